@@ -7,7 +7,7 @@ use isolane_wire::{
     qos::PolicyId,
 };
 
-use crate::placement::PlacementError;
+use crate::participant::placement::PlacementError;
 
 /// Reason why a participant or an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]

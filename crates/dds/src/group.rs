@@ -14,11 +14,11 @@ use crate::{
     error::{BuildError, QosError},
     filter::Filter,
     limits::BURST,
+    participant::event_loop::Core,
+    participant::state::State,
     participant::{Participant, create_reader_of, create_writer_of},
     qos::Qos,
     reader::DataReader,
-    runtime::Core,
-    state::State,
     writer::{DataWriter, now},
 };
 
@@ -221,7 +221,7 @@ impl Publisher {
 
     fn try_end(&self) -> Result<(), CoherentError> {
         let mut state = self.group.core.state.borrow_mut();
-        let timestamp = now(&mut state);
+        let timestamp = now(&mut state.protocol);
         state
             .protocol
             .end_coherent_changes(self.group.id, timestamp)?;

@@ -7,7 +7,7 @@
 use isolane_wire::cdr::{CdrError, TopicType, key_hash, read_key, read_key_hash};
 use thiserror::Error;
 
-use crate::{reader::DataReader, selection::InstanceHandle, writer::DataWriter};
+use crate::{reader::DataReader, reader::selection::InstanceHandle, writer::DataWriter};
 
 /// Reason why a handle has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -127,55 +127,28 @@
 
 #![forbid(unsafe_code)]
 
-mod announced;
-mod arrivals;
-mod batched;
-mod builder;
-mod conditions;
+mod condition;
 mod datapaths;
-mod differences;
-mod discovered;
-mod enabling;
-mod endpoint_status;
 mod error;
 mod filter;
-mod filtered;
-mod frames;
-mod gather;
 mod group;
+mod instance_lifecycle;
 mod key_value;
-mod lanes;
-mod lifecycle;
 pub mod limits;
-mod listeners;
+mod listener;
+mod monitoring;
 pub mod observe;
 mod participant;
-mod placement;
 mod qos;
 mod rate_limit;
 mod reader;
-mod remote;
 mod report;
-mod response;
-mod runtime;
-mod selection;
-mod sending;
-mod state;
-mod static_discovery;
-mod status;
-mod status_mask;
-
-mod wait;
-mod wait_set;
-mod waits;
 mod warning_log;
 mod writer;
 
-pub use builder::{Builder, Waiting};
-pub use conditions::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
+pub use condition::wait_set::{AttachError, WaitError, WaitSet};
+pub use condition::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use datapaths::DATAPATHS;
-pub use differences::{Difference, differences};
-pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
@@ -212,25 +185,27 @@ pub use isolane_wire::{
     time::{Instant, Timestamp},
 };
 pub use key_value::KeyError;
-pub use participant::{Participant, Timer};
-pub use placement::PlacementError;
-pub use qos::Qos;
-pub use reader::{DataReader, Sample};
-pub use remote::RemoteWriter;
-pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
-pub use response::ResponseDeadline;
-pub use selection::{InstanceHandle, ReadError};
-pub use static_discovery::{Described, DescribedPeer};
-pub use status::{
+pub use listener::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
     RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
     SubscriptionMatchedStatus,
 };
-pub use status_mask::StatusMask;
-pub use wait_set::{AttachError, WaitError, WaitSet};
-pub use waits::LevelReport;
+pub use listener::status_mask::StatusMask;
+pub use monitoring::inversions::LevelReport;
+pub use participant::builder::{Builder, Waiting};
+pub use participant::discovery_events::DiscoveredTopic;
+pub use participant::placement::PlacementError;
+pub use participant::static_discovery::{DescribedPeer, StaticDescription};
+pub use participant::{Participant, Timer};
+pub use qos::Qos;
+pub use qos::mismatch::{Difference, differences};
+pub use reader::delivery::ResponseDeadline;
+pub use reader::selection::{InstanceHandle, ReadError};
+pub use reader::{DataReader, Sample};
+pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
 pub use writer::DataWriter;
+pub use writer::remote::RemoteWriter;
 
 /// README programs, compiled and run with the tests.
 #[cfg(doctest)]

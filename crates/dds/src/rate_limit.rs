@@ -27,13 +27,13 @@ use isolane_datapath::{
 use isolane_wire::{builtin_data::LocatorList, cdr::TopicType, level::Level};
 
 use crate::{
-    builder::locators,
     error::BuildError,
     limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD},
     participant::Participant,
+    participant::builder::locators,
+    participant::state::State,
     qos::Qos,
     reader::DataReader,
-    state::State,
 };
 
 /// Port and budget of a reader's datagrams.
@@ -87,7 +87,7 @@ impl State {
             return Ok(ReaderFlow::Shared);
         };
         let lane = self.lanes.lane(qos.transport_level());
-        let flow = match self.datapath.open_flow(lane) {
+        let flow = match self.io.datapath.open_flow(lane) {
             Ok(flow) => flow,
             Err(error @ OpenError::NoFlows { .. }) => {
                 return Ok(ReaderFlow::NotEnforced(not_enforced(
@@ -99,10 +99,11 @@ impl State {
             Err(error) => return Err(error.into()),
         };
         let protected = self
+            .io
             .datapath
             .set_rate_limit(RateLimitTarget::Flow(flow), Some(rate_limit));
         if let Err(error) = protected {
-            self.datapath.close_flow(flow);
+            self.io.datapath.close_flow(flow);
             return match error {
                 RateLimitError::Unsupported { .. } | RateLimitError::NoLanes => Ok(
                     ReaderFlow::NotEnforced(not_enforced(topic, &rate_limit, &error)),
@@ -116,19 +117,19 @@ impl State {
     /// Returns the locators of a reader's own flow; `None` if it shares its level's.
     pub(crate) fn flow_locators(&self, flow: &ReaderFlow) -> Option<LocatorList> {
         let flow = flow.own()?;
-        Some(locators(self.datapath.flow_unicast(flow)))
+        Some(locators(self.io.datapath.flow_unicast(flow)))
     }
 
     pub(crate) fn close_reader_flow(&mut self, flow: &ReaderFlow) {
         if let Some(flow) = flow.own() {
-            self.datapath.close_flow(flow);
+            self.io.datapath.close_flow(flow);
         }
     }
 
     /// Returns the topic of the reader that owns a flow.
     pub(crate) fn topic_of_flow(&self, flow: FlowId) -> Option<String> {
         let mut readers = self.protocol.local_readers();
-        let reader = readers.find(|id| self.readers[id.index()].flow.own() == Some(flow))?;
+        let reader = readers.find(|id| self.reader_slots[id.index()].flow.own() == Some(flow))?;
         Some(
             self.protocol
                 .reader_data(reader)?
@@ -140,10 +141,12 @@ impl State {
 
     /// Returns warnings on readers whose budgets are not enforced.
     pub(crate) fn budgets_not_enforced(&self) -> impl Iterator<Item = &str> {
-        self.readers.iter().filter_map(|slot| match &slot.flow {
-            ReaderFlow::NotEnforced(said) => Some(said.as_str()),
-            ReaderFlow::Shared | ReaderFlow::Own(_) => None,
-        })
+        self.reader_slots
+            .iter()
+            .filter_map(|slot| match &slot.flow {
+                ReaderFlow::NotEnforced(said) => Some(said.as_str()),
+                ReaderFlow::Shared | ReaderFlow::Own(_) => None,
+            })
     }
 }
 
@@ -189,14 +192,14 @@ impl<T: TopicType> DataReader<T> {
     pub fn set_budget(&self, rate_limit: Option<RateLimit>) -> Result<(), RateLimitError> {
         rate_limit.map_or(Ok(()), |rate_limit| check(&rate_limit.budget))?;
         let mut state = self.core.state.borrow_mut();
-        match &state.readers[self.id.index()].flow {
+        match &state.reader_slots[self.id.index()].flow {
             ReaderFlow::Own(flow) => {
                 let what = RateLimitTarget::Flow(*flow);
-                state.datapath.set_rate_limit(what, rate_limit)
+                state.io.datapath.set_rate_limit(what, rate_limit)
             }
             ReaderFlow::Shared => Err(RateLimitError::NoFlow),
             ReaderFlow::NotEnforced(_) => Err(RateLimitError::Unsupported {
-                datapath: state.datapath.name(),
+                datapath: state.io.datapath.name(),
             }),
         }
     }
@@ -208,8 +211,8 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn flow(&self) -> Option<FlowObservation> {
         let state = self.core.state.borrow();
-        let own = state.readers[self.id.index()].flow.own()?;
-        let flows = state.datapath.observe().flows;
+        let own = state.reader_slots[self.id.index()].flow.own()?;
+        let flows = state.io.datapath.observe().flows;
         flows.into_iter().find(|flow| flow.flow == Some(own))
     }
 }
@@ -233,6 +236,7 @@ impl Participant {
         let mut state = self.core().state.borrow_mut();
         let lane = state.lanes.lane(level);
         state
+            .io
             .datapath
             .set_rate_limit(RateLimitTarget::Lane(lane), rate_limit)
     }
@@ -279,6 +283,7 @@ impl Participant {
         self.core()
             .state
             .borrow_mut()
+            .io
             .datapath
             .set_interface_rate_limit(rate_limit)
     }
@@ -293,7 +298,7 @@ impl Participant {
     /// Returns the name of the datapath in use.
     #[must_use]
     pub fn datapath(&self) -> &'static str {
-        self.core().state.borrow().datapath.name()
+        self.core().state.borrow().io.datapath.name()
     }
 
     /// Returns the state of the datapath: interfaces, flows with their budgets, rings. Empty if the datapath has none.
@@ -301,6 +306,6 @@ impl Participant {
     /// Intended for diagnostics: it allocates and makes system calls.
     #[must_use]
     pub fn observe(&self) -> Observation {
-        self.core().state.borrow().datapath.observe()
+        self.core().state.borrow().io.datapath.observe()
     }
 }

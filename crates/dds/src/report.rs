@@ -9,7 +9,10 @@ use isolane_rtps::{
 };
 use isolane_wire::level::Level;
 
-use crate::{remote::Inlet, response::ResponseDeadline, state::State, waits::LevelReport};
+use crate::{
+    monitoring::inversions::LevelReport, participant::state::State,
+    reader::delivery::ResponseDeadline, writer::remote::SendQueue,
+};
 
 /// Job of the executor.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,10 +118,11 @@ impl State {
     /// Returns, as sentences, the features that are missing on this machine.
     pub(crate) fn warnings(&self) -> Vec<String> {
         // If the application chose no size, a smaller receive buffer deserves no warning.
-        let is_news =
-            |warning: &&Warning| self.has_asked_for_buffer || warning.code != SMALL_RECEIVE_BUFFER;
-        let warnings = self.datapath.warnings().iter().filter(is_news);
-        let warnings = self.not_used.iter().chain(warnings);
+        let is_news = |warning: &&Warning| {
+            self.monitoring.has_asked_for_buffer || warning.code != SMALL_RECEIVE_BUFFER
+        };
+        let warnings = self.io.datapath.warnings().iter().filter(is_news);
+        let warnings = self.monitoring.not_used.iter().chain(warnings);
         let lonely = self.protocol.announce_to().is_empty().then(|| {
             "this participant announces itself to nobody, for no interface in use takes part in \
              multicast and no peer is named: only participants that name this host find it. Name \
@@ -128,8 +132,8 @@ impl State {
         let budgets = self.budgets_not_enforced().map(str::to_owned);
         let all = warnings.map(ToString::to_string).chain(lonely);
         all.chain(budgets)
-            .chain(self.not_observable.clone())
-            .chain(self.not_placed.iter().cloned())
+            .chain(self.monitoring.not_observable.clone())
+            .chain(self.monitoring.not_placed.iter().cloned())
             .collect()
     }
 }
@@ -144,7 +148,7 @@ impl Report {
         });
         let work = Priority::descending().flat_map(|priority| {
             WorkKind::ALL.into_iter().map(move |kind| {
-                let observed = state.work_observed[usize::from(priority.get())][kind.index()];
+                let observed = state.monitoring.work[usize::from(priority.get())][kind.index()];
                 WorkReport {
                     kind,
                     priority: priority.get(),
@@ -172,29 +176,29 @@ impl Report {
                 matched: protocol.matched_writers(id),
                 silent: 0,
                 ledger: protocol.reader_ledger(id)?,
-                response: state.readers[id.index()].response.clone(),
+                response: state.reader_slots[id.index()].response.clone(),
                 refused: protocol.encapsulations_refused(id),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {
             Some(SocketReport {
                 lane: lane.to_string(),
-                receive_buffer_bytes: state.datapath.receive_buffer(lane)?,
+                receive_buffer_bytes: state.io.datapath.receive_buffer(lane)?,
             })
         });
         Self {
             writers: writers.collect(),
             readers: readers.collect(),
             jobs: jobs.collect(),
-            levels: state.waits.report(),
+            levels: state.monitoring.inversions.report(),
             work: work.filter(|work| work.steps > 0).collect(),
-            datagrams: state.datapath.ledger(),
+            datagrams: state.io.datapath.ledger(),
             sockets: sockets.collect(),
             counters: *state.protocol.counters(),
-            no_frame: state.no_frame,
-            frames_out: state.pool.outstanding(),
-            frames_armed: state.frames_armed(),
-            frames_lent: state.inlets.iter().map(Inlet::lent).sum(),
+            no_frame: state.io.no_frame,
+            frames_out: state.io.pool.outstanding(),
+            frames_armed: state.io.frames_armed(),
+            frames_lent: state.send_queues.iter().map(SendQueue::lent).sum(),
         }
     }
 

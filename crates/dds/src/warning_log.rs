@@ -13,7 +13,7 @@ use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
     limits::{LOG_PERIOD, PAIRS_REMEMBERED},
-    state::State,
+    participant::state::State,
 };
 
 /// Kind of counted problem.
@@ -268,33 +268,35 @@ impl State {
         if log::max_level() < log::LevelFilter::Warn {
             return;
         }
-        let ledger = self.datapath.ledger();
+        let ledger = self.io.datapath.ledger();
         let seen = Seen {
             counters: *self.protocol.counters(),
             lanes: ledger.total(),
             names: ledger.names(),
-            no_frame: self.no_frame,
-            malformed_from: self.warning_log.malformed_from,
+            no_frame: self.io.no_frame,
+            malformed_from: self.monitoring.warning_log.malformed_from,
             silent: self.protocol.last_silent_reader(),
             too_large: self.protocol.last_too_large(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
-            let more = count.wrapping_sub(self.warning_log.told[kind as usize]);
-            if more > 0 && is_due(self.warning_log.told_at[kind as usize], now) {
-                self.warning_log.told[kind as usize] = count;
-                self.warning_log.told_at[kind as usize] = Some(now);
+            let more = count.wrapping_sub(self.monitoring.warning_log.told[kind as usize]);
+            if more > 0 && is_due(self.monitoring.warning_log.told_at[kind as usize], now) {
+                self.monitoring.warning_log.told[kind as usize] = count;
+                self.monitoring.warning_log.told_at[kind as usize] = Some(now);
                 kind.log(more, &seen);
             }
         }
         let refused = seen.counters.encapsulations_refused;
-        if self.warning_log.has_incompatible && is_due(self.warning_log.named_at, now) {
-            self.warning_log.has_incompatible = self.log_incompatible(now);
+        if self.monitoring.warning_log.has_incompatible
+            && is_due(self.monitoring.warning_log.named_at, now)
+        {
+            self.monitoring.warning_log.has_incompatible = self.log_incompatible(now);
         }
-        let more = refused.wrapping_sub(self.warning_log.refused_told);
-        if more > 0 && is_due(self.warning_log.refused_at, now) {
-            self.warning_log.refused_told = refused;
-            self.warning_log.refused_at = Some(now);
+        let more = refused.wrapping_sub(self.monitoring.warning_log.refused_told);
+        if more > 0 && is_due(self.monitoring.warning_log.refused_at, now) {
+            self.monitoring.warning_log.refused_told = refused;
+            self.monitoring.warning_log.refused_at = Some(now);
             self.log_refused(more);
         }
     }
@@ -308,7 +310,11 @@ impl State {
                 continue;
             };
             named = Some((data, refused));
-            if self.warning_log.is_new((refused.writer, data.guid)) {
+            if self
+                .monitoring
+                .warning_log
+                .is_new((refused.writer, data.guid))
+            {
                 break;
             }
         }
@@ -359,8 +365,8 @@ impl State {
                 policy,
                 ..
             } = found;
-            if self.warning_log.is_new((data.guid, guid)) {
-                self.warning_log.named_at = Some(now);
+            if self.monitoring.warning_log.is_new((data.guid, guid)) {
+                self.monitoring.warning_log.named_at = Some(now);
                 let own = if other == "reader" {
                     "writer"
                 } else {

@@ -11,7 +11,7 @@ use std::net::SocketAddrV4;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use isolane::{Described, Interfaces, Participant, Qos, Report, Timing, TopicType};
+use isolane::{Interfaces, Participant, Qos, Report, StaticDescription, Timing, TopicType};
 use log::{LevelFilter, Log, Metadata, Record};
 use own_namespace::{in_namespace, ip};
 
@@ -177,8 +177,8 @@ fn a_described_address_changes() {
     let qos = Qos::best_effort();
     let participant = Participant::builder(0)
         .interfaces(Interfaces::Named(vec!["fixed0".to_owned()]))
-        .described_as(Described::new("own", at(1)).writer::<Tick>("Ticks", &qos))
-        .described_peer(Described::new("peer", at(2)).reader::<Tick>("Ticks", &qos))
+        .described_as(StaticDescription::new("own", at(1)).writer::<Tick>("Ticks", &qos))
+        .described_peer(StaticDescription::new("peer", at(2)).reader::<Tick>("Ticks", &qos))
         .build()
         .unwrap();
     participant.run_for(Duration::from_millis(100));

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
 use isolane::{
-    Announces, BuildError, Builder, Counters, Described, EndpointKind, Interfaces as Chosen,
-    Participant, Qos,
+    Announces, BuildError, Builder, Counters, EndpointKind, Interfaces as Chosen, Participant, Qos,
+    StaticDescription,
 };
 use isolane_model::{Domain, Durability, History, Reliability, Source, Sourced, System, Topic};
 
@@ -331,18 +331,18 @@ pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) 
     })
 }
 
-/// Described participant with the endpoints of its topics.
+/// StaticDescription participant with the endpoints of its topics.
 pub(super) fn described_participant(
     participant: &isolane_model::Participant,
     system: &System,
-) -> Described {
+) -> StaticDescription {
     let at = SocketAddrV4::new(participant.address.value, participant.port.value);
     let announces = match participant.announces.value {
         isolane_model::Announces::All => Announces::All,
         isolane_model::Announces::Itself => Announces::Itself,
         isolane_model::Announces::Nothing => Announces::Nothing,
     };
-    let mut described = Described::new(&participant.name.value, at).announces(announces);
+    let mut described = StaticDescription::new(&participant.name.value, at).announces(announces);
     for (kind, names) in [
         (EndpointKind::Writer, &participant.writes.value),
         (EndpointKind::Reader, &participant.reads.value),

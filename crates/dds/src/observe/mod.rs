@@ -13,12 +13,12 @@
 //! system calls blocks. A client that has not read its last snapshot when the next one is due is dropped. Without
 //! observers the cost is one `accept` a second.
 
-mod form;
+mod json_writer;
+mod schema;
 mod server;
 mod snapshot;
-mod text;
 
-pub use self::form::{
+pub use self::schema::{
     Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
     ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
 };

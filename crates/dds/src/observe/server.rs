@@ -14,14 +14,15 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{form::Snapshot, snapshot::Identity, socket_name, text::Text};
+use super::{json_writer::JsonWriter, schema::Snapshot, snapshot::Identity, socket_name};
 use crate::{
     error::BuildError,
     limits::{
         MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_BACKLOG, OBSERVER_SEND_BYTES,
         OBSERVERS_ACCEPTED,
     },
-    state::{State, Task},
+    participant::jobs::Task,
+    participant::state::State,
 };
 
 /// Clients of a participant, and the snapshot that is sent to them.
@@ -32,7 +33,7 @@ pub(crate) struct Observer {
     clients: heapless::Vec<Client, MAX_OBSERVERS>,
     step: Step,
     snapshot: Option<Box<Snapshot>>,
-    text: Text,
+    text: JsonWriter,
 }
 
 struct Client {
@@ -46,7 +47,7 @@ enum Step {
     /// Accepts connections; the number counts those of this second so far.
     Accept(u16),
     Report,
-    LookAtDatapath,
+    Datapath,
     Write,
     /// Sends to the client with this index.
     Send(usize),
@@ -115,10 +116,10 @@ impl Observer {
             }
             Step::Report => {
                 self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
-                Some(Step::LookAtDatapath)
+                Some(Step::Datapath)
             }
-            Step::LookAtDatapath => {
-                self.snapshot.as_mut()?.look_at_datapath(state);
+            Step::Datapath => {
+                self.snapshot.as_mut()?.add_datapath(state);
                 self.text.clear();
                 self.clients.iter_mut().for_each(|client| client.sent = 0);
                 Some(Step::Write)
@@ -167,7 +168,7 @@ impl State {
         let (number, listener) = match listen_at_free_name() {
             Ok(listening) => listening,
             Err(error) => {
-                self.not_observable = Some(format!(
+                self.monitoring.not_observable = Some(format!(
                     "`isolane top` cannot see this participant: {error}. Everything else works"
                 ));
                 return Ok(());
@@ -175,7 +176,7 @@ impl State {
         };
         let config = JobConfig::event("observe", Priority::STATISTICS.get());
         let job = self.add_job(config, Task::Observe)?;
-        self.observer = Some(Box::new(Observer {
+        self.monitoring.observer = Some(Box::new(Observer {
             listener,
             job,
             identity: Identity {
@@ -187,19 +188,19 @@ impl State {
             clients: heapless::Vec::new(),
             step: Step::Accept(0),
             snapshot: None,
-            text: Text::default(),
+            text: JsonWriter::default(),
         }));
         Ok(())
     }
 
     pub(crate) fn observable_at(&self) -> Option<String> {
-        let number = self.observer.as_ref()?.identity.number;
+        let number = self.monitoring.observer.as_ref()?.identity.number;
         Some(socket_name(std::process::id(), number))
     }
 
     /// Starts serving the clients, once a second, unless that is still in progress.
     pub(crate) fn begin_observing(&mut self) {
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = &self.monitoring.observer {
             self.executor.activate(observer.job, monotonic_now());
         }
     }
@@ -207,12 +208,12 @@ impl State {
     /// Executes one step for the clients. Returns true if there is more to do.
     pub(crate) fn serve_observers(&mut self) -> bool {
         // Taken out, so that the step can read the whole state.
-        let Some(mut observer) = self.observer.take() else {
+        let Some(mut observer) = self.monitoring.observer.take() else {
             return false;
         };
         let next = observer.step(self);
         observer.step = next.unwrap_or(Step::Accept(0));
-        self.observer = Some(observer);
+        self.monitoring.observer = Some(observer);
         next.is_some()
     }
 }

@@ -11,15 +11,15 @@ use isolane_rtps::{ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
-    form::{
+    schema::{
         Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
         ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
     },
 };
 use crate::{
+    monitoring::inversions::LevelReport,
+    participant::state::State,
     report::{EndpointReport, JobReport, Report, WorkReport},
-    state::State,
-    waits::LevelReport,
 };
 
 /// Identity of a participant, and counts of its observers.
@@ -52,8 +52,8 @@ impl Snapshot {
     }
 
     /// Adds the state of the datapath.
-    pub(crate) fn look_at_datapath(&mut self, state: &State) {
-        let seen: Observation = state.datapath.observe();
+    pub(crate) fn add_datapath(&mut self, state: &State) {
+        let seen: Observation = state.io.datapath.observe();
         self.interfaces = seen.interfaces.into_iter().map(of_interface).collect();
         let flows = seen.flows.into_iter();
         self.flows = flows.map(|flow| of_flow(state, flow)).collect();
@@ -73,7 +73,7 @@ impl ParticipantSample {
             name: identity.name.clone(),
             domain: identity.domain,
             guid_prefix: state.protocol.guid_prefix().to_string(),
-            datapath: state.datapath.name().into(),
+            datapath: state.io.datapath.name().into(),
             at_us: microseconds(monotonic_now().as_nanos()),
             core: u32::try_from(rustix::thread::sched_getcpu()).ok(),
             allowed_cores: cores.unwrap_or_default(),
@@ -151,7 +151,7 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
     let is_used = |lane: &Lane| {
         let counted = ledger.lane(*lane);
         let moved = counted.receive.arrived + counted.transmit.offered;
-        moved > 0 || !state.datapath.unicast(*lane).is_empty()
+        moved > 0 || !state.io.datapath.unicast(*lane).is_empty()
     };
     let names = ledger.names();
     let used = Lane::ALL.into_iter().filter(is_used);
@@ -183,7 +183,7 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
                 .map(|(event, n)| (names.event(event), n))
                 .map(named)
                 .collect(),
-            receive_buffer_bytes: state.datapath.receive_buffer(lane).map(|n| n as u64),
+            receive_buffer_bytes: state.io.datapath.receive_buffer(lane).map(|n| n as u64),
         }
     })
     .collect()

@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use isolane::{
-    Announces, BuildError, Builder, Described, EndpointKind, Level, Network, Participant, Qos,
-    TopicType,
+    Announces, BuildError, Builder, EndpointKind, Level, Network, Participant, Qos,
+    StaticDescription, TopicType,
 };
 
 use isolane_datapath::Lane;
@@ -22,8 +22,8 @@ fn report() -> Qos {
     Qos::reliable().keep_all().max_samples(32).level(level(3))
 }
 
-fn described(name: &str, at: SocketAddrV4, is_writer: bool) -> Described {
-    let described = Described::new(name, at).announces(Announces::Itself);
+fn described(name: &str, at: SocketAddrV4, is_writer: bool) -> StaticDescription {
+    let described = StaticDescription::new(name, at).announces(Announces::Itself);
     match is_writer {
         true => described
             .writer::<Message>("Brake", &brake())
@@ -48,7 +48,7 @@ fn free_ports(from: u16) -> SocketAddrV4 {
 
 struct Sides {
     builders: [Builder; 2],
-    described: [Described; 2],
+    described: [StaticDescription; 2],
 }
 
 /// A writing and a reading side, described to each other.
@@ -166,22 +166,23 @@ fn a_participant_that_cannot_be_as_described_is_not_built() {
     let network = Network::new(1);
     let builder = || Participant::builder(0).memory(&network, [10, 0, 0, 1]);
     let at = |address: [u8; 4], port| SocketAddrV4::new(address.into(), port);
-    let elsewhere = builder().described_as(Described::new("a", at([10, 0, 0, 9], IN_MEMORY)));
+    let elsewhere =
+        builder().described_as(StaticDescription::new("a", at([10, 0, 0, 9], IN_MEMORY)));
     let error = elsewhere.build().err().expect("it is not there");
     assert!(matches!(error, BuildError::DescribedElsewhere { .. }));
     assert!(error.to_string().contains("10.0.0.9") && error.is_wrong_setting());
 
-    let few_ports = builder().described_as(Described::new("a", at([10, 0, 0, 1], 65_529)));
+    let few_ports = builder().described_as(StaticDescription::new("a", at([10, 0, 0, 1], 65_529)));
     let error = few_ports.build().err().expect("there are too few ports");
     assert!(matches!(error, BuildError::DescribedPort { port: 65_529 }));
 
     let shared = builder()
         .level_mapping(|_| Level::MIN)
-        .described_as(Described::new("a", at([10, 0, 0, 1], IN_MEMORY)));
+        .described_as(StaticDescription::new("a", at([10, 0, 0, 1], IN_MEMORY)));
     let error = shared.build().err().expect("levels share a port");
     assert!(matches!(error, BuildError::DescribedSharedLane));
 
-    let twice = Described::new("b", at([10, 0, 0, 2], IN_MEMORY))
+    let twice = StaticDescription::new("b", at([10, 0, 0, 2], IN_MEMORY))
         .endpoint(EndpointKind::Reader, "T", ("t::T", false), &brake())
         .endpoint(EndpointKind::Reader, "T", ("t::T", false), &report());
     let error = builder().described_peer(twice).build();
@@ -211,7 +212,8 @@ fn however_many_participants_and_endpoints_are_described_there_are_places_for_th
     let at = |host| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), IN_MEMORY);
     let topic = |number: u8| format!("Topic {number}");
     let described = |host: u8, kind| {
-        let one = Described::new(&format!("part {host}"), at(host)).announces(Announces::Nothing);
+        let one =
+            StaticDescription::new(&format!("part {host}"), at(host)).announces(Announces::Nothing);
         (0..12).fold(one, |one, number| {
             one.endpoint(
                 kind,

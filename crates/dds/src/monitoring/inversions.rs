@@ -1,0 +1,70 @@
+//! Priority inversions of received samples, by level.
+//!
+//! A datagram arrives at the time of its stamp. The executor counts the activations of lower priority that began
+//! between that time and the activation that reads the datagram (see [`PriorityInversions`]). For a callback that takes
+//! a cached sample, it counts from the reading on. Both are summed by level.
+//!
+//! The level of a datagram is that of its lane. On a lane shared by several levels
+//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader that received a
+//! sample of it. A datagram without samples is not counted there, and an activation has the level of the most critical
+//! sample that it read.
+
+use isolane_executor::PriorityInversions;
+use isolane_wire::level::Level;
+
+/// Priority inversions of one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelReport {
+    /// Level.
+    pub level: Level,
+    /// Datagrams checked for inversions.
+    pub datagrams: u64,
+    /// Activations of lower priority that began while a datagram or sample of this level waited.
+    ///
+    /// A datagram waits from its arrival (the kernel's stamp, or the time at which the loop saw the socket readable)
+    /// until it is read. A cached sample waits until the callback takes it. The activation counts if the previous poll
+    /// saw the socket readable, or if there was no poll. It counts once for each waiting sample. The value is 0 unless
+    /// levels share a lane or priorities share a ready list.
+    pub inversions: u64,
+    /// Activations of lower priority after a poll that did not see the socket readable, although the stamp is earlier
+    /// than the clock read after the poll: the kernel was still between the two.
+    pub kernel_late: u64,
+    /// Longest time in nanoseconds from a stamp to a poll that did not see the datagram.
+    pub kernel_late_max_ns: u64,
+}
+
+/// Sums by level.
+#[derive(Debug, Default)]
+pub(crate) struct InversionCounts {
+    levels: [(u64, PriorityInversions); Level::ALL.len()],
+}
+
+impl InversionCounts {
+    #[inline]
+    pub(crate) fn note_datagram(&mut self, level: Level, waited: PriorityInversions) {
+        let (datagrams, sum) = &mut self.levels[usize::from(level.get())];
+        *datagrams += 1;
+        if !waited.is_none() {
+            *sum += waited;
+        }
+    }
+
+    /// Adds the wait of a sample for its callback.
+    pub(crate) fn note_callback(&mut self, level: Level, waited: PriorityInversions) {
+        self.levels[usize::from(level.get())].1 += waited;
+    }
+
+    /// Returns the levels with datagrams, most critical first.
+    pub(crate) fn report(&self) -> Vec<LevelReport> {
+        let levels = Level::ALL.into_iter().zip(&self.levels).rev();
+        let used = levels.filter(|(_, (datagrams, _))| *datagrams > 0);
+        used.map(|(level, (datagrams, waited))| LevelReport {
+            level,
+            datagrams: *datagrams,
+            inversions: waited.inversions,
+            kernel_late: waited.kernel_latency_events,
+            kernel_late_max_ns: waited.kernel_latency_max_ns,
+        })
+        .collect()
+    }
+}

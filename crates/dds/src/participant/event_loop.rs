@@ -1,0 +1,608 @@
+//! Event loop: choice and execution of jobs.
+//!
+//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while
+//! a callback of the application runs, which may write, read, create and delete. A callback works on data outside the
+//! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
+//! reader or timer was deleted or got another one meanwhile.
+//!
+//! An iteration of the loop:
+//! 1. Makes the jobs ready that time, the protocol and other threads' rings release.
+//! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
+//!    skipped if nothing it finds could precede the next job ([`Scheduling`]).
+//! 3. Runs one activation of the most urgent job.
+//!
+//! A callback that panics ends its job and is dropped while the stack unwinds. The remaining datagrams of the same
+//! burst are dropped. The loop can run again without the callback.
+
+use std::{
+    cell::{Cell, RefCell, RefMut},
+    os::fd::OwnedFd,
+    rc::Rc,
+    time::Duration,
+};
+
+use isolane_datapath::{
+    Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
+};
+use isolane_executor::{Executor, JobId, PriorityInversions};
+use isolane_rtps::{MessageReceiver, Priority};
+use isolane_wire::{level::Level, time::Instant};
+
+use crate::{
+    limits::{ACTIVATIONS_PER_POLL, BURST},
+    participant::epoll::Readable,
+    participant::jobs::Task,
+    participant::lanes::Lanes,
+    participant::state::{Callbacks, State},
+    writer::remote::SendQueue,
+};
+
+const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
+
+/// Past instant, for a poll that does not sleep.
+const AT_ONCE: Instant = Instant::new(0);
+
+/// State of a participant and the event loop over it.
+pub(crate) struct Core {
+    pub(crate) state: RefCell<State>,
+    /// Descriptor on which the loop sleeps, shared with event loops of the application while the state is borrowed.
+    pub(crate) descriptor: Rc<OwnedFd>,
+    /// Datagrams being received; borrowed during a receive job, including its callbacks.
+    received: RefCell<ReceiveBurst>,
+    /// True while a job runs; a callback must not enter the loop again.
+    running: Cell<bool>,
+}
+
+/// Scheduling policy: when to poll the sources, and how many items a job may handle until the next poll.
+pub(crate) struct Scheduling {
+    /// Highest level with an open lane, the priority of its receive job, and that job.
+    highest: Option<Level>,
+    highest_priority: Priority,
+    highest_receive: Option<JobId>,
+    /// Items handled since the last poll of the most urgent lane.
+    since_poll: usize,
+}
+
+impl Scheduling {
+    pub(crate) fn new() -> Self {
+        Self {
+            highest: None,
+            highest_priority: Priority::DISCOVERY,
+            highest_receive: None,
+            since_poll: BURST,
+        }
+    }
+
+    /// Takes account of an open lane and its receive job.
+    pub(crate) fn add_lane(&mut self, lane: Lane, receive: JobId) {
+        if lane.level() >= self.highest {
+            self.highest = lane.level();
+            self.highest_priority = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
+            self.highest_receive = Some(receive);
+        }
+    }
+
+    /// Returns whether this is the most critical open lane.
+    #[inline]
+    fn is_highest(&self, lane: Lane) -> bool {
+        lane.level() == self.highest
+    }
+
+    /// Returns the maximum number of items per activation of a job of this lane.
+    pub(crate) fn items_of(&self, lane: Lane) -> u16 {
+        if self.is_highest(lane) {
+            BURST as u16
+        } else {
+            1
+        }
+    }
+
+    /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With shared
+    /// lanes, no level is the highest.
+    pub(crate) fn items_of_level(&self, lanes: Lanes, level: Level) -> u16 {
+        match lanes.is_per_level() {
+            true => self.items_of(Lane::Level(level)),
+            false => 1,
+        }
+    }
+
+    /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
+    /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
+    /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
+    ///
+    /// With shared lanes only the receive job qualifies.
+    fn may_skip_poll(&self, executor: &Executor, lanes: Lanes, job: JobId) -> bool {
+        if self.is_highest_receive(job) {
+            return true;
+        }
+        let (priority, highest) = (
+            executor.job(job).config.priority,
+            self.highest_priority.get(),
+        );
+        let is_within_burst = priority == highest && self.since_poll < BURST;
+        lanes.is_per_level() && (priority > highest || is_within_burst)
+    }
+
+    /// Returns whether this job receives from the most urgent lane.
+    #[inline]
+    fn is_highest_receive(&self, job: JobId) -> bool {
+        self.highest_receive == Some(job)
+    }
+
+    /// Returns the number of items that a job starting now may handle: the configured number, but for jobs as urgent
+    /// as the most urgent lane no more than a burst since the last poll. A less urgent job is followed by a poll.
+    #[inline]
+    fn begin_items(&mut self, executor: &Executor, job: JobId) -> usize {
+        if self.is_highest_receive(job) {
+            // Receiving is itself a poll, and may handle a burst (`State::assign_bursts`).
+            self.since_poll = 0;
+            return BURST;
+        }
+        let config = &executor.job(job).config;
+        let (items, priority) = (usize::from(config.items), config.priority);
+        if priority < self.highest_priority.get() {
+            self.since_poll = BURST;
+            items
+        } else {
+            let left = BURST.saturating_sub(self.since_poll);
+            self.since_poll += 1;
+            items.min(left.max(1))
+        }
+    }
+}
+
+/// Running job. It ends by [`end`](Self::end), or when a callback panics.
+struct Activation<'a> {
+    core: &'a Core,
+    job: JobId,
+}
+
+impl Activation<'_> {
+    /// Ends the job and returns the time. `again` means that it stopped at its limit with more to do.
+    #[inline]
+    fn end(self, state: RefMut<'_, State>, again: bool) -> Instant {
+        let (core, job) = (self.core, self.job);
+        // Prevents a second end if `finish` panics.
+        std::mem::forget(self);
+        core.finish(state, job, again)
+    }
+}
+
+impl Drop for Activation<'_> {
+    fn drop(&mut self) {
+        self.core
+            .finish(self.core.state.borrow_mut(), self.job, false);
+    }
+}
+
+/// Burst of the running receive job. Dropping this returns its frames to the pool.
+struct Received<'a>(RefMut<'a, ReceiveBurst>);
+
+impl Drop for Received<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Core {
+    pub(crate) fn new(state: State) -> Self {
+        Self {
+            descriptor: state.io.poller.descriptor(),
+            state: RefCell::new(state),
+            received: RefCell::default(),
+            running: Cell::new(false),
+        }
+    }
+
+    /// Returns whether a job is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.get()
+    }
+
+    /// Enters the loop on the calling thread, and applies the scheduling options the first time.
+    ///
+    /// # Panics
+    /// If a callback is running.
+    fn enter(&self) {
+        assert!(
+            !self.is_running(),
+            "the loop is running: a callback cannot drive it"
+        );
+        let mut state = self.state.borrow_mut();
+        if let Some(placement) = state.placement.take()
+            && let Err(error) = placement.apply()
+        {
+            state.monitoring.not_placed.push(error.to_string());
+        }
+    }
+
+    /// See [`Participant::poll`](crate::Participant::poll).
+    pub(crate) fn poll(&self) -> usize {
+        self.enter();
+        let mut now = monotonic_now();
+        let mut ran = 0;
+        while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
+            ran += 1;
+        }
+        // From here on other threads ring. `next_time` sees what they handed over before.
+        self.state.borrow().set_sleeping(true);
+        ran
+    }
+
+    /// See [`Participant::run_until`](crate::Participant::run_until).
+    pub(crate) fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+        if timeout.is_zero() {
+            // A zero timeout still runs ready jobs once.
+            self.poll();
+            return done();
+        }
+        let now = monotonic_now();
+        self.run_from(now, now + timeout, done)
+    }
+
+    /// Runs the loop until `done` returns true, or until `end`. `now` is the current time, already read by the caller.
+    pub(crate) fn run_from(
+        &self,
+        mut now: Instant,
+        end: Instant,
+        mut done: impl FnMut() -> bool,
+    ) -> bool {
+        self.enter();
+        let (mut ran, mut late) = (true, 0);
+        loop {
+            if done() {
+                return true;
+            }
+            if now >= end {
+                // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
+                if !ran || late == ACTIVATIONS_PER_POLL {
+                    return false;
+                }
+                late += 1;
+            }
+            ran = self.turn(&mut now, Some(end));
+        }
+    }
+
+    /// See [`Participant::run`](crate::Participant::run).
+    pub(crate) fn run_while(&self, mut goes_on: impl FnMut() -> bool) {
+        self.enter();
+        let mut now = monotonic_now();
+        while goes_on() {
+            self.turn(&mut now, None);
+        }
+    }
+
+    /// Runs one iteration: a poll, which sleeps up to `until` if no job is ready, and one activation. Returns false if
+    /// no job was ready. `clock` is the time read last, and is updated to the end of the iteration, so that no time is
+    /// read twice.
+    fn turn(&self, clock: &mut Instant, until: Option<Instant>) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some((job, task)) = choose(&mut state, clock, until) else {
+            return false;
+        };
+        let limit = state.begin(job, task, *clock);
+        self.running.set(true);
+        let activation = Activation { core: self, job };
+        let (state, again) = self.run(state, *clock, job, task, limit);
+        *clock = activation.end(state, again);
+        true
+    }
+
+    // Inlined always: it runs after every activation, and a call would cost a tenth of its work.
+    #[inline(always)]
+    fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
+        self.running.set(false);
+        let now = monotonic_now();
+        state.executor.finish(job, now, again);
+        now
+    }
+
+    /// Runs one activation. Returns the state, which is not borrowed during callbacks, and whether the job stopped at
+    /// its limit with more to do.
+    fn run<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        job: JobId,
+        task: Task,
+        limit: usize,
+    ) -> (RefMut<'a, State>, bool) {
+        let again = match task {
+            Task::Receive(lane) => return self.receive(state, now, job, lane, limit),
+            Task::Callback(reader) => return self.free(state, || self.call_back(reader, limit)),
+            Task::Status(of) => return self.free(state, || self.notify(of)),
+            Task::Discovery => return self.free(state, || self.notify_discovery()),
+            Task::Timer => return self.free(state, || self.run_timer(now, job)),
+            Task::Work(priority) => {
+                let steps = state.work(now, priority, limit);
+                state.note_handled(steps);
+                steps > 0 && state.has_work(priority)
+            }
+            Task::SendQueue => crate::writer::remote::drain(&mut state, now, job, limit),
+            Task::Observe => state.serve_observers(),
+            Task::Recycle => state.io.recycle(now),
+            Task::Housekeeping => {
+                state.housekeeping();
+                false
+            }
+        };
+        (state, again)
+    }
+
+    /// Releases the state for a step that borrows it itself.
+    fn free<'a>(
+        &'a self,
+        state: RefMut<'a, State>,
+        step: impl FnOnce() -> bool,
+    ) -> (RefMut<'a, State>, bool) {
+        drop(state);
+        let again = step();
+        (self.state.borrow_mut(), again)
+    }
+
+    /// Receives a burst of a lane and passes views to their readers.
+    fn receive<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        job: JobId,
+        lane: Lane,
+        limit: usize,
+    ) -> (RefMut<'a, State>, bool) {
+        let mut received = Received(self.received.borrow_mut());
+        let released = state.executor.job(job).released_at().unwrap_or(now);
+        let taken = state
+            .io
+            .datapath
+            .receive_burst(lane, limit, &mut received.0);
+        state.note_handled(taken);
+        for datagram in received.0.iter() {
+            let arrived = datagram.arrived.unwrap_or(released);
+            let viewed;
+            (state, viewed) = self.read(state, now, datagram);
+            state.note_datagram(now, lane, &datagram.from, arrived, viewed);
+        }
+        // A job of a lower lane is always preceded by a poll, which detects what waits; one of the highest lane may
+        // not be.
+        let again = taken == limit && state.scheduling.is_highest(lane);
+        (state, again)
+    }
+
+    /// Processes a datagram. Returns the state, and the most critical level of the views delivered.
+    #[inline]
+    fn read<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        datagram: &ReceivedFrame,
+    ) -> (RefMut<'a, State>, Option<Level>) {
+        let bytes: &[u8] = &datagram.frame;
+        let mut message = MessageReceiver::new(datagram.from);
+        if let Some(arrived) = datagram.arrived {
+            message = message.arrived_at(arrived);
+        }
+        let mut viewed = None;
+        loop {
+            // By reference, because moving it would cost more than processing it.
+            let Some(delivery) = &state.protocol.receive(now, &mut message, bytes) else {
+                return (state, viewed);
+            };
+            let level;
+            (state, level) = self.deliver_view(state, delivery, bytes);
+            viewed = viewed.max(Some(level));
+            if message.is_at_end(bytes.len()) {
+                return (state, viewed);
+            }
+        }
+    }
+
+    /// Drops every callback and the endpoints they own.
+    pub(crate) fn drop_callbacks(&self) {
+        // The state may be borrowed if a panic inside a step unwinds.
+        let callbacks: Option<Callbacks> = self
+            .state
+            .try_borrow_mut()
+            .ok()
+            .map(|mut state| state.remove_callbacks());
+        drop(callbacks);
+    }
+}
+
+/// Chooses the next job, and updates the clock to the time of that choice.
+#[inline]
+fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Option<(JobId, Task)> {
+    let recycle = state.jobs.recycle;
+    state
+        .io
+        .activate_recycling(*now, &mut state.executor, recycle);
+    state.activate(*now);
+    let mut next = state.executor.next();
+    if !next.is_some_and(|job| state.may_skip_poll(job)) {
+        let is_over = until.is_some_and(|until| until <= *now);
+        let sleeps = next.is_none() && !state.io.spinning && !is_over;
+        let timeout = match sleeps {
+            true => fall_asleep(state, until),
+            false => Some(Duration::ZERO),
+        };
+        *now = state.poll_sources(timeout);
+        if sleeps {
+            state.set_sleeping(false);
+        }
+        state.activate_due(*now);
+        next = state.executor.next();
+    }
+    let job = next?;
+    Some((job, state.jobs.task_of_next(job)?))
+}
+
+/// Tells other threads to ring. Returns how long to sleep, up to `until`.
+fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
+    state.set_sleeping(true);
+    // Samples handed over before are seen here; later ones ring.
+    match state.send_queues.iter().any(SendQueue::is_ready) {
+        true => Some(Duration::ZERO),
+        // The clock is read again, because the application's condition ran since.
+        false => state.sleep_time(monotonic_now(), until),
+    }
+}
+
+/// Activation of jobs by time, by work of the protocol, by other threads, and by the datapath's sources.
+impl State {
+    /// Starts a chosen job and returns the number of items it may handle.
+    #[inline]
+    fn begin(&mut self, job: JobId, task: Task, now: Instant) -> usize {
+        let waited = self.executor.begin(job, now);
+        self.note_begun(task, waited);
+        self.scheduling.begin_items(&self.executor, job)
+    }
+
+    /// Counts the wait of a callback job that starts.
+    #[inline]
+    fn note_begun(&mut self, task: Task, waited: PriorityInversions) {
+        if let Task::Callback(reader) = task {
+            self.monitoring
+                .inversions
+                .note_callback(self.reader_slots[reader.index()].level, waited);
+        }
+    }
+
+    /// Counts the items that the running job has handled, one of which was counted when it started.
+    #[inline]
+    pub(crate) fn note_handled(&mut self, items: usize) {
+        self.scheduling.since_poll += items.saturating_sub(1);
+        self.executor.set_items_handled(items as u16);
+    }
+
+    #[inline]
+    fn may_skip_poll(&self, job: JobId) -> bool {
+        self.scheduling
+            .may_skip_poll(&self.executor, self.lanes, job)
+    }
+
+    /// Returns the next time at which something is due without an event.
+    fn next_due(&self) -> Option<Instant> {
+        let times = [
+            self.protocol.next_time(),
+            self.executor.next_release(),
+            self.io.next_due(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Returns when the loop must run next without an event; an instant in the past if something is ready.
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
+        let is_ready = self.executor.ready_count() > 0
+            || self.io.work_ready(&self.protocol) != 0
+            || self.send_queues.iter().any(SendQueue::is_ready)
+            || self.io.has_ready_lane();
+        if is_ready {
+            return Some(Instant::new(0));
+        }
+        self.next_due()
+    }
+
+    /// Returns how long the loop may sleep: to the next due time, at most to `until`.
+    fn sleep_time(&self, now: Instant, until: Option<Instant>) -> Option<Duration> {
+        let wakes = self.next_due().into_iter().chain(until).min();
+        wakes.map(|at| at.saturating_since(now))
+    }
+
+    /// Tells other threads whether to ring when they hand something over.
+    fn set_sleeping(&self, sleeps: bool) {
+        for queue in &self.send_queues {
+            queue.set_sleeping(sleeps);
+        }
+    }
+
+    /// Makes jobs ready for due times, the protocol's work and other threads.
+    #[inline]
+    fn activate(&mut self, now: Instant) {
+        // This runs in every iteration, and usually nothing is pending.
+        if self.io.all_work(&self.protocol) != 0
+            || self.protocol.has_status()
+            || self.may_be_due(now)
+        {
+            self.activate_all(now);
+        }
+    }
+
+    /// Makes jobs ready after a poll that followed [`activate`](Self::activate): only time and other threads have
+    /// progressed.
+    #[inline]
+    fn activate_due(&mut self, now: Instant) {
+        if self.may_be_due(now) {
+            self.activate_all(now);
+        }
+    }
+
+    #[inline]
+    fn may_be_due(&self, now: Instant) -> bool {
+        let is_due = |time: Option<Instant>| time.is_some_and(|at| at <= now);
+        is_due(self.protocol.next_time())
+            || is_due(self.executor.next_release())
+            || self.io.is_starved()
+            || !self.send_queues.is_empty()
+    }
+
+    // Never inlined, so that the check before it stays short and is inlined into the loop.
+    #[inline(never)]
+    fn activate_all(&mut self, now: Instant) {
+        if self.protocol.next_time().is_some_and(|at| at <= now) {
+            self.protocol.advance(now);
+        }
+        if self.executor.next_release().is_some_and(|at| at <= now) {
+            self.executor.release(now);
+        }
+        self.io.retry_starved(now);
+        let mut ready = self.io.work_ready(&self.protocol);
+        while ready != 0 {
+            let priority = ready.trailing_zeros();
+            ready &= ready - 1;
+            self.executor
+                .activate(self.jobs.work[priority as usize], now);
+        }
+        self.take_notes(now, now);
+        for queue in &self.send_queues {
+            if queue.is_ready() {
+                self.executor.activate(queue.job, now);
+            }
+        }
+    }
+
+    /// Polls the datapath's sources, sleeping up to `timeout`. Returns the time afterwards.
+    fn poll_sources(&mut self, timeout: Option<Duration>) -> Instant {
+        let (lanes, readable) = match self.io.spin() {
+            Some(lanes) => (lanes, Some(Readable::FIRSTS)),
+            None => self.io.wait(timeout),
+        };
+        let now = monotonic_now();
+        self.scheduling.since_poll = 0;
+        self.executor.polled(now, lanes.into());
+        let mut left = lanes;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let Some(job) = self.jobs.receive[index] else {
+                continue;
+            };
+            if let Some(readable) = readable {
+                self.io
+                    .datapath
+                    .set_readable(Lane::ALL[index], readable.of(index));
+            }
+            self.executor.activate(job, now);
+        }
+        now
+    }
+
+    fn has_work(&self, priority: Priority) -> bool {
+        self.io.work_ready(&self.protocol) & (1 << priority.get()) != 0
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.state.get_mut().send_disposal();
+    }
+}

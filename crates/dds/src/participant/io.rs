@@ -1,0 +1,586 @@
+//! Transmission and frames: the datapath, its pool, the transmit burst, and the datagrams that wait for a frame.
+//!
+//! With sockets, a sent frame is back in the pool when the call returns. A device holds frames until it has sent them,
+//! and reports completion in memory. The loop looks for completed frames when a writer finds none, and in a job of the
+//! highest priority. That job also keeps chunks free for the reception of critical datagrams.
+
+use std::{io, time::Duration};
+
+use isolane_datapath::{
+    Capabilities, Class, Datapath, Frame, Lane, Pool, TransmitBurst, Wakeup,
+    clock::monotonic_now,
+    limits::{MAX_DEVICE_QUEUES, MAX_MESSAGES},
+};
+use isolane_executor::{Executor, JobId};
+use isolane_rtps::{
+    Announces, Destinations, LocalParticipant, Priority, WriterId,
+    limits::{BATCH_BYTES, MAX_HEAD_BYTES, WORK_HEAD_BYTES},
+};
+use isolane_wire::{locator::Locator, time::Instant};
+
+use crate::{
+    error::BuildError,
+    limits::{FRAME_RETRY, MAX_DATAGRAM_SAMPLE_BYTES, SPINS_PER_LOOK},
+    participant::epoll::{Poller, Readable},
+    participant::state::State,
+};
+
+/// Work that found no free frame and waits until this time, because no event reports frames that become free.
+struct Starved {
+    /// Bit *p* is set if priority *p* waits.
+    priorities: u16,
+    until: Instant,
+}
+
+/// Datapath of a participant, and the frames outside its pool.
+pub(crate) struct Io {
+    // Drop order: the datapath before the pending datagrams and the transmit burst.
+    pub(crate) datapath: Box<dyn Datapath>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) pool: Pool,
+    pub(crate) poller: Poller,
+    /// Earliest time of the next recycling: a device needs a while to complete frames.
+    recycled_until: Instant,
+    /// Time of the next recycling, if one is due.
+    recycle_at: Option<Instant>,
+    /// Number of polls of the rings alone since the last poll of all sources.
+    spins: u32,
+    pub(crate) spinning: bool,
+    /// True if reserved memory is touched at allocation.
+    pub(crate) prefault: bool,
+    /// Work steps that found no free frame.
+    pub(crate) no_frame: u64,
+    starved: Option<Starved>,
+    /// Datagrams with more destinations than a burst holds, at most one for each priority, and a bit for each of those
+    /// priorities.
+    pending: Vec<PendingFanout>,
+    pending_priorities: u16,
+    /// Empty between two activations.
+    transmit: TransmitBurst,
+}
+
+impl Io {
+    pub(crate) fn new(
+        datapath: Box<dyn Datapath>,
+        poller: Poller,
+        spinning: bool,
+        prefault: bool,
+    ) -> Self {
+        Self {
+            capabilities: *datapath.capabilities(),
+            pool: datapath.pool().clone(),
+            datapath,
+            poller,
+            recycled_until: Instant::new(0),
+            recycle_at: None,
+            spins: 0,
+            spinning,
+            prefault,
+            no_frame: 0,
+            starved: None,
+            pending: Vec::with_capacity(Priority::COUNT),
+            pending_priorities: 0,
+            transmit: TransmitBurst::new(),
+        }
+    }
+
+    /// Returns the offset of a payload in a frame, after the headers of the datapath and of RTPS.
+    pub(crate) fn payload_begin(&self) -> usize {
+        self.capabilities.head_room_bytes + MAX_HEAD_BYTES
+    }
+
+    /// Returns the maximum sample size in bytes that fits a frame.
+    pub(crate) fn max_sample_bytes(&self) -> usize {
+        let frame_bytes = self.capabilities.max_frame_bytes;
+        let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
+        limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
+    }
+
+    /// Opens a lane: its sockets and its frames.
+    pub(crate) fn open_lane(&mut self, lane: Lane) -> Result<(), BuildError> {
+        self.datapath.open_lane(lane)?;
+        self.capabilities = *self.datapath.capabilities();
+        Ok(())
+    }
+
+    /// Adds the descriptors of an open lane to those on which the loop sleeps.
+    pub(crate) fn watch_lane(&mut self, lane: Lane) -> io::Result<()> {
+        let descriptors = self.datapath.descriptors().into_iter();
+        descriptors
+            .filter(|(of, _)| *of == lane)
+            .enumerate()
+            .try_for_each(|(place, (_, descriptor))| self.poller.add(lane, place, descriptor))
+    }
+
+    /// Sends a frame to these destinations. A frame without destinations returns to the pool at once.
+    pub(crate) fn send(
+        &mut self,
+        protocol: &LocalParticipant,
+        lane: Lane,
+        frame: Frame,
+        to: Addresses<'_>,
+    ) {
+        if to.of(protocol).len() > MAX_MESSAGES {
+            self.send_in_parts(protocol, lane, frame, to);
+            return;
+        }
+        self.collect(protocol, lane, frame, to);
+        self.flush(lane);
+    }
+
+    /// Sends a frame to more destinations than a burst holds, one burst after the other.
+    #[cold]
+    fn send_in_parts(
+        &mut self,
+        protocol: &LocalParticipant,
+        lane: Lane,
+        frame: Frame,
+        to: Addresses<'_>,
+    ) {
+        let mut first = 0;
+        let mut frame = Some(frame);
+        while let Some(held) = frame.take() {
+            let places = to.of(protocol).get(first..).unwrap_or_default();
+            let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+            if places.len() > MAX_MESSAGES {
+                frame = self.copy(lane, &held);
+                self.no_frame += u64::from(frame.is_none());
+            }
+            first += part.len();
+            self.collect(protocol, lane, held, Addresses::Listed(&part));
+            self.flush(lane);
+        }
+    }
+
+    /// Copies the datagram into another frame.
+    fn copy(&mut self, lane: Lane, frame: &Frame) -> Option<Frame> {
+        let mut copy = self.take_frame(self.class_for(lane, frame.len()))?;
+        let head = copy.head_room();
+        copy.buffer_mut()[head..][..frame.len()].copy_from_slice(frame);
+        copy.set_range(head..head + frame.len());
+        Some(copy)
+    }
+
+    /// Sends a pending datagram with more destinations than a burst holds to the next [`MAX_MESSAGES`] of them.
+    /// Returns false if no frame is free for it.
+    #[cold]
+    fn send_pending(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
+        let Some(at) = self
+            .pending
+            .iter()
+            .position(|pending| pending.priority == priority)
+        else {
+            return true;
+        };
+        let pending = self.pending.swap_remove(at);
+        let places = pending.to.places(protocol);
+        // The list is sorted, so destinations added or removed meanwhile do not change the order of the others.
+        let first =
+            places.partition_point(|place| pending.after.is_some_and(|after| *place <= after));
+        let places = &places[first..];
+        let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+        if places.len() <= MAX_MESSAGES {
+            self.pending_priorities &= !(1 << priority.get());
+            self.collect(
+                protocol,
+                pending.lane,
+                pending.frame,
+                Addresses::Listed(&part),
+            );
+            self.flush(pending.lane);
+            return true;
+        }
+        let copy = self.copy(pending.lane, &pending.frame);
+        let is_copied = copy.is_some();
+        let after = match copy {
+            Some(copy) => {
+                self.collect(protocol, pending.lane, copy, Addresses::Listed(&part));
+                self.flush(pending.lane);
+                part.last().copied()
+            }
+            None => pending.after,
+        };
+        self.pending.push(PendingFanout { after, ..pending });
+        is_copied
+    }
+
+    /// Stores a datagram that steps of work send, a burst each.
+    fn defer(&mut self, pending: PendingFanout) {
+        self.pending_priorities |= 1 << pending.priority.get();
+        self.pending.push(pending);
+    }
+
+    /// Adds a frame to the burst of a lane, which is sent first if it has no room.
+    // Inlined always, so that a written frame moves directly into the burst.
+    #[inline(always)]
+    fn collect(
+        &mut self,
+        protocol: &LocalParticipant,
+        lane: Lane,
+        frame: Frame,
+        to: Addresses<'_>,
+    ) {
+        let places = to.of(protocol);
+        if places.is_empty() {
+            return;
+        }
+        let burst = &mut self.transmit;
+        if !burst.fits(places.len()) {
+            self.datapath.send_burst(lane, burst);
+        }
+        debug_assert!(burst.fits(places.len()), "longer lists are sent in parts");
+        burst.push_to(frame, places);
+    }
+
+    #[inline]
+    fn flush(&mut self, lane: Lane) {
+        if !self.transmit.is_empty() {
+            self.datapath.send_burst(lane, &mut self.transmit);
+        }
+    }
+
+    /// Schedules a retry of work at this priority that found no frame.
+    fn starve(&mut self, now: Instant, priority: Priority) {
+        self.no_frame += 1;
+        let starved = self.starved.get_or_insert(Starved {
+            priorities: 0,
+            until: now + FRAME_RETRY,
+        });
+        starved.priorities |= 1 << priority.get();
+    }
+
+    /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
+    /// may have (`REGISTERED_INSTANCES` of the protocol). Without a free frame it stops; readers then notice the end of
+    /// the writer.
+    pub(crate) fn unregister_instances(
+        &mut self,
+        protocol: &mut LocalParticipant,
+        id: WriterId,
+        lane: Lane,
+    ) {
+        loop {
+            let class = self.class_for(lane, BATCH_BYTES);
+            let Some(mut frame) = self.take_frame(class) else {
+                return;
+            };
+            let head = frame.head_room();
+            let buffer = &mut frame.buffer_mut()[head..];
+            let Some(bytes) = protocol.next_unregister(monotonic_now(), id, buffer) else {
+                return;
+            };
+            frame.set_range(head..head + bytes);
+            self.send(protocol, lane, frame, Addresses::Writer(id));
+        }
+    }
+
+    /// Activates the recycling job if it has something to do.
+    #[inline]
+    pub(crate) fn activate_recycling(&mut self, now: Instant, executor: &mut Executor, job: JobId) {
+        self.recycle_at = None;
+        if self.datapath.wants_recycling() {
+            if self.recycled_until <= now {
+                executor.activate(job, now);
+            } else {
+                self.recycle_at = Some(self.recycled_until);
+            }
+        }
+    }
+
+    /// Returns the time of the next retry or recycling.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let retry = self.starved.as_ref().map(|starved| starved.until);
+        retry.into_iter().chain(self.recycle_at).min()
+    }
+
+    #[inline]
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved.is_some()
+    }
+
+    /// Lets starved work try again if its time has come.
+    pub(crate) fn retry_starved(&mut self, now: Instant) {
+        if self.starved.as_ref().is_some_and(|it| it.until <= now) {
+            self.starved = None;
+        }
+    }
+
+    /// Returns the priorities at which the protocol or a pending datagram has work.
+    #[inline]
+    pub(crate) fn all_work(&self, protocol: &LocalParticipant) -> u16 {
+        protocol.ready() | self.pending_priorities
+    }
+
+    /// Returns the priorities at which work may be tried now.
+    pub(crate) fn work_ready(&self, protocol: &LocalParticipant) -> u16 {
+        let starved = self.starved.as_ref();
+        self.all_work(protocol) & !starved.map_or(0, |starved| starved.priorities)
+    }
+
+    /// Returns whether a datagram of this priority has been sent to some of its destinations only.
+    #[inline]
+    pub(crate) fn has_pending(&self, priority: Priority) -> bool {
+        self.pending_priorities & (1 << priority.get()) != 0
+    }
+
+    /// Returns whether a source of the datapath is ready that no descriptor reports.
+    pub(crate) fn has_ready_lane(&mut self) -> bool {
+        !self.has_descriptors() && self.datapath.ready_lanes() != 0
+    }
+
+    /// Polls the rings in memory, if this loop spins and has not done only that for too long. Returns the lanes
+    /// ([`Lane::bit`]) whose first descriptor is ready.
+    #[inline]
+    pub(crate) fn spin(&mut self) -> Option<u16> {
+        if !self.spinning || self.spins >= SPINS_PER_LOOK {
+            self.spins = 0;
+            return None;
+        }
+        let seen = self.datapath.peek_lanes()?;
+        self.spins += 1;
+        Some(seen)
+    }
+
+    /// Takes frames back from the device. Returns true if more can be taken at once.
+    pub(crate) fn recycle(&mut self, now: Instant) -> bool {
+        let again = self.datapath.recycle();
+        if !again {
+            self.recycled_until = now + FRAME_RETRY;
+        }
+        again
+    }
+
+    /// Takes a frame for sending; if none is free, it first takes back completed ones.
+    #[inline]
+    pub(crate) fn take_frame(&mut self, class: Class) -> Option<Frame> {
+        if self.pool.free(class) == 0 {
+            self.datapath.recycle();
+        }
+        self.pool.take(class)
+    }
+
+    /// Returns the class of frames of a lane that fit this number of bytes after their head room.
+    #[inline]
+    pub(crate) fn class_for(&self, lane: Lane, bytes: usize) -> Class {
+        match bytes <= self.pool.transmit_room(lane) {
+            true => Class::Transmit(lane),
+            false => Class::Oversize(lane),
+        }
+    }
+
+    /// Returns the number of receive frames outside the pool: armed in the datapath, or being read.
+    pub(crate) fn frames_armed(&self) -> usize {
+        let pool = &self.pool;
+        let of_lanes = Lane::ALL.into_iter().map(Class::Receive);
+        let of_queues = (0..MAX_DEVICE_QUEUES as u8).map(Class::Queue);
+        let all = of_lanes.chain(of_queues);
+        all.map(|class| pool.outstanding_of(class)).sum()
+    }
+
+    /// Returns whether epoll reports readable lanes; otherwise the datapath does.
+    fn has_descriptors(&self) -> bool {
+        self.capabilities.wakeup == Wakeup::Descriptors
+    }
+
+    /// Waits for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
+        let has_descriptors = self.has_descriptors();
+        if !has_descriptors && timeout == Some(Duration::ZERO) {
+            return (self.datapath.ready_lanes(), None);
+        }
+        let waited = self.poller.wait(timeout);
+        let readable = waited.expect("epoll on descriptors of our own, none of which is closed");
+        match has_descriptors {
+            true => (readable.lanes(), Some(readable)),
+            false => (self.datapath.ready_lanes(), None),
+        }
+    }
+}
+
+impl State {
+    /// Executes at most `limit` steps of the protocol's work at a priority, and sends their datagrams together. Returns
+    /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
+    pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
+        let mut steps = 0;
+        let mut burst = None;
+        let mut last_kind = None;
+        while steps < limit {
+            if self.io.has_pending(priority) {
+                // The pending datagram goes first, so that each destination gets samples in order.
+                if let Some(lane) = burst.take() {
+                    self.io.flush(lane);
+                }
+                if !self.io.send_pending(&self.protocol, priority) {
+                    self.io.starve(now, priority);
+                    break;
+                }
+                steps += 1;
+                continue;
+            }
+            let Some(lane) = self.next_lane(priority) else {
+                break;
+            };
+            // One call of the datapath sends for one lane only.
+            if *burst.get_or_insert(lane) != lane {
+                break;
+            }
+            let class = self.io.class_for(lane, self.protocol.next_bytes(priority));
+            let Some(mut frame) = self.io.take_frame(class) else {
+                if steps == 0 {
+                    self.io.starve(now, priority);
+                }
+                break;
+            };
+            let head = frame.head_room();
+            let buffer = &mut frame.buffer_mut()[head..];
+            let work = match self.executor.runs_by_share() {
+                true => self.protocol.poll_transmit_between(now, priority, buffer),
+                false => self.protocol.poll_transmit(now, priority, buffer),
+            };
+            let Some(work) = work else { break };
+            if work.bytes > 0 {
+                frame.set_range(head..head + work.bytes);
+                let subset;
+                let whole = WholeList::of(&work.to);
+                if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)
+                {
+                    self.io.defer(PendingFanout {
+                        priority,
+                        lane,
+                        frame,
+                        to,
+                        after: None,
+                    });
+                    self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
+                    last_kind = Some(work.kind);
+                    continue;
+                }
+                let addresses = match &work.to {
+                    Destinations::Writer(writer) => Addresses::Writer(*writer),
+                    Destinations::Announce => Addresses::Announce,
+                    Destinations::Subset(writer, places) => {
+                        subset = self.protocol.some_destinations(*writer, *places);
+                        Addresses::Listed(&subset)
+                    }
+                    Destinations::Listed(list) => Addresses::Listed(list),
+                };
+                self.io.collect(&self.protocol, lane, frame, addresses);
+            }
+            self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
+            last_kind = Some(work.kind);
+            steps += 1;
+        }
+        if let Some(lane) = burst {
+            self.io.flush(lane);
+        }
+        debug_assert!(
+            self.io.transmit.is_empty(),
+            "no datagram waits for the next call, which may be of another lane"
+        );
+        if let Some(kind) = last_kind {
+            let observed = &mut self.monitoring.work[usize::from(priority.get())][kind.index()];
+            let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
+            observed.execution_max_ns = observed.execution_max_ns.max(took);
+        }
+        steps
+    }
+
+    /// Returns the lane of the next work at a priority.
+    fn next_lane(&self, priority: Priority) -> Option<Lane> {
+        let level = self.protocol.next_level(priority)?;
+        Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
+    }
+
+    /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
+    /// to a bound; then peers are told that the participant is deleted.
+    pub(crate) fn send_disposal(&mut self) {
+        for at in 0..self.send_queues.len() {
+            let queue = &self.send_queues[at];
+            self.io
+                .unregister_instances(&mut self.protocol, queue.writer, queue.lane());
+        }
+        if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
+            // Peers have not received any announcement, or must not.
+            return;
+        }
+        let now = monotonic_now();
+        for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
+            let ready = self.io.all_work(&self.protocol);
+            let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
+            if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
+                break;
+            }
+        }
+        let Some(mut frame) = self.io.take_frame(Class::Transmit(Lane::Discovery)) else {
+            // Without a frame for it, peers notice the end when the lease expires.
+            return;
+        };
+        let head = frame.head_room();
+        let bytes = self.protocol.farewell(&mut frame.buffer_mut()[head..]);
+        frame.set_range(head..head + bytes);
+        let everybody: Vec<Locator> = self.protocol.farewell_to().collect();
+        self.io.send(
+            &self.protocol,
+            Lane::Discovery,
+            frame,
+            Addresses::Listed(&everybody),
+        );
+    }
+}
+
+/// Destinations of one burst.
+type Part = heapless::Vec<Locator, MAX_MESSAGES>;
+
+/// Datagram with more destinations than a burst holds, sent to some of them so far; each step sends one burst of it.
+#[derive(Debug)]
+pub(crate) struct PendingFanout {
+    priority: Priority,
+    lane: Lane,
+    frame: Frame,
+    to: WholeList,
+    /// Last destination that it was sent to.
+    after: Option<Locator>,
+}
+
+/// List of destinations that may be longer than a burst, sorted by address.
+#[derive(Debug, Clone, Copy)]
+enum WholeList {
+    Writer(WriterId),
+    Announce,
+}
+
+impl WholeList {
+    fn of(to: &Destinations) -> Option<Self> {
+        match to {
+            Destinations::Writer(writer) => Some(Self::Writer(*writer)),
+            Destinations::Announce => Some(Self::Announce),
+            Destinations::Subset(..) | Destinations::Listed(_) => None,
+        }
+    }
+
+    fn places<'a>(&self, protocol: &'a LocalParticipant) -> &'a [Locator] {
+        match self {
+            Self::Writer(writer) => protocol.destinations(*writer),
+            Self::Announce => protocol.announce_to(),
+        }
+    }
+}
+
+/// Destinations of a frame.
+pub(crate) enum Addresses<'a> {
+    Writer(WriterId),
+    Announce,
+    Listed(&'a [Locator]),
+}
+
+impl<'a> Addresses<'a> {
+    fn of<'b>(&'b self, protocol: &'b LocalParticipant) -> &'b [Locator]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Writer(writer) => protocol.destinations(*writer),
+            Self::Announce => protocol.announce_to(),
+            Self::Listed(list) => list,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Policies with an effect on announcements and matching: user data, durability for late joiners, and changes at run
+//! time.
+//!
+//! A change is announced at once, and both sides match again. Pairs that no longer match are separated, new matches
+//! are made, and the match statuses report both. A pair that still matches loses nothing.
+
+use isolane_datapath::clock::monotonic_now;
+use isolane_wire::{
+    cdr::{Representation, TopicType},
+    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
+};
+
+use crate::{
+    error::QosError, qos::Qos, reader::DataReader, reader::delivery::ResponseDeadline,
+    writer::DataWriter,
+};
+
+impl Qos {
+    /// USER_DATA: octets announced to every participant that discovers the endpoint; isolane does not interpret them.
+    /// Creation fails with more than [`MAX_OCTETS`] octets.
+    ///
+    /// [`MAX_OCTETS`]: isolane_wire::limits::MAX_OCTETS
+    #[must_use]
+    pub fn user_data(mut self, octets: &[u8]) -> Self {
+        self.policies.user_data = self.bounded(octets, PolicyId::USER_DATA);
+        self
+    }
+
+    /// TOPIC_DATA: octets about the topic, with the bound of [`user_data`](Self::user_data).
+    #[must_use]
+    pub fn topic_data(mut self, octets: &[u8]) -> Self {
+        self.policies.topic_data = self.bounded(octets, PolicyId::TOPIC_DATA);
+        self
+    }
+
+    /// GROUP_DATA: octets about the publisher or subscriber, with the bound of [`user_data`](Self::user_data).
+    #[must_use]
+    pub fn group_data(mut self, octets: &[u8]) -> Self {
+        self.policies.group_data = self.bounded(octets, PolicyId::GROUP_DATA);
+        self
+    }
+
+    fn bounded(&mut self, octets: &[u8], policy: PolicyId) -> Octets {
+        let bounded = Octets::of(octets);
+        if bounded.is_none() {
+            self.excess_octets = Some(policy);
+        }
+        bounded.unwrap_or_default()
+    }
+
+    /// PARTITION: replaces all partitions with these; see [`partition`](Self::partition).
+    ///
+    /// ```
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Door { is_open: bool }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let qos = Qos::best_effort();
+    /// let writer = participant.create_writer::<Door>("Doors", &qos.clone().partition("left/front"))?;
+    /// let reader = participant.create_reader::<Door>("Doors", &qos.partition("left/*"))?;
+    /// assert_eq!(reader.matched_writers(), 1);
+    /// writer.set_qos(&writer.qos().partitions(["right/front"]))?;
+    /// assert_eq!(reader.matched_writers(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn partitions<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.policies.partition.clear();
+        self.excess_partition = None;
+        names.into_iter().fold(self, Self::partition)
+    }
+
+    /// DURABILITY: whether late joiners receive samples written before.
+    ///
+    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
+    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
+    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
+    /// created.
+    #[must_use]
+    pub fn durability(mut self, kind: DurabilityKind) -> Self {
+        self.policies.durability = kind;
+        self
+    }
+
+    /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
+    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
+    #[must_use]
+    pub fn service_keep_last(mut self, depth: u16) -> Self {
+        self.policies.durability_service.history.kind = HistoryKind::KeepLast;
+        self.policies.durability_service.history.depth = i32::from(depth);
+        self
+    }
+
+    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
+    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
+    #[must_use]
+    pub fn service_keep_all(mut self) -> Self {
+        self.policies.durability_service.history.kind = HistoryKind::KeepAll;
+        self
+    }
+
+    /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
+    #[must_use]
+    pub fn service_max_samples(mut self, samples: u16) -> Self {
+        let limits = &mut self.policies.durability_service.resource_limits;
+        limits.max_samples = i32::from(samples);
+        self
+    }
+
+    /// DURABILITY_SERVICE `max_samples_per_instance`: bound for the depth.
+    #[must_use]
+    pub fn service_max_samples_per_instance(mut self, samples: u16) -> Self {
+        let limits = &mut self.policies.durability_service.resource_limits;
+        limits.max_samples_per_instance = i32::from(samples);
+        self
+    }
+
+    /// Returns the QoS of an existing endpoint.
+    fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
+        let mut existing = Self::best_effort();
+        existing.policies = policies.clone();
+        existing.max_bytes = Some(max_bytes);
+        // A writer offers one representation; so does a reader restricted to one.
+        if let [only] = policies.data_representation[..] {
+            existing.takes_only = true;
+            existing.representation = Some(match only {
+                DataRepresentationId::XCDR2 => Representation::Xcdr2,
+                _ => Representation::Xcdr1,
+            });
+        }
+        existing
+    }
+}
+
+/// Logs that TRANSIENT and PERSISTENT are served as TRANSIENT_LOCAL.
+pub(crate) fn log_durability(topic: &str, qos: &Qos, end: &str) {
+    let kind = qos.policies.durability;
+    if kind >= DurabilityKind::Transient {
+        log::warn!(target: "isolane",
+            "the {end} of {topic} has DURABILITY {kind:?}: it matches as that, and is served as \
+             TransientLocal, by each writer while it lives; nothing keeps samples beyond their writer");
+    }
+}
+
+fn same_size(existing: Option<usize>, asked: Option<usize>) -> Result<(), QosError> {
+    match (existing, asked) {
+        (Some(existing), Some(asked)) if existing != asked => {
+            Err(QosError::MaxBytes { existing, asked })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl<T: TopicType> DataWriter<T> {
+    /// Returns the current policies.
+    #[must_use]
+    pub fn qos(&self) -> Qos {
+        let state = self.core.state.borrow();
+        let protocol = &state.protocol;
+        let policies = protocol.writer_data(self.id).map(|data| &data.qos);
+        let max_bytes = protocol.writer_max_payload_bytes(self.id);
+        let qos = policies
+            .zip(max_bytes)
+            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
+        let (max_blocking, autodispose) = (self.max_blocking, self.autodispose.get());
+        Qos {
+            max_blocking,
+            autodispose,
+            ..qos.expect("a handle's writer exists")
+        }
+    }
+
+    /// Changes the mutable policies (DDS 1.4 §2.2.3): USER_DATA, TOPIC_DATA, GROUP_DATA, DEADLINE, LATENCY_BUDGET,
+    /// OWNERSHIP_STRENGTH, PARTITION, LIFESPAN, WRITER_DATA_LIFECYCLE.
+    ///
+    /// The writer is announced and matched again. A change of TRANSPORT_PRIORITY, which the standard allows, is
+    /// refused, because the level determines the writer's lane, port and jobs. Policies shared by a
+    /// [`Publisher`](crate::Publisher) are changed there. A [`RemoteWriter`](crate::RemoteWriter) keeps its policies.
+    ///
+    /// # Errors
+    /// [`QosError`]; nothing was changed then.
+    pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
+        qos.check()?;
+        let shared = self.publisher.as_ref().map(|group| group.shared(qos));
+        let qos = shared.as_ref().unwrap_or(qos);
+        let mut state = self.core.state.borrow_mut();
+        let protocol = &mut state.protocol;
+        same_size(protocol.writer_max_payload_bytes(self.id), qos.max_bytes)?;
+        protocol.set_writer_qos(monotonic_now(), self.id, &qos.offered(T::EXTENSIBILITY))?;
+        self.autodispose.set(qos.autodispose);
+        Ok(())
+    }
+}
+
+impl<T: TopicType> DataReader<T> {
+    /// Returns the current policies, without the budget, which [`flow`](Self::flow) reports.
+    #[must_use]
+    pub fn qos(&self) -> Qos {
+        let state = self.core.state.borrow();
+        let protocol = &state.protocol;
+        let policies = protocol.reader_data(self.id).map(|data| &data.qos);
+        let max_bytes = protocol.reader_max_payload_bytes(self.id);
+        let qos = policies
+            .zip(max_bytes)
+            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
+        let response = &state.reader_slots[self.id.index()].response;
+        Qos {
+            response_deadline: response.as_ref().map(|response| response.deadline),
+            ..qos.expect("a handle's reader exists")
+        }
+    }
+
+    /// Changes the mutable policies as [`DataWriter::set_qos`], and also TIME_BASED_FILTER and READER_DATA_LIFECYCLE.
+    /// [`set_budget`](Self::set_budget) changes the budget.
+    ///
+    /// # Errors
+    /// [`QosError`]; nothing was changed then.
+    pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
+        qos.check()?;
+        let shared = self.subscriber.as_ref().map(|group| group.shared(qos));
+        let qos = shared.as_ref().unwrap_or(qos);
+        let mut state = self.core.state.borrow_mut();
+        let protocol = &mut state.protocol;
+        same_size(protocol.reader_max_payload_bytes(self.id), qos.max_bytes)?;
+        protocol.set_reader_qos(monotonic_now(), self.id, &qos.requested())?;
+        let response = &mut state.reader_slots[self.id.index()].response;
+        if response.as_ref().map(|response| response.deadline) != qos.response_deadline {
+            *response = qos.response_deadline.map(ResponseDeadline::new);
+        }
+        Ok(())
+    }
+}

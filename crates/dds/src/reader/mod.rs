@@ -1,0 +1,376 @@
+//! Readers, used on the participant's thread.
+
+pub(crate) mod delivery;
+pub(crate) mod selection;
+
+use std::{marker::PhantomData, rc::Rc};
+
+use isolane_datapath::clock::monotonic_now;
+use isolane_executor::JobConfig;
+use isolane_rtps::{
+    CachedSample, Incompatible, LocalParticipant, Priority, ReaderId, ReaderLedger, RejectReason,
+    SampleInfo, SampleState,
+};
+use isolane_wire::{
+    cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
+    level::Level,
+};
+
+use crate::{
+    error::BuildError, group::Subscriber, listener::Endpoint, participant::Of,
+    participant::event_loop::Core, participant::jobs::Task, participant::state::State, qos::Qos,
+};
+
+/// Sample: its value, if any, and its metadata.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample<V> {
+    /// Value; `None` if the sample only reports a disposed or unregistered instance.
+    pub value: Option<V>,
+    /// Metadata: writer, sequence number, time stamps, instance state.
+    pub info: SampleInfo,
+}
+
+/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it and its callback.
+///
+/// The application takes samples, or a callback receives them: [`on_sample`](Self::on_sample) from the cache,
+/// [`on_view`](Self::on_view) directly from the received frame.
+///
+/// ```
+/// use std::time::Duration;
+/// use isolane::{InstanceState, Network, Participant, Qos, TopicType};
+///
+/// #[derive(TopicType)]
+/// struct Lamp { #[topic(key)] number: u8, is_on: bool }
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// let qos = Qos::reliable().keep_last(4).autodispose(false);
+/// let writer = participant.create_writer::<Lamp>("Lamps", &qos)?;
+/// let reader = participant.create_reader::<Lamp>("Lamps", &qos)?;
+/// writer.write(&Lamp { number: 7, is_on: true })?;
+/// writer.unregister(&Lamp { number: 7, is_on: false })?;
+/// assert!(participant.run_until(Duration::from_secs(5), || reader.available() == 2));
+///
+/// let sample = reader.take()?.expect("there are two");
+/// assert!(sample.value.is_some_and(|lamp| lamp.is_on));
+/// let end = reader.take()?.expect("the end of the instance");
+/// assert!(end.value.is_none());
+/// assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
+/// assert!(reader.take()?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DataReader<T: TopicType> {
+    pub(crate) core: Rc<Core>,
+    pub(crate) id: ReaderId,
+    pub(crate) topic: String,
+    pub(crate) level: Level,
+    /// Subscriber of the reader, if any; the handle keeps it alive.
+    pub(crate) subscriber: Option<Subscriber>,
+    of: Of<T>,
+}
+
+impl<T: TopicType> DataReader<T> {
+    pub(crate) fn new(core: Rc<Core>, id: ReaderId, qos: &Qos, topic: &str) -> Self {
+        Self {
+            core,
+            id,
+            topic: topic.into(),
+            level: qos.transport_level(),
+            subscriber: None,
+            of: PhantomData,
+        }
+    }
+
+    /// Sets the callback of a view reader. It receives each sample in the received frame, with strings and sequences
+    /// borrowed from it, inside the receive job. A sample counts as rejected if there is no callback or it is not of
+    /// the type.
+    ///
+    /// The callback may write, and create and delete endpoints, including this reader. If it panics, the panic
+    /// propagates through the call that runs the loop, and the reader has no callback afterwards.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Network, Participant, Qos, TopicType, types::BoundedString};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Warning { text: BoundedString<32> }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let writer = participant.create_writer::<Warning>("Notes", &Qos::best_effort())?;
+    /// let reader = participant.create_view_reader::<Warning>("Notes", &Qos::best_effort())?;
+    /// let bytes = Rc::new(Cell::new(0));
+    /// let seen = Rc::clone(&bytes);
+    /// reader.on_view(move |sample| {
+    ///     let text: &str = sample.value.unwrap().text; // borrowed from the frame
+    ///     seen.set(text.len());
+    /// });
+    /// writer.write(&Warning { text: "hello".try_into()? })?;
+    /// assert!(participant.run_until(Duration::from_secs(5), || bytes.get() == 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_view(&self, mut callback: impl FnMut(Sample<T::View<'_>>) + 'static) {
+        let callback = move |payload: &[u8], info: &SampleInfo| {
+            let value = match info.valid_data() {
+                true => match view_payload::<T>(payload) {
+                    Ok(view) => Some(view),
+                    Err(error) => return Err(RejectReason::of(error, payload)),
+                },
+                false => None,
+            };
+            callback(Sample { value, info: *info });
+            Ok(())
+        };
+        let former = self.core.state.borrow_mut().reader_slots[self.id.index()]
+            .view
+            .replace(Box::new(callback));
+        // The callback may own a writer, whose deletion borrows the state.
+        drop(former);
+    }
+
+    /// Sets the callback of a caching reader. A separate job takes each sample at the topic's priority: one sample per
+    /// activation, or up to 16 at the highest level in use.
+    ///
+    /// Samples are decoded into `value`, which reuses its allocations. The callback may do the same as with
+    /// [`on_view`](Self::on_view), and a panic has the same effect. The sample passed to a callback that panics counts
+    /// as taken.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType, Default)]
+    /// struct Count { number: u32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let writer = participant.create_writer::<Count>("Counts", &Qos::reliable().keep_all())?;
+    /// let reader = participant.create_reader::<Count>("Counts", &Qos::reliable().keep_all())?;
+    /// let sum = Rc::new(Cell::new(0));
+    /// let summed = Rc::clone(&sum);
+    /// reader.on_sample(Count::default(), move |sample| {
+    ///     summed.set(summed.get() + sample.value.map_or(0, |count| count.number));
+    /// })?;
+    /// for number in 1..=4 {
+    ///     writer.write(&Count { number })?;
+    /// }
+    /// assert!(participant.run_until(Duration::from_secs(5), || sum.get() == 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyJobs`].
+    pub fn on_sample(
+        &self,
+        mut value: T,
+        mut callback: impl FnMut(Sample<&T>) + 'static,
+    ) -> Result<(), BuildError>
+    where
+        T: 'static,
+    {
+        let core = Rc::downgrade(&self.core);
+        let id = self.id;
+        let callback = move || {
+            let Some(core) = core.upgrade() else { return };
+            let info = {
+                let mut state = core.state.borrow_mut();
+                let Some(sample) = state.unexpired_sample(id, 0) else {
+                    return;
+                };
+                let info = sample.info;
+                let decoded = match info.valid_data() {
+                    true => decode(sample.payload, |payload| {
+                        read_payload_into(payload, &mut value)
+                    }),
+                    false => Ok(()),
+                };
+                state.protocol.remove_oldest(id);
+                if let Err((_, reason)) = decoded {
+                    state.reject_delivered(id, info.writer, reason);
+                    return;
+                }
+                info
+            };
+            callback(Sample {
+                value: info.valid_data().then_some(&value),
+                info,
+            });
+            if info.valid_data() {
+                let mut state = core.state.borrow_mut();
+                state.note_response(id, info.received, monotonic_now);
+            }
+        };
+        let former = {
+            let mut state = self.core.state.borrow_mut();
+            let job = match state.reader_slots[id.index()].job {
+                Some(job) => job,
+                None => {
+                    let name = format!("callback {}", self.topic);
+                    let priority = Priority::of_data(self.level).get();
+                    let config = JobConfig {
+                        items: state.items_of_level(self.level),
+                        ..JobConfig::event(&name, priority)
+                    };
+                    state.add_job(config, Task::Callback(id))?
+                }
+            };
+            let slot = &mut state.reader_slots[id.index()];
+            slot.job = Some(job);
+            let former = slot.cached.replace(Box::new(callback));
+            if state.protocol.available(id) > 0 {
+                state.executor.activate(job, monotonic_now());
+            }
+            former
+        };
+        // The callback may own a writer, whose deletion borrows the state.
+        drop(former);
+        Ok(())
+    }
+
+    /// Returns the number of samples that can be taken.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        let mut state = self.core.state.borrow_mut();
+        drop_expired(&mut state.protocol, self.id);
+        state.protocol.available(self.id)
+    }
+
+    /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
+    ///
+    /// # Errors
+    /// The payload is not of the type, or exceeds its bounds. The sample is removed and counted as rejected.
+    pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
+        let mut state = self.core.state.borrow_mut();
+        let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            return Ok(None);
+        };
+        let info = sample.info;
+        let value = info
+            .valid_data()
+            .then(|| decode(sample.payload, read_payload))
+            .transpose();
+        state.protocol.remove_oldest(self.id);
+        match value {
+            Ok(Some(_)) => state.note_response(self.id, info.received, monotonic_now),
+            Ok(None) => {}
+            Err((_, reason)) => state.reject_delivered(self.id, info.writer, reason),
+        }
+        let value = value.map_err(|(error, _)| error)?;
+        Ok(Some(Sample { value, info }))
+    }
+
+    /// Takes the oldest sample into `value`, which reuses its allocations. `value` is unchanged if the returned info
+    /// says that there is no value.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
+        let mut state = self.core.state.borrow_mut();
+        let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            return Ok(None);
+        };
+        let info = sample.info;
+        let decoded = match info.valid_data() {
+            true => decode(sample.payload, |payload| read_payload_into(payload, value)),
+            false => Ok(()),
+        };
+        state.protocol.remove_oldest(self.id);
+        match decoded {
+            Ok(()) if info.valid_data() => {
+                state.note_response(self.id, info.received, monotonic_now);
+            }
+            Ok(()) => {}
+            Err((_, reason)) => state.reject_delivered(self.id, info.writer, reason),
+        }
+        decoded.map_err(|(error, _)| error)?;
+        Ok(Some(info))
+    }
+
+    /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8). The flag is true if it was read before.
+    ///
+    /// # Errors
+    /// The payload is not of the type, or exceeds its bounds. The sample stays until it is taken.
+    pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
+        let mut state = self.core.state.borrow_mut();
+        let Some(sample) = state.unexpired_sample(self.id, nth) else {
+            return Ok(None);
+        };
+        let info = sample.info;
+        let was_read = info.sample_state == SampleState::Read;
+        let value = info
+            .valid_data()
+            .then(|| read_payload(sample.payload))
+            .transpose()?;
+        state.protocol.mark_read(self.id, nth);
+        Ok(Some((Sample { value, info }, was_read)))
+    }
+
+    /// Returns the number of matched writers.
+    #[must_use]
+    pub fn matched_writers(&self) -> usize {
+        self.core.state.borrow().protocol.matched_writers(self.id)
+    }
+
+    /// Returns the last writer whose offered QoS is incompatible with this reader's request.
+    #[must_use]
+    pub fn incompatible(&self) -> Option<Incompatible> {
+        let state = self.core.state.borrow();
+        state.protocol.requested_incompatible(self.id)
+    }
+
+    /// Returns the account of all received samples.
+    #[must_use]
+    pub fn ledger(&self) -> ReaderLedger {
+        let state = self.core.state.borrow();
+        state.protocol.reader_ledger(self.id).unwrap_or_default()
+    }
+}
+
+/// Decodes a payload; an error includes the reason for SAMPLE_REJECTED.
+#[inline]
+pub(crate) fn decode<'a, V>(
+    payload: &'a [u8],
+    read: impl FnOnce(&'a [u8]) -> Result<V, CdrError>,
+) -> Result<V, (CdrError, RejectReason)> {
+    read(payload).map_err(|error| (error, RejectReason::of(error, payload)))
+}
+
+/// Removes samples whose LIFESPAN has expired.
+pub(crate) fn drop_expired(protocol: &mut LocalParticipant, reader: ReaderId) {
+    if protocol.may_expire(reader) {
+        protocol.drop_expired(monotonic_now(), reader);
+    }
+}
+
+impl State {
+    /// Returns the `nth` unexpired sample of a reader.
+    fn unexpired_sample(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
+        drop_expired(&mut self.protocol, reader);
+        self.listeners.note_access(reader);
+        self.protocol.sample(reader, nth)
+    }
+}
+
+impl<T: TopicType> Drop for DataReader<T> {
+    fn drop(&mut self) {
+        // The state may be borrowed if a panic inside a step unwinds.
+        let Ok(mut borrowed) = self.core.state.try_borrow_mut() else {
+            return;
+        };
+        let state = &mut *borrowed;
+        state.protocol.delete_reader(monotonic_now(), self.id);
+        let flow = std::mem::take(&mut state.reader_slots[self.id.index()].flow);
+        state.close_reader_flow(&flow);
+        let callbacks = (
+            state.clear_reader_slot(self.id.index()),
+            state.listeners.clear(
+                &mut state.jobs,
+                &mut state.executor,
+                Endpoint::Reader(self.id),
+            ),
+        );
+        drop(borrowed);
+        // The callbacks may own writers, whose deletion borrows the state.
+        drop(callbacks);
+    }
+}
