@@ -42,7 +42,7 @@ pub(super) fn plan<'a>(
     let setting = Setting::Channels { interface };
     let gain = match target.critical_queue {
         Some(_) => "one is for critical topics alone",
-        None => "it waits behind those of its own queue only",
+        None => "it waits behind those of the same queue only",
     };
     let rationale = Rationale::of(
         &input.critical_topics(None),
