@@ -1,5 +1,5 @@
-//! `isolane doctor` seen from outside: output and exit code. What it finds is tested with recorded
-//! machines, beside the library.
+//! `isolane doctor` seen from outside: output and exit code. The library's tests check its findings, with recorded
+//! machines.
 
 mod command;
 
