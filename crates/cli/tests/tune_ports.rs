@@ -19,7 +19,7 @@ const HOSTS: &str = r#"
     there() { nsenter --target $OTHER --net "$@"; }
     ip address add 10.9.0.1/24 dev eth0; ip link set eth0 up
     there ip link set eth1 name eth0; there ip address add 10.9.0.2/24 dev eth0; there ip link set eth0 up
-    # Waits until somebody has the port.
+    # Waits until a process has the port.
     await() { until there grep -q ":$(printf %04X $1) " /proc/net/udp; do sleep 0.02; done; }
 "#;
 

@@ -219,7 +219,7 @@ switches! {
     queues: bool = true, true;
         " A device with one queue gets a second one, if it can have more."
     steering: Steering = Steering::Auto, Steering::Auto;
-        " How critical datagrams come to the receive queue of their own."
+        " How critical datagrams come to their receive queue."
     transmit: Transmit = Transmit::Mqprio, Transmit::Mqprio;
         " How frames wait to be sent."
     moderation_us: Option<u32> = Some(0), Some(20);

@@ -274,7 +274,7 @@ fn what_others_have_bound_a_slice_to_is_neither_widened_nor_taken_away() {
     let refused = refusal(&wide, id).expect("the executor's core is among them");
     assert!(refused.why.contains("cores 0-3, core 3"), "{refused:?}");
     assert!(refused.remedy.contains("systemctl cat user.slice"));
-    // Its own is what stands there behind it, and goes with it.
+    // After the step, the bound is the plan's own, and is undone with it.
     let own = |facts: &mut Facts| {
         let step = step.expect("a step");
         facts.simulate(&step.setting, &step.to);

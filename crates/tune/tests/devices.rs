@@ -302,7 +302,7 @@ fn steps_that_remedies_name_are_steps_of_plans() {
                 &support::verified(&needs),
             );
             ids.extend(plan.steps.into_iter().map(|step| step.id));
-            // The receive work of an ordinary kernel, and ports that are given away, have no machine of their own.
+            // The receive work of an ordinary kernel, and ports that are given away, have no dedicated machine.
         }
     }
     let mut named: HashSet<String> = HashSet::new();

@@ -245,7 +245,7 @@ fn what_is_not_found_again_is_left_out_and_reported() {
             assert!(left_out[0].starts_with(rps), "{err}");
             let priority = format!("note: left out: priority: thread {thread}: ");
             assert!(left_out[1].starts_with(&priority), "{err}");
-            // The rest stands.
+            // The other settings are in effect.
             assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "7400-7500");
             let devices = place.look().devices;
             assert!(devices.iter().any(|device| device.threaded == Some(true)));

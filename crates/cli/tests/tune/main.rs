@@ -190,7 +190,7 @@ fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the
             place.write_plan(&place.plan());
             let (code, _, err) = run(&mut apply(&place));
             assert_eq!(code, 0, "{err}");
-            // Somebody else's now.
+            // Another program has set it.
             fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
             // There is no description: no setting is requested.
             let mut plan = place.tune(&["plan", "--json", "-"]);

@@ -293,7 +293,7 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
 }
 
 pub(super) const IRQBALANCE: &str = "irqbalance";
-/// Services that apply rules of their own to settings of a plan: process name, full name, remedy.
+/// Services that apply other rules to settings of a plan: process name, full name, remedy.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
         "tuned",

@@ -105,7 +105,7 @@ fn critical_queue(
         };
         builder.not_planned(
             id,
-            format!("{name} gives critical topics no queue of their own: {why}"),
+            format!("{name} gives critical topics no dedicated queue: {why}"),
             "keep bulk traffic on another interface, or use one with several queues (igb, igc and better); until \
              then the executor's order and budgets (protect.others) are what holds bulk back",
         );

@@ -129,7 +129,7 @@ pub(crate) fn profile(name: ProfileName) -> Tuning {
     Tuning::of(Sourced::new(name, Source::CommandLine("--profile")))
 }
 
-/// Every described flow measured where it is meant to be, at both ends; and its entry as learnt, where a device
+/// Every described flow measured at its intended queue, at both ends; and its entry as learnt, where a device
 /// does not tell its key.
 pub(crate) fn verified(needs: &Needs) -> FlowQueues {
     let mut placement = learnt(needs);

@@ -77,7 +77,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     let at_boot = apply(&mut machine, &second(), &relying, &folder.0, true, &|| {
         false
     });
-    at_boot.expect("what it relies on stands");
+    at_boot.expect("its preconditions hold");
     undo_in(&mut machine, &second(), &folder);
     // In the boot of the plan, without preconditions, and with unknown boot ids.
     let mut unknown = of_landings.clone();
@@ -208,17 +208,20 @@ fn what_ended_with_a_boot_is_reported_until_the_next_plan() {
         [(setting(1), false), (setting(0), true)]
     );
     // A plan made before the boot cannot contain the other.
-    apply(&mut machine, &second(), &again, &folder.0, false, &|| false).expect("it stands");
+    apply(&mut machine, &second(), &again, &folder.0, false, &|| false)
+        .expect("the settings are in effect");
     assert_eq!(reported(&mut machine).len(), 2);
     // Learning receive queues forgets no setting either.
     let mut since = again;
     since.boot_id = Some(second().boot_id);
     let state = State::make(&folder.0).expect("a temporary folder");
     let learning = Occasion::Learning;
-    apply_locked(&mut machine, &second(), &since, &state, learning, &|| false).expect("it stands");
+    apply_locked(&mut machine, &second(), &since, &state, learning, &|| false)
+        .expect("the settings are in effect");
     assert_eq!(reported(&mut machine).len(), 2);
     // A plan made since the boot would contain it.
-    apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("it stands");
+    apply(&mut machine, &second(), &since, &folder.0, false, &|| false)
+        .expect("the settings are in effect");
     assert_eq!(reported(&mut machine), [(setting(0), true)]);
     let more = plan(&machine, &[(2, 1)]);
     apply(&mut machine, &second(), &more, &folder.0, false, &|| false).expect("a plan");

@@ -175,7 +175,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
     });
-    execute(&mut machine, &plan, &folder).expect("all it relies on stands, or will");
+    execute(&mut machine, &plan, &folder).expect("its preconditions hold, or will");
 }
 
 #[test]
