@@ -1,5 +1,5 @@
-//! `isolane doctor` seen from outside: output and exit code. The library's tests check its findings, with recorded
-//! machines.
+//! `isolane doctor` seen from outside: output and exit code. Tests of isolane-tune check its findings, with
+//! recorded machines.
 
 mod command;
 

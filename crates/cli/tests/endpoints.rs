@@ -406,7 +406,7 @@ fn samples_as_json_are_a_line_each_with_value_and_info() {
 }
 
 #[test]
-fn with_peers_on_the_loopback_no_multicast_is_not_reported() {
+fn with_peers_on_the_loopback_missing_multicast_is_not_reported() {
     let quiet = Running::start(&mut isolane(211, &words("ls --seconds 1"))).end();
     assert!(!quiet.err.contains("no multicast on"), "{}", quiet.err);
     let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();

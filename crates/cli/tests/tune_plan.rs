@@ -1,4 +1,4 @@
-//! `isolane tune plan` and `export` seen from outside. The library's tests check plans, with recorded machines.
+//! `isolane tune plan` and `export` seen from outside. Tests of isolane-tune check plans, with recorded machines.
 
 mod command;
 

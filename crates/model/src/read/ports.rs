@@ -49,10 +49,10 @@ pub(super) fn are_its_own(
 
 /// Returns true if `other` uses any of `ports`. A port is taken at all addresses of a host.
 fn shares(participant: &Participant, other: &Participant, ports: &Range<u16>) -> bool {
-    let has_same_ports = other.host.value == participant.host.value
+    let shares_address = other.host.value == participant.host.value
         || other.address.value == participant.address.value;
     let theirs = other.ports();
-    has_same_ports && ports.start < theirs.end && theirs.start < ports.end
+    shares_address && ports.start < theirs.end && theirs.start < ports.end
 }
 
 fn shared(participant: &Participant, other: &Participant) -> Wrong {

@@ -199,8 +199,8 @@ fn leave_to_irqbalance(
     builder.not_planned(
         target.id("interrupts"),
         format!(
-            "irqbalance runs, and moves interrupts within ten seconds, whichever program has placed them: {} of {} are left \
-             to it",
+            "irqbalance runs, and moves interrupts within ten seconds, whichever program has placed them: {} of \
+             {} are left to it",
             numbers(&mut moves.iter()).join(", "),
             target.name()
         ),
@@ -331,8 +331,8 @@ fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut P
     builder.not_planned(
         "cores.interrupts",
         format!(
-            "irqbalance runs, and moves interrupts of other devices within ten seconds, whichever program has placed them: {} \
-             are left to it",
+            "irqbalance runs, and moves interrupts of other devices within ten seconds, whichever program has placed \
+             them: {} are left to it",
             list_interrupts(movable.iter().copied())
         ),
         format!(
