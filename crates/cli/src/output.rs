@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_growing_result_is_kept_beside_the_older_one_until_it_is_whole() {
+    fn a_growing_result_is_kept_next_to_the_older_one_until_it_is_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("result.json");
         let read = |path: &Path| fs::read_to_string(path).expect("a file");
@@ -319,8 +319,8 @@ mod tests {
         growing.keep(&json!({ "runs": [1] }));
         assert_eq!(read(&path), "older");
         let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
-        let mut beside = entries.map(|entry| entry.path()).filter(|it| *it != path);
-        let kept = read(&beside.next().expect("a temporary file"));
+        let mut others = entries.map(|entry| entry.path()).filter(|it| *it != path);
+        let kept = read(&others.next().expect("a temporary file"));
         let kept: Value = serde_json::from_str(&kept).expect("JSON");
         assert_eq!(kept, json!({ "runs": [1] }));
         growing.finish(&json!({ "runs": [1, 2] })).expect("room");

@@ -53,7 +53,7 @@ impl ResultFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let Some(file) = open_older(path)? else {
             let target = resolved(path)?;
-            let (file, name) = temporary_beside(&target, None)?;
+            let (file, name) = temporary_next_to(&target, None)?;
             let older = None;
             let place = Place::Temporary {
                 name,
@@ -75,7 +75,7 @@ impl ResultFile {
             let place = Place::Final;
             return Ok(Self { file, place });
         }
-        Ok(match temporary_beside(&target, Some(&metadata)) {
+        Ok(match temporary_next_to(&target, Some(&metadata)) {
             Ok((new, name)) => Self {
                 file: new,
                 place: Place::Temporary {
@@ -225,7 +225,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// Creates a file in the folder of `target`, with the owner and mode of the existing file.
-fn temporary_beside(target: &Path, older: Option<&Metadata>) -> io::Result<(File, TempPath)> {
+fn temporary_next_to(target: &Path, older: Option<&Metadata>) -> io::Result<(File, TempPath)> {
     let made = tempfile::Builder::new()
         .prefix(".isolane-")
         // The umask applies.

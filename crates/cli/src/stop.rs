@@ -96,7 +96,7 @@ mod tests {
         let fifo = folder.path().join("fifo");
         mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a FIFO");
         let opened = ResultFile::create(&fifo).map(drop);
-        let ended = opened.expect_err("nobody reads it").kind();
+        let ended = opened.expect_err("no reader").kind();
         assert_eq!(ended, io::ErrorKind::Interrupted);
     }
 }

@@ -196,7 +196,7 @@ fn a_closed_output_ends_a_stream_without_a_panic() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command starts");
-        // Nobody will ever read.
+        // No process reads the output.
         drop(child.stdout.take());
         let mut err = String::new();
         let mut stream = child.stderr.take().expect("piped");
@@ -306,8 +306,8 @@ fn flaps(testbed: &Testbed, command: &str, end: &str) {
     link("up");
     wait_for("interface host-a is up again");
     let process = endpoint.0.id().to_string();
-    let told = Command::new("kill").args(["-HUP", &process]).status();
-    assert!(told.expect("kill exists").success());
+    let kill = Command::new("kill").args(["-HUP", &process]).status();
+    assert!(kill.expect("kill exists").success());
     wait_for(end);
     let code = endpoint.0.wait().expect("it ends").code();
     assert_eq!(code, Some(130));

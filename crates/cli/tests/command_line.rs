@@ -44,7 +44,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_description() {
 }
 
 #[test]
-fn config_as_json_has_every_value_beside_its_source() {
+fn config_as_json_has_every_value_with_its_source() {
     let folder = Folder::new("config-json");
     let path = folder.write("isolane.toml", GOOD);
     let (code, out, err) = run(isolane(&["config", "--json", "-"]).current_dir(path));
@@ -113,7 +113,7 @@ fn a_bad_description_shows_all_its_problems_at_their_places() {
 }
 
 #[test]
-fn a_warning_is_told_and_the_description_is_used() {
+fn a_warning_is_printed_and_the_description_is_used() {
     let odd = GOOD.replace(
         "period = \"20ms\"",
         "period = \"20ms\"\ndeadline = \"30ms\"",

@@ -20,7 +20,7 @@ use serde_json::Value;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The user that may do nothing, by convention.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
@@ -131,15 +131,15 @@ impl Running {
         })
     }
 
-    /// Waits until it tells this; all it has told since the last time.
+    /// Waits until the program prints `words`. Returns the output since the last call.
     fn tells(&self, words: &str) -> String {
-        let mut told = String::new();
-        while !told.contains(words) {
+        let mut output = String::new();
+        while !output.contains(words) {
             let line = self.said.recv_timeout(Duration::from_secs(20));
-            told += &line.unwrap_or_else(|_| panic!("never told: {words}\n{told}"));
-            told.push('\n');
+            output += &line.unwrap_or_else(|_| panic!("never printed: {words}\n{output}"));
+            output.push('\n');
         }
-        told
+        output
     }
 
     fn interrupt(&self) {
@@ -210,8 +210,8 @@ fn an_interrupted_demo_shows_the_rows_that_are_finished() {
     running.interrupt();
     let (report, code) = running.end();
     assert_eq!(code, Some(130));
-    let told = running.tells("1 s p99");
-    assert!(told.contains("interrupted; 1 of 4 runs"), "{told}");
+    let output = running.tells("1 s p99");
+    assert!(output.contains("interrupted; 1 of 4 runs"), "{output}");
     assert_eq!(report["runs"][0]["samples"], 4_000);
     assert_eq!(report["missing"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["missing"][0]["why"], "interrupted");
@@ -372,7 +372,7 @@ fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
     assert!(said.contains("Disturbed from inside"), "{said}");
 }
 
-/// Runs it: exit code, its JSON, and what it told beside.
+/// Runs `command`. Returns its exit code, JSON and other output.
 fn run(mut command: Command) -> io::Result<(i32, Value, String)> {
     let Output {
         status,
@@ -390,7 +390,7 @@ fn without_rights_the_demo_says_what_is_lost_and_measures_the_rest() {
     let mut command = demo(&["--seconds", "1", "--json", "-"]);
     let is_root = fs::metadata("/proc/self").expect("procfs").uid() == 0;
     if is_root {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     let (code, report, said) = match run(command) {
         Ok(result) => result,
@@ -479,13 +479,16 @@ fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
     if error.contains("No test hosts") {
         return;
     }
-    let told: Vec<&str> = error
+    let left_out: Vec<&str> = error
         .lines()
         .filter(|line| {
             line.starts_with("left out, since AF_XDP lanes are not possible here: 7 runs. ")
         })
         .collect();
-    assert!(told.len() == 1 && told[0].contains("lock"), "{error}");
+    assert!(
+        left_out.len() == 1 && left_out[0].contains("lock"),
+        "{error}"
+    );
     let written = fs::read(&json).expect("a report");
     let _ = fs::remove_file(&json);
     let report: Value = serde_json::from_slice(&written).expect("JSON");

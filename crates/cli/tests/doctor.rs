@@ -1,5 +1,5 @@
-//! `isolane doctor` seen from outside: output and exit code. What it finds is tested with recorded
-//! machines, beside the library.
+//! `isolane doctor` seen from outside: output and exit code. Tests of isolane-tune check its findings, with
+//! recorded machines.
 
 mod command;
 

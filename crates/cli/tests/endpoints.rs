@@ -1,6 +1,6 @@
 //! `pub`, `sub` and `ls` against each other, by unicast on 127.0.0.1: nothing leaves the machine.
 //!
-//! Each test has a domain of its own, and waits for what programs say, never for the clock: a program
+//! Each test has its own domain, and waits for what programs say, never for the clock: a program
 //! whose work is done is interrupted.
 
 mod command;
@@ -125,8 +125,8 @@ impl Running {
 
     fn signal(self, signal: &str) -> Ended {
         let process = self.child.id().to_string();
-        let told = Command::new("kill").args([signal, &process]).status();
-        assert!(told.expect("kill exists").success());
+        let kill = Command::new("kill").args([signal, &process]).status();
+        assert!(kill.expect("kill exists").success());
         self.end()
     }
 }
@@ -144,7 +144,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_reliable_subscriber_prints_as_many_samples_as_it_was_asked_for_in_order() {
+fn a_reliable_subscriber_prints_the_requested_number_of_samples_in_order() {
     let sub = ["sub", "Square", "--reliable", "--count", "20"];
     let sub = Running::start(&mut isolane(201, &sub));
     let publisher = words("pub Square --history all --count 200 --period 2ms");
@@ -222,7 +222,7 @@ fn the_option_and_the_described_key_bound_how_many_participants_are_known() {
 }
 
 #[test]
-fn the_end_of_an_instance_is_printed_as_it_was_asked_for() {
+fn the_end_of_an_instance_is_printed_as_requested() {
     for (domain, option, state) in [
         (202, "--dispose-at-end", "NOT_ALIVE_DISPOSED"),
         (203, "--unregister-at-end", "NOT_ALIVE_NO_WRITERS"),
@@ -254,8 +254,8 @@ fn a_pair_that_cannot_match_says_so_while_it_runs_and_at_its_end() {
         assert_eq!(ended.code, 130, "{}", ended.err);
         let end = format!("1 {others} did not match, the last because of RELIABILITY");
         assert!(ended.err.contains(&end), "{}", ended.err);
-        let told = ended.err.matches("does not match").count();
-        assert_eq!(told, 1, "told once: {}", ended.err);
+        let reports = ended.err.matches("does not match").count();
+        assert_eq!(reports, 1, "reported once: {}", ended.err);
         // What the library says of the same is for those who ask for more.
         assert!(!ended.err.contains("warning"), "{}", ended.err);
     }
@@ -295,7 +295,7 @@ fn no_sample_is_lost_without_a_name() {
 }
 
 #[test]
-fn samples_too_large_for_a_subscriber_are_told_while_it_runs_and_at_its_end() {
+fn samples_too_large_for_a_subscriber_are_reported_while_it_runs_and_at_its_end() {
     let sub = words("sub Square --reliable --max-bytes 20");
     let mut sub = Running::start(&mut isolane(213, &sub));
     let publisher = words("pub Square --history all --count 20 --period 2ms");
@@ -312,7 +312,7 @@ fn samples_too_large_for_a_subscriber_are_told_while_it_runs_and_at_its_end() {
     assert_eq!(sub.out, "");
 }
 
-/// The kernel lets the process have so many KiB of addresses.
+/// Runs isolane with an address space of `kib` KiB (ulimit -v).
 fn within(kib: u32, arguments: &[&str]) -> Ended {
     let isolane = env!("CARGO_BIN_EXE_isolane");
     let script = format!("ulimit -v {kib}; exec {isolane} \"$@\"");
@@ -338,14 +338,14 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
     let history = ["sub", "S", "--seconds", "1", "--max-bytes", "16000000"];
     let small = ["sub", "S", "--seconds", "1"];
     // The program itself takes some of it, more where it is not optimised.
-    let is_told = |arguments: &[&str], words: &str| {
+    let is_reported = |arguments: &[&str], words: &str| {
         (10..100).step_by(2).any(|mib| {
             let ended = within(mib << 10, arguments);
             assert!(!ended.err.contains("panicked"), "{mib} MiB: {}", ended.err);
             ended.code == 3 && ended.err.contains(words) && ended.err.contains("ulimit -v")
         })
     };
-    assert!(is_told(&small, "bytes of memory are left for frames"));
+    assert!(is_reported(&small, "bytes of memory are left for frames"));
 
     // From too little even for the loader up to enough.
     let enough = (10..100)
@@ -406,12 +406,12 @@ fn samples_as_json_are_a_line_each_with_value_and_info() {
 }
 
 #[test]
-fn who_names_peers_on_the_loopback_is_not_told_of_multicast() {
+fn with_peers_on_the_loopback_missing_multicast_is_not_reported() {
     let quiet = Running::start(&mut isolane(211, &words("ls --seconds 1"))).end();
     assert!(!quiet.err.contains("no multicast on"), "{}", quiet.err);
     let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();
     assert!(loud.err.contains("no multicast on"), "{}", loud.err);
-    // Nobody is there: what may be the reason is said.
+    // Without participants, the possible reasons are printed.
     assert_eq!(quiet.out, "no participant was heard\n");
     for said in ["--domain", "--peer", "isolane spy"] {
         assert!(quiet.err.contains(said), "no {said} in {}", quiet.err);
@@ -419,7 +419,7 @@ fn who_names_peers_on_the_loopback_is_not_told_of_multicast() {
 }
 
 #[test]
-fn a_topic_that_the_named_description_does_not_have_is_told() {
+fn a_topic_that_the_named_description_does_not_have_is_reported() {
     let path = std::env::temp_dir().join(format!("isolane-topics-{}.toml", std::process::id()));
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
     std::fs::write(&path, text).expect("a temporary file");

@@ -1,4 +1,4 @@
-//! Files and peers that were made to harm whoever reads them, and outputs that take nothing.
+//! Hostile files and peers, and outputs that take nothing.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]
@@ -189,8 +189,8 @@ fn a_signal_ends_a_command_that_waits_for_a_reader_of_its_result() {
             continue;
         }
         let process = running.pid().to_string();
-        let told = Command::new("kill").args(["-INT", &process]).status();
-        assert!(told.expect("kill exists").success());
+        let kill = Command::new("kill").args(["-INT", &process]).status();
+        assert!(kill.expect("kill exists").success());
         let begun = Instant::now();
         let ended = loop {
             if let Some(ended) = running.0.try_wait().expect("ours") {
@@ -400,8 +400,8 @@ fn a_spy_that_joined_a_domain_leaves_it() {
         };
         eventually("joined", 1);
         let process = spy.pid().to_string();
-        let told = Command::new("kill").args(["-INT", &process]).status();
-        assert!(told.expect("kill exists").success());
+        let kill = Command::new("kill").args(["-INT", &process]).status();
+        assert!(kill.expect("kill exists").success());
         assert_eq!(spy.0.wait().expect("it ends").code(), Some(130));
         eventually("left", 0);
         assert_eq!(peer.expired.load(Ordering::Relaxed), 0, "with a farewell");

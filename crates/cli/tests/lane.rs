@@ -1,5 +1,5 @@
 //! What `isolane` says and how it ends where lanes cannot be had: 3 if the machine does not allow it, 2 if
-//! no machine could. Each case has a network namespace of its own. It takes root; without, it says so, and
+//! no machine could. Each case has its own network namespace. It takes root; without, it says so, and
 //! fails in CI.
 
 use std::process::Command;
@@ -75,7 +75,7 @@ fn each_missing_capability_is_named_exactly() {
 }
 
 #[test]
-fn memory_that_may_not_be_locked_is_told_with_its_size() {
+fn memory_that_may_not_be_locked_is_reported_with_its_size() {
     if !is_allowed() {
         return;
     }
@@ -97,7 +97,7 @@ fn memory_that_may_not_be_locked_is_told_with_its_size() {
 }
 
 #[test]
-fn an_interface_that_can_have_no_lanes_is_told_with_what_to_do() {
+fn an_interface_that_can_have_no_lanes_is_reported_with_the_remedy() {
     if !is_allowed() {
         return;
     }
@@ -166,7 +166,7 @@ fn what_no_machine_could_is_wrong_usage() {
 }
 
 #[test]
-fn a_taken_queue_is_told_and_as_soon_as_its_owner_was_killed_it_is_the_next_ones() {
+fn a_taken_queue_is_reported_and_is_free_after_its_owner_is_killed() {
     if !is_allowed() {
         return;
     }

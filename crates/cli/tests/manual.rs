@@ -185,11 +185,11 @@ fn no_help_names_an_option_that_the_command_refuses() {
     assert!(!takes(&["top"], "--config"));
     assert!(takes(&["tune", "ports"], "--interface <") && !takes(&["tune", "ports"], "--config"));
     assert!(takes(&["ls"], "--interface <"));
-    // Refused, they are known: the reason is told (command_line.rs).
+    // These options are known: they are refused with the reason (command_line.rs).
 }
 
 #[test]
-fn help_can_be_asked_for_by_a_word_too() {
+fn help_is_a_command_too() {
     assert_eq!(isolane(&["help", "spy"]), isolane(&["spy", "--help"]));
     assert_eq!(isolane(&["help"]), isolane(&["--help"]));
 }

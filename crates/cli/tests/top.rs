@@ -1,4 +1,4 @@
-//! `isolane top` beside `pub` and `sub`, in a network namespace of the test's own: who is there, who
+//! `isolane top` with `pub` and `sub`, in a network namespace of the test's own: who is there, who
 //! has been killed, who is stopped, who lies.
 //!
 //! Each test runs itself again inside of a namespace. Where the system does not allow that it says so,
@@ -199,8 +199,8 @@ fn who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample() {
 }
 
 #[test]
-fn that_nobody_is_there_is_said_with_the_reason() {
-    in_namespace("that_nobody_is_there_is_said_with_the_reason", || {
+fn without_participants_the_reason_is_printed() {
+    in_namespace("without_participants_the_reason_is_printed", || {
         let (code, text) = top(&["--once"]);
         assert_eq!(code, 1, "{text}");
         for said in ["0 participants", "network namespace", "observable(true)"] {
@@ -221,8 +221,8 @@ fn who_is_stopped_is_said_to_be_silent() {
 }
 
 #[test]
-fn who_lies_harms_nobody() {
-    in_namespace("who_lies_harms_nobody", || {
+fn a_malformed_snapshot_does_no_harm() {
+    in_namespace("a_malformed_snapshot_does_no_harm", || {
         let listen = |pid: u32| {
             let name = format!("isolane/{pid}/0");
             let address = SocketAddr::from_abstract_name(name).expect("a name");
@@ -258,23 +258,23 @@ fn who_lies_harms_nobody() {
 }
 
 #[test]
-fn another_user_is_turned_away_and_told_whose_it_is() {
-    in_namespace("another_user_is_turned_away_and_told_whose_it_is", || {
+fn another_user_is_refused_with_the_name_of_the_owner() {
+    in_namespace("another_user_is_refused_with_the_name_of_the_owner", || {
         // The user must be able to read the program.
         let copy = std::env::temp_dir().join(format!("isolane-top-{}", std::process::id()));
         std::fs::copy(env!("CARGO_BIN_EXE_isolane"), &copy).expect("a copy");
         std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).expect("its mode");
-        let as_nobody = |arguments: &[&str]| {
+        let as_unprivileged = |arguments: &[&str]| {
             let mut command = Command::new("setpriv");
             command.args(["--reuid=65534", "--clear-groups", "--"]);
             command.args(arguments).output()
         };
-        let is_possible = as_nobody(&["true"]).is_ok_and(|output| output.status.success());
+        let is_possible = as_unprivileged(&["true"]).is_ok_and(|output| output.status.success());
         if is_possible {
             let _sub = start(&["sub", "Square"]);
             until("seen", |sample| !participants(sample).is_empty());
             let program = copy.to_str().expect("UTF-8");
-            let output = as_nobody(&[program, "top", "--once"]).expect("it starts");
+            let output = as_unprivileged(&[program, "top", "--once"]).expect("it starts");
             let text = String::from_utf8_lossy(&output.stdout);
             assert_eq!(output.status.code(), Some(1), "{text}");
             assert!(text.contains("belongs to user 0"), "{text}");
@@ -380,8 +380,8 @@ fn a_lane_is_shown_with_its_flows_budgets_and_rings() {
             assert!(text.contains(said), "no {said} in\n{text}");
         }
         let process = sub.pid().to_string();
-        let told = Command::new("kill").args(["-INT", &process]).status();
-        assert!(told.expect("kill exists").success());
+        let kill = Command::new("kill").args(["-INT", &process]).status();
+        assert!(kill.expect("kill exists").success());
         let mut said = String::new();
         let errors = sub.0.stderr.as_mut().expect("piped");
         errors.read_to_string(&mut said).expect("UTF-8");

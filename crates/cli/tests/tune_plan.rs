@@ -1,5 +1,4 @@
-//! `isolane tune plan` and `export` seen from outside. What is planned is tested with recorded machines,
-//! beside the library.
+//! `isolane tune plan` and `export` seen from outside. Tests of isolane-tune check plans, with recorded machines.
 
 mod command;
 
@@ -57,7 +56,7 @@ fn a_plan_says_what_changes_why_and_what_is_not_done() {
     let (code, out, err) = run(&mut tune(&folder, &["plan"]));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     for said in [
-        "left: profile latency with 1 switch of its own",
+        "left: profile latency with 1 changed switch",
         "not recorded from a machine",
         "rx-usecs 3 -> rx-usecs 12",
         "for:   Reply",
@@ -87,7 +86,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
     assert!(!json["steps"].as_array().expect("a list").is_empty());
     let (code, out, _) = run(&mut tune(&folder, &["plan", "kept.json"]));
     assert_eq!(code, 0);
-    assert!(out.contains("steps"), "people are told, too: {out}");
+    assert!(out.contains("steps"), "text is printed, too: {out}");
     let kept = std::fs::read_to_string(folder.file("kept.json")).expect("the plan");
     let kept: Value = serde_json::from_str(&kept).expect("JSON");
     assert_eq!(kept, json);

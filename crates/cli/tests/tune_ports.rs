@@ -1,5 +1,5 @@
 //! `isolane tune ports` and `tune answer`, between two network namespaces joined by a veth pair with four
-//! queues, whose hash has a key that nobody can read. It takes root; without, it says so, and fails in CI.
+//! queues, whose hash has an unreadable key. It takes root; without, it says so, and fails in CI.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ const HOSTS: &str = r#"
     there() { nsenter --target $OTHER --net "$@"; }
     ip address add 10.9.0.1/24 dev eth0; ip link set eth0 up
     there ip link set eth1 name eth0; there ip address add 10.9.0.2/24 dev eth0; there ip link set eth0 up
-    # Waits until somebody has the port.
+    # Waits until a process has the port.
     await() { until there grep -q ":$(printf %04X $1) " /proc/net/udp; do sleep 0.02; done; }
 "#;
 
@@ -35,7 +35,7 @@ fn is_allowed() -> bool {
     is_allowed
 }
 
-/// Runs a script beside the two hosts: exit code, standard output, standard error.
+/// Runs `script` with two hosts. Returns its exit code, standard output and standard error.
 fn between(script: &str) -> (i32, String, String) {
     let output = Command::new("unshare")
         .args(["--net", "timeout", "60", "sh", "-ec"])
@@ -100,7 +100,7 @@ fn ports_are_found_whose_datagrams_land_on_the_critical_queue_both_ways() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_and_a_port_that_is_taken_are_told_with_the_remedy() {
+fn a_host_that_does_not_answer_and_a_taken_port_are_reported_with_the_remedy() {
     if !is_allowed() {
         return;
     }
@@ -119,7 +119,7 @@ fn a_host_that_does_not_answer_and_a_port_that_is_taken_are_told_with_the_remedy
 }
 
 #[test]
-fn what_lacks_an_interface_an_address_or_a_right_is_told() {
+fn a_missing_interface_address_or_right_is_reported() {
     if !is_allowed() {
         return;
     }
@@ -153,7 +153,7 @@ fn what_lacks_an_interface_an_address_or_a_right_is_told() {
 }
 
 #[test]
-fn where_nobody_answers_each_port_is_asked_once_and_that_is_said() {
+fn without_an_answer_each_port_is_asked_once_and_that_is_reported() {
     if !is_allowed() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `isolane why` beside programs whose endpoints do not talk, in a network namespace of the test's own, by unicast
+//! `isolane why` with programs whose endpoints do not talk, in a network namespace of the test's own, by unicast
 //! on 127.0.0.1.
 
 mod command;
@@ -124,8 +124,8 @@ fn the_other_side_is_found_in_another_domain_and_under_another_name() {
 }
 
 #[test]
-fn nobody_is_said_to_be_nobody() {
-    in_namespace("nobody_is_said_to_be_nobody", || {
+fn without_participants_nothing_is_announced() {
+    in_namespace("without_participants_nothing_is_announced", || {
         let (code, answer) = answer(why("Square").arg("--no-other-domains"));
         assert_eq!(code, 1);
         assert_eq!(answer["reasons"][0]["id"], "nothing-announced");
@@ -252,7 +252,7 @@ fn it_is_ended_by_a_signal_while_a_tool_of_the_system_does_not_answer() {
                 assert!(begin.elapsed() < PATIENCE, "the tool was not asked");
                 thread::sleep(Duration::from_millis(5));
             }
-            let told = Instant::now();
+            let signalled = Instant::now();
             let process = running.0.id().to_string();
             let kill = Command::new("kill").args(["-TERM", &process]).status();
             assert!(kill.expect("kill exists").success());
@@ -260,9 +260,9 @@ fn it_is_ended_by_a_signal_while_a_tool_of_the_system_does_not_answer() {
             assert_eq!(status.code(), Some(130));
             // It waits for the tool for five seconds.
             assert!(
-                told.elapsed() < Duration::from_secs(3),
+                signalled.elapsed() < Duration::from_secs(3),
                 "{:?}",
-                told.elapsed()
+                signalled.elapsed()
             );
         },
     );

@@ -40,7 +40,7 @@ fn of_name(name: &str) -> Option<&'static str> {
         "char" => "DDS has no Unicode character: use `Char8` for one byte, or a string",
         "str" => "a member owns its value: use a `BoundedString` or `String`",
         "Option" => {
-            "optional members are not supported: use a sequence of at most one element, or a flag beside the value"
+            "optional members are not supported: use a sequence of at most one element, or a flag next to the value"
         }
         "Box" | "Rc" | "Arc" => "a member holds its value itself: leave the pointer out",
         "HashMap" | "BTreeMap" | "HashSet" | "BTreeSet" | "VecDeque" => {

@@ -94,7 +94,7 @@ fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState
 
 /// Instance of each queue: as the driver reports, else in order of creation.
 fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instance)> {
-    let told: Vec<(u32, Instance)> = queues
+    let reported: Vec<(u32, Instance)> = queues
         .iter()
         .filter_map(|queue| {
             let instance = instances
@@ -103,8 +103,8 @@ fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instan
             Some((queue.number, *instance))
         })
         .collect();
-    match told.is_empty() {
-        false => told,
+    match reported.is_empty() {
+        false => reported,
         true => (0..).zip(instances.iter().copied()).collect(),
     }
 }
@@ -312,9 +312,9 @@ mod tests {
     #[test]
     fn queues_have_the_instances_the_driver_says_else_those_of_their_order() {
         let instances = [instance(8), instance(9)];
-        let told = assigned(&instances, &[queue(0, Some(9)), queue(1, Some(8))]);
-        assert_eq!(told, [(0, instance(9)), (1, instance(8))]);
-        let untold = assigned(&instances, &[queue(0, None), queue(1, None)]);
-        assert_eq!(untold, [(0, instance(8)), (1, instance(9))]);
+        let reported = assigned(&instances, &[queue(0, Some(9)), queue(1, Some(8))]);
+        assert_eq!(reported, [(0, instance(9)), (1, instance(8))]);
+        let unreported = assigned(&instances, &[queue(0, None), queue(1, None)]);
+        assert_eq!(unreported, [(0, instance(8)), (1, instance(9))]);
     }
 }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_failed_or_has_not_answered_yet_is_not_sent_to() {
+    fn a_neighbour_that_failed_or_has_not_answered_is_not_used() {
         for certainty in [Certainty::Failed, Certainty::Asked] {
             assert_eq!(neighbour(1, certainty).usable(), None);
         }

@@ -219,7 +219,7 @@ switches! {
     queues: bool = true, true;
         " A device with one queue gets a second one, if it can have more."
     steering: Steering = Steering::Auto, Steering::Auto;
-        " How critical datagrams come to the receive queue of their own."
+        " How critical datagrams come to their receive queue."
     transmit: Transmit = Transmit::Mqprio, Transmit::Mqprio;
         " How frames wait to be sent."
     moderation_us: Option<u32> = Some(0), Some(20);
@@ -231,9 +231,9 @@ switches! {
     segmentation_off: bool = true, false;
         " Frames are cut before they wait to be sent, not by the device (TSO, GSO)."
     receive_ring_frames: Option<u32> = Some(1024), Some(1024);
-        " A receive ring holds at least so many frames: what comes while its core is kept."
+        " Least number of frames of a receive ring: it holds what comes while its core is kept."
     transmit_ring_frames: Option<u32> = Some(256), None;
-        " A transmit ring holds at most so many frames: what a critical one may wait behind."
+        " Most frames of a transmit ring: a critical frame may wait behind them."
     interrupts: bool = true, true;
         " The device's interrupts stay off the executor's core, but that of a verified critical queue."
     other_interrupts: bool = true, true;
@@ -247,7 +247,7 @@ switches! {
     housekeeping: bool = true, true;
         " The kernel's own work (work queues, watchdog, statistics) stays off the executor's core."
     siblings_off: bool = true, false;
-        " The hardware threads beside the executor's are switched off."
+        " The SMT siblings of the executor's core are switched off."
     full_speed: bool = true, true;
         " The executor's core runs at its highest clock rate."
     idle_latency_us: Option<u32> = Some(2), Some(20);
@@ -288,8 +288,8 @@ impl Tuning {
             .count();
         match own {
             0 => self.profile.value.word().to_owned(),
-            1 => format!("{} with 1 switch of its own", self.profile.value),
-            many => format!("{} with {many} switches of its own", self.profile.value),
+            1 => format!("{} with 1 changed switch", self.profile.value),
+            many => format!("{} with {many} changed switches", self.profile.value),
         }
     }
 }

@@ -76,7 +76,7 @@ fn what_the_same_description_and_profile_ask_for_stays() {
 }
 
 #[test]
-fn where_nothing_is_asked_for_any_more_all_is_as_it_was_found() {
+fn where_nothing_is_requested_any_more_all_is_as_it_was_found() {
     for (name, queue) in MACHINES {
         let before = machine(name);
         let mut facts = before.clone();
@@ -108,7 +108,7 @@ fn where_nothing_is_asked_for_any_more_all_is_as_it_was_found() {
 }
 
 #[test]
-fn another_profile_puts_back_what_only_the_first_asked_for() {
+fn another_profile_puts_back_what_only_the_first_requested() {
     let mut facts = machine("ixgbe");
     let needs = needs(&facts, 7);
     let made = |tuning: Tuning| {
@@ -131,7 +131,7 @@ fn another_profile_puts_back_what_only_the_first_asked_for() {
     );
     let step = &again.steps[0];
     assert_eq!(step.to, Value::Absent);
-    assert!(step.why.contains("no longer asked for"), "{step:?}");
+    assert!(step.why.contains("no longer requested"), "{step:?}");
     support::simulate(&mut facts, &again);
     assert_eq!(documents(&facts), before - 1);
 }

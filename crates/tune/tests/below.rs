@@ -52,10 +52,10 @@ fn of_a_vlan_the_device_that_it_is_on_is_set_up() {
             queue,
         );
         assert_eq!(one.steps, direct.steps, "{machine}");
-        let told = refusal(&one, "interface.vlan.eth0.5").expect("a word");
+        let entry = refusal(&one, "interface.vlan.eth0.5").expect("a word");
         assert!(
-            told.remedy.contains("interface = \"eth0\", with vlan = 5"),
-            "{told:?}"
+            entry.remedy.contains("interface = \"eth0\", with vlan = 5"),
+            "{entry:?}"
         );
         // A VLAN within a VLAN.
         let two = [
@@ -78,7 +78,7 @@ fn an_interface_above_others_is_not_set_up_and_the_one_below_is_named() {
         let refusal = refusal(&plan, id).unwrap_or_else(|| panic!("{:?}", plan.refusals));
         refusal.remedy.clone()
     };
-    // Whose device is in another network namespace, or was not told when it was recorded.
+    // Its device is in another network namespace, or was not recorded.
     let alone = refused(&[above("eth0.5", "vlan", None)], "interface.kind.eth0.5");
     let names =
         |remedy: &str| remedy.contains("interface = \"eth0\"") && remedy.contains("vlan = 5");

@@ -67,7 +67,7 @@ fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
     assert_eq!(step.to, Value::Rule(rule));
     assert_eq!(step.undo, "ethtool -N eth0 delete 0");
     assert!(step.costs.contains("in whatever VLAN"), "{}", step.costs);
-    // Where tagged frames land nobody has measured.
+    // The receive queue of tagged frames was not measured.
     assert!(!has_priorities(&tagged));
 
     simulate(&mut facts, &tagged);

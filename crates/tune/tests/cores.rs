@@ -43,7 +43,7 @@ fn interrupts_of_other_devices_stay_off_the_executors_core_and_are_left_alone_el
     // It was kept to two cores by somebody, one of them the executor's.
     let disk = cores_of(&plan, "cores.interrupt-ahci[0000:00:17.0].7");
     assert_eq!(disk, cores("5"));
-    // Two of one name are told apart by their numbers.
+    // Two of one name are distinguished by their numbers.
     assert_eq!(cores_of(&plan, "cores.interrupt-41.7"), cores("0-6"));
     assert_eq!(cores_of(&plan, "cores.interrupt-xhci_hcd.7"), None);
     // The device's own ones have their own steps.
@@ -61,15 +61,15 @@ fn interrupts_of_other_devices_stay_off_the_executors_core_and_are_left_alone_el
 }
 
 #[test]
-fn an_interrupt_that_the_kernel_has_placed_is_told_and_left() {
-    let told = |line: &str| {
+fn an_interrupt_that_the_kernel_has_placed_is_reported_and_left() {
+    let refused_with = |line: &str| {
         let mut facts = machine("ice");
         facts.kernel.command_line = Some(String::from(line));
         let plan = planned(&facts, 7, &profile(ProfileName::Balanced));
         assert_eq!(cores_of(&plan, "cores.interrupt-nvme0q8.7"), None);
         refusal(&plan, "cores.interrupts-managed").cloned()
     };
-    let refused = told("quiet").expect("a disk has a queue for each core");
+    let refused = refused_with("quiet").expect("a disk has a queue for each core");
     assert!(
         refused.why.contains("0 (timer), 54 (nvme0q8)"),
         "{refused:?}"
@@ -83,7 +83,7 @@ fn an_interrupt_that_the_kernel_has_placed_is_told_and_left() {
         "{refused:?}"
     );
     // The kernel keeps those off that have another core.
-    let refused = told("isolcpus=managed_irq,domain,7").expect("this one has none");
+    let refused = refused_with("isolcpus=managed_irq,domain,7").expect("this one has none");
     assert!(!refused.why.contains("timer"), "{refused:?}");
     assert!(!refused.remedy.contains("isolcpus"), "{refused:?}");
 }
@@ -234,10 +234,10 @@ fn without_cpusets_programs_inherit_the_other_cores() {
         assert_eq!(text_of(&step.to), text);
         assert!(step.costs.contains("not by a bound"), "{step:?}");
     }
-    let nobody = by_systemd("igb", 1, |_| {});
-    assert_eq!(boot_steps(&nobody), [""; 0]);
+    let without_systemd = by_systemd("igb", 1, |_| {});
+    assert_eq!(boot_steps(&without_systemd), [""; 0]);
     assert!(
-        refusal(&nobody, "boot.cpusets").is_some(),
+        refusal(&without_systemd, "boot.cpusets").is_some(),
         "systemd does not run"
     );
 }
@@ -274,7 +274,7 @@ fn what_others_have_bound_a_slice_to_is_neither_widened_nor_taken_away() {
     let refused = refusal(&wide, id).expect("the executor's core is among them");
     assert!(refused.why.contains("cores 0-3, core 3"), "{refused:?}");
     assert!(refused.remedy.contains("systemctl cat user.slice"));
-    // Its own is what stands there behind it, and goes with it.
+    // After the step, the bound is the plan's own, and is undone with it.
     let own = |facts: &mut Facts| {
         let step = step.expect("a step");
         facts.simulate(&step.setting, &step.to);
@@ -351,7 +351,7 @@ fn doctor_tells_of_the_same_interrupts_as_plans_do() {
     assert!(facts.interrupts.iter().any(|it| it.name.contains(own)));
     assert_eq!(finding(&facts, "eth0.5"), finding(&facts, "eth0"));
     assert!(!finding(&facts, "eth0.5").what.contains(own));
-    // Threads beside the executor's are not where it sends them.
+    // SMT siblings of the executor's core are not proposed.
     let mut facts = machine("ixgbe");
     facts.interrupts.push(Interrupt {
         number: 900,

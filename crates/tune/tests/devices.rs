@@ -27,7 +27,7 @@ fn is_found(findings: &[Finding], id: &str) -> bool {
 }
 
 #[test]
-fn an_igc_has_rules_that_tell_no_ports_apart_and_a_key_that_is_not_told() {
+fn an_igc_has_rules_without_ports_and_a_key_that_cannot_be_read() {
     let findings = examined("igc");
     let filters = found(&findings, "interface.filters.eth0");
     assert_eq!(filters.severity, Severity::Info);
@@ -79,7 +79,7 @@ fn a_device_is_given_the_queues_that_it_has_by_their_kind() {
 }
 
 #[test]
-fn moderation_that_is_a_mode_is_told_from_a_time() {
+fn moderation_that_is_a_mode_is_distinguished_from_a_time() {
     for (name, expected) in [
         ("igc", "10 to 250 us"),
         ("ixgbe", "10 to 250 us"),
@@ -154,7 +154,7 @@ fn offloads_that_hide_frames_from_lanes_are_warnings() {
         assert_eq!(offloads.severity, Severity::Warn, "{name}");
         assert!(offloads.what.contains(feature), "{offloads:?}");
     }
-    // Tags that are taken off matter where frames are told apart by them.
+    // Stripped tags matter if frames are distinguished by them.
     let facts = machine("ice");
     let mut needs = needs(&facts, 7);
     let hides =
@@ -302,7 +302,7 @@ fn steps_that_remedies_name_are_steps_of_plans() {
                 &support::verified(&needs),
             );
             ids.extend(plan.steps.into_iter().map(|step| step.id));
-            // The receive work of an ordinary kernel, and ports that are given away, have no machine of their own.
+            // The receive work of an ordinary kernel, and ports that are given away, have no dedicated machine.
         }
     }
     let mut named: HashSet<String> = HashSet::new();

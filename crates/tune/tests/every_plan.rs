@@ -83,7 +83,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     }
     let text = made.to_text();
     assert!(text.contains(&facts.hostname), "{name}");
-    // From a file, with no journal beside: each step is one that is known to be planning's.
+    // From a file without a journal: each step is one that planning is known to make.
     let read = PlanFile::from_json(&json(&made)).expect("a plan");
     let nowhere = std::env::temp_dir().join("isolane-no-such-folder");
     let of_facts = Here {

@@ -287,7 +287,7 @@ fn a_script_that_leaves_steps_out_says_so_and_does_not_fail() {
 }
 
 #[test]
-fn the_unit_runs_when_interfaces_are_up_and_before_whoever_needs_the_network() {
+fn the_unit_runs_when_interfaces_are_up_and_before_services_that_need_the_network() {
     let exported = export(&planned("igc", 3), Format::Systemd);
     let (unit, script) = (&exported.files[0].text, &exported.files[1].text);
     for line in [

@@ -133,7 +133,7 @@ fn on_a_broken_machine_everything_is_found() {
 }
 
 #[test]
-fn a_described_machine_that_does_not_fit_is_told_so() {
+fn a_described_machine_that_does_not_fit_is_reported() {
     let mut facts = machine("untuned-vm");
     let needs = Needs::of_system(&system(), Some("zone-left"), &facts.hostname).expect("a host");
     facts.interfaces[0].name = String::from("eth9");
@@ -177,7 +177,7 @@ fn receive_buffers_are_compared_with_what_comes_during_a_stall() {
     let buffer = found(&findings, "sockets.receive-buffer");
     assert_eq!(buffer.severity, Severity::Warn);
     assert!(buffer.what.contains("level 1 up to 400"), "{buffer:?}");
-    // What is asked for is enough.
+    // The requested size is enough.
     let (_, asked) = buffer
         .remedy
         .split_once("rmem_default=")
@@ -209,7 +209,7 @@ fn a_domain_among_the_kernels_ports_is_pointed_out() {
 }
 
 #[test]
-fn the_host_of_a_description_is_named_or_guessed_or_asked_for() {
+fn the_host_of_a_description_is_named_or_guessed_or_requested() {
     let system = system();
     let of = |wanted, hostname| Needs::of_system(&system, wanted, hostname);
     let by_name = of(Some("zone-right"), "zone-left").expect("a host");
@@ -254,21 +254,21 @@ fn a_machine_of_which_nothing_is_known_is_examined_without_a_guess() {
 
 /// Where loopback is all there is, programs of the machine reach each other.
 #[test]
-fn loopback_alone_is_told_and_is_no_error() {
+fn loopback_alone_is_reported_and_is_no_error() {
     let mut facts = machine("broken-laptop");
     facts.interfaces.retain(|interface| interface.is_loopback);
     let examined = |facts: &Facts| {
         let mut findings = examine(facts, &Needs::of_domain(0)).into_iter();
         findings.find(|finding| finding.id == "interface.any")
     };
-    let alone = examined(&facts).expect("it is told");
+    let alone = examined(&facts).expect("a report");
     assert_eq!(alone.severity, Severity::Warn, "{alone:?}");
     assert!(
         alone.cost.contains("between programs of this machine"),
         "{alone:?}"
     );
     facts.interfaces[0].is_up = false;
-    let none = examined(&facts).expect("it is told");
+    let none = examined(&facts).expect("a report");
     assert_eq!(none.severity, Severity::Error, "{none:?}");
 }
 

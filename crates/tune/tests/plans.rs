@@ -47,7 +47,7 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
         golden(&format!("plans/{name}.verified.diff"), &second.to_diff());
         assert!(has_priorities(&second), "{name}");
         assert!(!second.relies_on.is_empty(), "{name}");
-        // Both as one, for the next boot: what the second relies on is set by the first, or stands.
+        // Both as one, for the next boot: the preconditions of the second are set by the first, or hold.
         let both = second.clone().merge(&first);
         assert!(has_priorities(&both), "{name}");
         let table = |setting: &Setting| matches!(setting, Setting::RssTable { .. });

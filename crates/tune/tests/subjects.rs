@@ -178,7 +178,7 @@ fn without_a_named_queue_none_is_kept_for_critical_topics() {
     }
 }
 
-/// A second queue helps there too, and its reason promises no queue of their own.
+/// A second queue helps there too, and its reason promises no dedicated queue.
 #[test]
 fn the_reason_for_more_queues_holds_for_its_own_plan() {
     for names_queues in [true, false] {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_go_and_come_are_told_once() {
+    fn interfaces_that_go_and_come_are_reported_once() {
         let works = |name: &str| (String::from(name), State::Works);
         let mut watch = InterfaceWatch {
             interfaces: vec![works("a"), works("b")],

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_described_nobody_is_asked() {
+    fn without_a_description_nothing_is_found() {
         assert_eq!(examine(&host(""), 0), []);
     }
 }

@@ -165,7 +165,7 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
 }
 
 #[test]
-fn a_topic_that_is_not_described_is_told_with_those_that_are() {
+fn an_undescribed_topic_is_reported_with_the_described_ones() {
     let notes = |line: &str, text: &str| {
         let resolved = with_description(line, text);
         resolved.expect("good settings").settings.notes
@@ -197,10 +197,10 @@ fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
 }
 
 #[test]
-fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() {
-    let nobody = lane("isolane sub Square", TWO_HOSTS);
-    assert_eq!(nobody.datapath.value, DatapathChoice::Named("udp"));
-    let note = nobody.note.expect("a note");
+fn a_machine_that_is_no_described_host_is_reported_and_a_single_host_is_assumed() {
+    let unknown = lane("isolane sub Square", TWO_HOSTS);
+    assert_eq!(unknown.datapath.value, DatapathChoice::Named("udp"));
+    let note = unknown.note.expect("a note");
     assert!(
         note.contains("left, right") && note.contains("--host NAME"),
         "{note}"

@@ -49,8 +49,8 @@ impl Running {
     /// Stops it: it is there, and does nothing more.
     pub(crate) fn stop(&self) {
         let process = self.0.id().to_string();
-        let told = Command::new("kill").args(["-STOP", &process]).status();
-        assert!(told.expect("kill exists").success());
+        let kill = Command::new("kill").args(["-STOP", &process]).status();
+        assert!(kill.expect("kill exists").success());
     }
 }
 

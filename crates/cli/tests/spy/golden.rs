@@ -1,5 +1,5 @@
-//! What captures of other implementations look like, to the letter. The files beside this folder were
-//! read by a person; after a change that is meant, write them anew with
+//! What captures of other implementations look like, to the letter. The files next to this folder were
+//! read by a person; after an intended change, write them anew with
 //! `GOLDEN=write cargo test -p isolane-cli --test spy` and read them again.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `spy` beside a publisher and a subscriber, in a network namespace of the test's own; and without
+//! `spy` with a publisher and a subscriber, in a network namespace of the test's own; and without
 //! the right to listen.
 
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use crate::command::{PATIENCE, Running, isolane};
 use crate::support::{run, spy};
 
 /// The user that may do nothing, by convention.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 #[test]
 fn samples_are_seen_as_they_pass_with_topic_and_level() {
@@ -119,7 +119,7 @@ fn an_interface_that_is_not_there_cannot_be_listened_to() {
 fn listening_takes_a_right() {
     // Wherever the command was built, everybody may run the copy.
     let copy = std::env::temp_dir().join(format!("isolane-spy-copy-{}", std::process::id()));
-    // Copied by another process: a program that is still open to be written, in a child that a test beside this one
+    // Copied by another process: a program that is still open to be written, in a child that another test
     // has just forked too, cannot be started.
     let mut install = Command::new("install");
     install.args(["-m", "755", env!("CARGO_BIN_EXE_isolane")]);
@@ -128,7 +128,7 @@ fn listening_takes_a_right() {
     let mut command = Command::new(&copy);
     command.args(["spy", "--seconds", "1"]).current_dir("/");
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     let said = run(&mut command);
     let _ = std::fs::remove_file(&copy);

@@ -233,7 +233,7 @@ fn where_replies_go_is_shown_also_in_its_short_form() {
     });
     let (text, submessages) = shown(&message);
     assert_eq!(submessages[1]["unicast"][0], "udp/10.0.0.1:7411");
-    // What only says something about others is shown where it is asked for.
+    // Submessages that only describe others are shown on request.
     assert!(!text.contains("INFO_REPLY_IP4"), "{text}");
     let file = Scratch::new(&pcap(1, &[frame_of(&message)]));
     let text = run(&mut spy(&[file.path(), "--kind", "info"])).out;

@@ -141,7 +141,7 @@ fn a_plan_that_puts_all_back_leaves_nothing_for_boots() {
         let before = place.look();
         place.write_plan(&place.plan());
         applied(&machine);
-        // There is no description: nothing is asked for any more.
+        // There is no description: no setting is requested any more.
         let mut plan = machine.tune(&["plan", "--json", "-"]);
         let (code, out, err) = run(plan.current_dir(machine.state()));
         assert_eq!(code, 0, "{err}");
@@ -156,8 +156,8 @@ fn a_plan_that_puts_all_back_leaves_nothing_for_boots() {
 }
 
 #[test]
-fn a_kept_plan_that_cannot_be_read_is_told_and_not_written_over() {
-    let name = "boot::a_kept_plan_that_cannot_be_read_is_told_and_not_written_over";
+fn a_kept_plan_that_cannot_be_read_is_reported_and_not_overwritten() {
+    let name = "boot::a_kept_plan_that_cannot_be_read_is_reported_and_not_overwritten";
     inside(name, || {
         let Some(machine) = Machine::new("tune-boot-broken", "bin", "state") else {
             return;
@@ -191,64 +191,67 @@ fn a_kept_plan_that_cannot_be_read_is_told_and_not_written_over() {
 }
 
 #[test]
-fn what_is_not_found_again_is_left_out_and_told() {
-    inside("boot::what_is_not_found_again_is_left_out_and_told", || {
-        let Some(machine) = Machine::new("tune-boot-lost", "bin", "state") else {
-            return;
-        };
-        let place = &machine.place;
-        let mut plan = place.plan();
-        let kept = ["threaded", "ports"];
-        plan.steps.retain(|step| kept.contains(&step.id.as_str()));
-        let of_last_queue = Setting::Attribute {
-            path: String::from("/sys/class/net/eth0/queues/rx-1/rps_cpus"),
-        };
-        plan.steps.push(Step {
-            id: String::from("rps"),
-            setting: of_last_queue,
-            from: Value::Text(String::from("0")),
-            to: Value::Text(String::from("1")),
-            ..plan.steps[0].clone()
-        });
-        place.write_plan(&plan);
-        applied(&machine);
-        // A thread, whose number is another one after each boot, on top of it.
-        let thread = napi_thread("eth0");
-        let class = |fifo| {
-            let cores = Vec::new();
-            Value::Thread(ThreadClass { fifo, cores })
-        };
-        plan.steps = vec![Step {
-            id: String::from("priority"),
-            setting: Setting::Thread {
-                name: thread.clone(),
-            },
-            from: class(None),
-            to: class(Some(75)),
-            ..plan.steps[0].clone()
-        }];
-        place.write_plan(&plan);
-        applied(&machine);
+fn what_is_not_found_again_is_left_out_and_reported() {
+    inside(
+        "boot::what_is_not_found_again_is_left_out_and_reported",
+        || {
+            let Some(machine) = Machine::new("tune-boot-lost", "bin", "state") else {
+                return;
+            };
+            let place = &machine.place;
+            let mut plan = place.plan();
+            let kept = ["threaded", "ports"];
+            plan.steps.retain(|step| kept.contains(&step.id.as_str()));
+            let of_last_queue = Setting::Attribute {
+                path: String::from("/sys/class/net/eth0/queues/rx-1/rps_cpus"),
+            };
+            plan.steps.push(Step {
+                id: String::from("rps"),
+                setting: of_last_queue,
+                from: Value::Text(String::from("0")),
+                to: Value::Text(String::from("1")),
+                ..plan.steps[0].clone()
+            });
+            place.write_plan(&plan);
+            applied(&machine);
+            // A thread, whose number is another one after each boot, on top of it.
+            let thread = napi_thread("eth0");
+            let class = |fifo| {
+                let cores = Vec::new();
+                Value::Thread(ThreadClass { fifo, cores })
+            };
+            plan.steps = vec![Step {
+                id: String::from("priority"),
+                setting: Setting::Thread {
+                    name: thread.clone(),
+                },
+                from: class(None),
+                to: class(Some(75)),
+                ..plan.steps[0].clone()
+            }];
+            place.write_plan(&plan);
+            applied(&machine);
 
-        // The device comes with fewer queues than it had, and its threads have other numbers.
-        machine.boot(
-            "ip link add eth0 numtxqueues 1 numrxqueues 1 type veth peer name eth1; \
+            // The device comes with fewer queues than it had, and its threads have other numbers.
+            machine.boot(
+                "ip link add eth0 numtxqueues 1 numrxqueues 1 type veth peer name eth1; \
              ethtool -K eth0 gro on > /dev/null; ip link set eth0 up; ip link set eth1 up",
-        );
-        let (code, out, err) = machine.unit().start();
-        assert_eq!(code, 0, "{out}{err}");
-        let left_out: Vec<&str> = err.lines().collect();
-        assert_eq!(left_out.len(), 2, "{err}");
-        let rps = "note: left out: rps: /sys/class/net/eth0/queues/rx-1/rps_cpus: ";
-        assert!(left_out[0].starts_with(rps), "{err}");
-        let priority = format!("note: left out: priority: thread {thread}: ");
-        assert!(left_out[1].starts_with(&priority), "{err}");
-        // The rest stands.
-        assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "7400-7500");
-        let devices = place.look().devices;
-        assert!(devices.iter().any(|device| device.threaded == Some(true)));
-        rolled_back(&machine);
-    });
+            );
+            let (code, out, err) = machine.unit().start();
+            assert_eq!(code, 0, "{out}{err}");
+            let left_out: Vec<&str> = err.lines().collect();
+            assert_eq!(left_out.len(), 2, "{err}");
+            let rps = "note: left out: rps: /sys/class/net/eth0/queues/rx-1/rps_cpus: ";
+            assert!(left_out[0].starts_with(rps), "{err}");
+            let priority = format!("note: left out: priority: thread {thread}: ");
+            assert!(left_out[1].starts_with(&priority), "{err}");
+            // The other settings are in effect.
+            assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "7400-7500");
+            let devices = place.look().devices;
+            assert!(devices.iter().any(|device| device.threaded == Some(true)));
+            rolled_back(&machine);
+        },
+    );
 }
 
 #[test]

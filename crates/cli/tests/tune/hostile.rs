@@ -11,8 +11,8 @@ use isolane_tune::{Plan, Setting, Step, Value};
 use crate::command::run;
 use crate::place::{Place, inside};
 
-/// The user `nobody`.
-const NOBODY: u32 = 65_534;
+/// User id of an unprivileged user.
+const UNPRIVILEGED: u32 = 65_534;
 
 fn apply(place: &Place) -> Command {
     let mut command = place.tune(&["apply", &place.plan_file(), "--no-boot"]);
@@ -121,12 +121,12 @@ fn a_plan_that_others_own_or_can_write_to_is_refused() {
                 assert!(err.contains(&said), "{err}");
             }
             set_mode(&path, 0o644);
-            chown(&path, Some(NOBODY), None).expect("root");
+            chown(&path, Some(UNPRIVILEGED), None).expect("root");
             let (code, _, err) = run(&mut apply(&place));
             assert!(code == 2 && err.contains("belongs to user 65534"), "{err}");
             place.assert_is(&before, "before it was trusted");
             // The caller of sudo has planned it.
-            let (code, _, err) = run(apply(&place).env("SUDO_UID", NOBODY.to_string()));
+            let (code, _, err) = run(apply(&place).env("SUDO_UID", UNPRIVILEGED.to_string()));
             assert_eq!((code, err.as_str()), (0, ""));
             let (code, _, err) = run(&mut place.tune(&["rollback"]));
             assert_eq!((code, err.as_str()), (0, ""));
@@ -260,10 +260,10 @@ fn links_and_journals_of_others_are_refused() {
         set_mode(&journal, 0o620);
         refused("its mode is 0620");
         set_mode(&journal, 0o600);
-        chown(&journal, Some(NOBODY), None).expect("root");
+        chown(&journal, Some(UNPRIVILEGED), None).expect("root");
         refused("belongs to user 65534");
         chown(&journal, Some(0), None).expect("root");
-        chown(&state, Some(NOBODY), None).expect("root");
+        chown(&state, Some(UNPRIVILEGED), None).expect("root");
         refused("belongs to user 65534");
         chown(&state, Some(0), None).expect("root");
         let (code, _, err) = run(&mut place.tune(&["rollback"]));
@@ -313,8 +313,8 @@ fn a_journal_that_cannot_be_read_or_was_cut_is_never_nothing_to_undo() {
 
 /// The kernel's own queueing, and the same set by somebody, have one name.
 #[test]
-fn what_was_set_explicitly_is_told_from_a_default_of_the_same_name() {
-    let name = "hostile::what_was_set_explicitly_is_told_from_a_default_of_the_same_name";
+fn an_explicit_value_is_distinguished_from_a_default_of_the_same_name() {
+    let name = "hostile::an_explicit_value_is_distinguished_from_a_default_of_the_same_name";
     inside(name, || {
         let place = Place::new("tune-noqueue");
         place.write_plan(&place.plan());
@@ -329,9 +329,9 @@ fn what_was_set_explicitly_is_told_from_a_default_of_the_same_name() {
 }
 
 #[test]
-fn what_a_damaged_journal_no_longer_told_is_not_forgotten() {
+fn settings_lost_from_a_damaged_journal_are_not_forgotten() {
     inside(
-        "hostile::what_a_damaged_journal_no_longer_told_is_not_forgotten",
+        "hostile::settings_lost_from_a_damaged_journal_are_not_forgotten",
         || {
             let place = Place::new("tune-damaged");
             let before = place.look();
@@ -346,22 +346,22 @@ fn what_a_damaged_journal_no_longer_told_is_not_forgotten() {
             assert!(code == 1 && err.contains(cut), "{code} {err}");
 
             let kept = state.join("tune.journal.broken");
-            let is_told = |err: &str| err.contains("may still have the values of the plan");
+            let is_reported = |err: &str| err.contains("may still have the values of the plan");
             for command in ["status", "rollback"] {
                 let (code, _, err) = run(&mut place.tune(&[command]));
-                assert!(code == 1 && is_told(&err), "{command}: {code} {err}");
+                assert!(code == 1 && is_reported(&err), "{command}: {code} {err}");
                 assert!(err.contains("tune.journal.broken"), "{err}");
             }
             let (code, out, _) = run(&mut place.tune(&["status", "--json", "-"]));
             let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-            let told = &report["damaged_journals"][0];
-            assert_eq!((code, told.as_str()), (1, kept.to_str()));
+            let reported = &report["damaged_journals"][0];
+            assert_eq!((code, reported.as_str()), (1, kept.to_str()));
 
             let (code, _, err) = run(&mut apply(&place));
-            assert!(code == 0 && is_told(&err), "{code} {err}");
+            assert!(code == 0 && is_reported(&err), "{code} {err}");
             let (code, out, err) = run(&mut place.tune(&["rollback"]));
             assert!(code == 1 && out.contains("restored"), "{code} {out}");
-            assert!(is_told(&err), "{err}");
+            assert!(is_reported(&err), "{err}");
 
             // The journal as it was restores the rest.
             fs::rename(&kept, state.join("aside")).expect("ours");

@@ -27,7 +27,7 @@ pub(crate) fn calls(trace: &str) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// Kills `call` at each system call it makes when nobody kills it, each time after `prepare`; then a
+/// Kills `call` at each system call it makes in an undisturbed run, each time after `prepare`; then a
 /// rollback has to restore all. How often it was killed.
 fn kill_everywhere(
     place: &Place,

@@ -48,7 +48,7 @@ fn with_an_address() {
 
 /// Nothing was changed, and there is nothing to undo.
 fn assert_untouched(place: &Place, before: &Looks, when: &str) {
-    // But for the description, which is beside what is looked at.
+    // The description may differ: it is not among what is compared.
     place.assert_is(before, when);
     let (code, out, err) = run(&mut place.tune(&["rollback"]));
     assert!(
@@ -88,10 +88,10 @@ fn on_top_of_a_plan_a_learning_that_cannot_be_leaves_the_plan() {
         let (code, _, err) = run(&mut place.tune(&["apply", &place.plan_file(), "--no-boot"]));
         assert_eq!(code, 0, "{err}");
         let journal = Path::new(&place.state()).join("tune.journal");
-        let told = fs::read(&journal).expect("it is kept");
+        let recorded = fs::read(&journal).expect("it is kept");
         let (code, _, err) = run(&mut learn(&place, "10.9.0.2"));
         assert_eq!(code, 3, "{err}");
-        assert_eq!(fs::read(&journal).expect("it is kept"), told);
+        assert_eq!(fs::read(&journal).expect("it is kept"), recorded);
         let (code, out, _) = run(&mut place.tune(&["status"]));
         assert!(code == 0 && out.contains("0 undone since"), "{out}");
         let (code, _, err) = run(&mut place.tune(&["rollback"]));
@@ -101,9 +101,9 @@ fn on_top_of_a_plan_a_learning_that_cannot_be_leaves_the_plan() {
 }
 
 #[test]
-fn who_may_not_and_who_is_not_described_are_told() {
+fn a_lack_of_rights_and_a_missing_description_are_reported() {
     inside(
-        "learn::who_may_not_and_who_is_not_described_are_told",
+        "learn::a_lack_of_rights_and_a_missing_description_are_reported",
         || {
             let place = Place::new("tune-learn-rights");
             let before = place.look();

@@ -1,4 +1,4 @@
-//! `isolane tune` seen from outside, on a device of its own: each test runs itself again in a network
+//! `isolane tune` seen from outside, on its own device: each test runs itself again in a network
 //! namespace with a pair of virtual devices, whose settings are changed for real. The machine's own
 //! are never touched. It takes root; without, it says so, and fails in CI.
 
@@ -133,9 +133,9 @@ fn a_signal_half_way_undoes_all() {
 }
 
 #[test]
-fn a_file_system_that_is_read_only_and_a_user_without_rights_are_told() {
+fn a_read_only_file_system_and_a_user_without_rights_are_reported() {
     inside(
-        "a_file_system_that_is_read_only_and_a_user_without_rights_are_told",
+        "a_read_only_file_system_and_a_user_without_rights_are_reported",
         || {
             let place = Place::new("tune-rights");
             place.write_plan(&place.plan());
@@ -161,9 +161,9 @@ fn a_file_system_that_is_read_only_and_a_user_without_rights_are_told() {
 }
 
 #[test]
-fn an_interface_that_vanished_is_told_and_the_rest_is_restored() {
+fn an_interface_that_vanished_is_reported_and_the_rest_is_restored() {
     inside(
-        "an_interface_that_vanished_is_told_and_the_rest_is_restored",
+        "an_interface_that_vanished_is_reported_and_the_rest_is_restored",
         || {
             let place = Place::new("tune-gone");
             let files = place.look().files;
@@ -190,9 +190,9 @@ fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the
             place.write_plan(&place.plan());
             let (code, _, err) = run(&mut apply(&place));
             assert_eq!(code, 0, "{err}");
-            // Somebody else's now.
+            // Another program has set it.
             fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
-            // There is no description: nothing of it is asked for.
+            // There is no description: no setting is requested.
             let mut plan = place.tune(&["plan", "--json", "-"]);
             let (code, out, err) = run(plan.current_dir(place.state()));
             assert_eq!(code, 0, "{err}");

@@ -15,7 +15,7 @@ use crate::command::{Folder, isolane};
 
 /// Set where the test has entered its namespace.
 const INSIDE: &str = "ISOLANE_TEST_INSIDE";
-/// A place of its own; nothing is sent by itself there.
+/// A separate namespace; the kernel sends nothing by itself there.
 const PREPARE: &str = "mount -t sysfs sysfs /sys; \
     for folder in /etc/security /etc/default; do mount -t tmpfs -o mode=755 tmpfs $folder; done; \
     echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \

@@ -1,4 +1,4 @@
-//! Two calls of `tune` at a time: one does its work, the other is told so and changes nothing.
+//! Two calls of `tune` at a time: one does its work, the other reports that and changes nothing.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -92,7 +92,7 @@ fn of_two_that_start_together_none_is_half_done() {
                 call.spawn().expect("it starts")
             };
             let ends = [start(), start()].map(end_of);
-            // Whoever comes behind the other finds all as it should be.
+            // The call that comes second finds all as it should be.
             let is_fine = |(code, said): &(Option<i32>, String)| match code {
                 Some(0) => true,
                 Some(3) => said.contains("another `isolane tune` is running"),

@@ -12,15 +12,15 @@ use serde_json::Value;
 use crate::command::{Running, run};
 use crate::place::{DEVICES, Place, inside};
 
-/// What is told is told within a period, one second; with room for a machine that does other things too.
+/// A report comes within a period, one second; with room for a machine that does other things too.
 const SOON: Duration = Duration::from_secs(10);
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
 
 #[test]
-fn wake_ups_and_settings_are_told_and_what_is_not_so_is_an_answer_of_no() {
+fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
     inside(
-        "verify::wake_ups_and_settings_are_told_and_what_is_not_so_is_an_answer_of_no",
+        "verify::wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no",
         || {
             let place = Place::new("tune-verify");
             let verify = ["verify", "--core", "0", "--seconds", "1"];
@@ -83,9 +83,9 @@ fn wake_ups_and_settings_are_told_and_what_is_not_so_is_an_answer_of_no() {
 }
 
 #[test]
-fn who_watches_is_told_what_others_undo_and_set_again() {
+fn a_watch_reports_what_others_undo_and_set_again() {
     inside(
-        "verify::who_watches_is_told_what_others_undo_and_set_again",
+        "verify::a_watch_reports_what_others_undo_and_set_again",
         || {
             let place = Place::new("tune-watch");
             place.write_plan(&place.plan());
@@ -95,8 +95,8 @@ fn who_watches_is_told_what_others_undo_and_set_again() {
             let watching = watching.stdout(Stdio::piped()).stderr(Stdio::null());
             let mut watching = Running(watching.spawn().expect("it starts"));
             let lines = BufReader::new(watching.0.stdout.take().expect("piped")).lines();
-            // What is not told is not waited for either.
-            let (sender, told) = mpsc::channel();
+            // A report that does not come ends the wait.
+            let (sender, receiver) = mpsc::channel();
             thread::spawn(move || {
                 lines
                     .map_while(Result::ok)
@@ -106,7 +106,7 @@ fn who_watches_is_told_what_others_undo_and_set_again() {
                 let begin = Instant::now();
                 loop {
                     let left = SOON.saturating_sub(begin.elapsed());
-                    let line = told.recv_timeout(left);
+                    let line = receiver.recv_timeout(left);
                     let line = line.unwrap_or_else(|error| panic!("{what}: {error}"));
                     if line.contains(what) {
                         return;
@@ -120,7 +120,7 @@ fn who_watches_is_told_what_others_undo_and_set_again() {
             );
             fs::write(FLUSH, "0").expect("of this namespace");
             until("again, as it should be");
-            // As a network manager does that has ideas of its own about queueing.
+            // As a network manager does that sets its own queueing discipline.
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 10");
             until(
                 "another program set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 128",

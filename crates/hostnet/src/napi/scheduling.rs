@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_is_an_error_and_shows_as_unknown() {
-        let nobody = i32::MAX;
-        assert!(Scheduling::of(nobody).is_err());
-        assert!(Scheduling::fifo(1, None).apply(nobody).is_err());
-        assert_eq!(ThreadState::of(nobody).policy, None);
+        let no_thread = i32::MAX;
+        assert!(Scheduling::of(no_thread).is_err());
+        assert!(Scheduling::fifo(1, None).apply(no_thread).is_err());
+        assert_eq!(ThreadState::of(no_thread).policy, None);
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_several_devices_of_one_name_are_nobodys() {
+    fn threads_of_several_devices_of_one_name_belong_to_none() {
         let thread = |number| Instance {
             number,
             ..Instance::default()

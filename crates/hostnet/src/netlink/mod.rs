@@ -116,7 +116,7 @@ impl Connection {
         }
         Err(NetlinkError {
             error: io::Error::from(rustix::io::Errno::AGAIN),
-            message: Some(String::from("the list changes each time it is asked for")),
+            message: Some(String::from("the list changes each time it is requested")),
         })
     }
 

@@ -40,7 +40,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 const NESTED: u16 = 0x8000;
 
 #[test]
-fn a_root_with_classes_is_asked_for_in_the_kernels_bytes() {
+fn a_root_with_classes_is_requested_in_the_kernels_bytes() {
     // tc qdisc replace dev X root handle 1501: mqprio num_tc 2 map 0 0 0 0 0 1 0 ... queues 1@0 1@1 hw 1
     let payload = Request::put(7, OURS, ROOT, &options::mqprio(&two_classes(true))).payload;
     let mut expected = vec![0, 0, 0, 0];
@@ -106,7 +106,7 @@ fn a_root_with_classes_is_taken_away_before_another_one_is_put_there() {
 }
 
 #[test]
-fn gates_are_asked_for_in_the_kernels_bytes() {
+fn gates_are_requested_in_the_kernels_bytes() {
     // tc qdisc replace dev X root taprio num_tc 2 map ... queues ... base-time 1000 sched-entry S 02 200000 sched-entry
     // S 01 800000 flags 0x2
     let schedule = GateSchedule {
@@ -140,7 +140,7 @@ fn gates_are_asked_for_in_the_kernels_bytes() {
 }
 
 #[test]
-fn a_share_of_the_link_is_asked_for_in_the_kernels_bytes() {
+fn a_share_of_the_link_is_requested_in_the_kernels_bytes() {
     // tc qdisc replace dev X parent 1501:2 cbs idleslope 98688 sendslope -901312 hicredit 153 locredit -1389 offload 1
     let shaper = CreditShaper {
         idle_slope_kbps: 98_688,
@@ -162,7 +162,7 @@ fn a_share_of_the_link_is_asked_for_in_the_kernels_bytes() {
 }
 
 #[test]
-fn times_of_frames_are_asked_for_in_the_kernels_bytes() {
+fn times_of_frames_are_requested_in_the_kernels_bytes() {
     // tc qdisc replace dev X parent 1501:2 etf clockid CLOCK_TAI delta 300000 offload
     let time = EarliestTime {
         delta_ns: 300_000,
@@ -199,7 +199,7 @@ fn a_root_is_read_as_it_was_written_and_what_is_cut_off_is_another_one() {
 }
 
 /// Decodes the options of a `taprio` as the kernel sends them, with `more` appended.
-fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSchedule> {
+fn parsed_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSchedule> {
     let inner = [
         attribute(1, &0_u32.to_ne_bytes()),
         attribute(2, &[0]),
@@ -217,8 +217,8 @@ fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSc
     .concat();
     options.extend(clock.map_or(Vec::new(), |clock| attribute(5, &clock.to_ne_bytes())));
     options.extend(more.concat());
-    let told = attribute(2 | NESTED, &options);
-    options::parse_taprio(AttributeReader(&told))
+    let nested = attribute(2 | NESTED, &options);
+    options::parse_taprio(AttributeReader(&nested))
 }
 
 /// Attributes of a class: its index, and more.
@@ -234,29 +234,29 @@ fn class_entry(kind: u16, more: &[(u16, u32)]) -> Vec<u8> {
 fn gates_that_could_not_be_set_again_as_they_are_are_another_discipline() {
     let no_more = attribute(9, &0_i64.to_ne_bytes());
     let class = |longest, preemption| class_entry(12, &[(2, longest), (3, preemption)]);
-    assert!(told_gates(0, Some(11), &[]).is_some());
-    assert!(told_gates(2, None, &[]).is_some());
-    assert!(told_gates(2, None, &[no_more, class(0, 1)]).is_some());
-    assert_eq!(told_gates(1, Some(11), &[]), None, "times by the kernel");
-    assert_eq!(told_gates(0, Some(1), &[]), None, "the monotonic clock");
-    assert_eq!(told_gates(0, None, &[]), None, "no clock");
+    assert!(parsed_gates(0, Some(11), &[]).is_some());
+    assert!(parsed_gates(2, None, &[]).is_some());
+    assert!(parsed_gates(2, None, &[no_more, class(0, 1)]).is_some());
+    assert_eq!(parsed_gates(1, Some(11), &[]), None, "times by the kernel");
+    assert_eq!(parsed_gates(0, Some(1), &[]), None, "the monotonic clock");
+    assert_eq!(parsed_gates(0, None, &[]), None, "no clock");
     assert_eq!(
-        told_gates(2, None, &[class(1_500, 1)]),
+        parsed_gates(2, None, &[class(1_500, 1)]),
         None,
         "a longest frame"
     );
     assert_eq!(
-        told_gates(2, None, &[class(0, 2)]),
+        parsed_gates(2, None, &[class(0, 2)]),
         None,
         "frames that are cut"
     );
     let extension = attribute(9, &7_i64.to_ne_bytes());
-    assert_eq!(told_gates(2, None, &[extension]), None, "an extension");
+    assert_eq!(parsed_gates(2, None, &[extension]), None, "an extension");
     let delay = attribute(11, &7_u32.to_ne_bytes());
-    assert_eq!(told_gates(2, None, &[delay]), None, "something else");
+    assert_eq!(parsed_gates(2, None, &[delay]), None, "something else");
     let waiting = attribute(7 | NESTED, &attribute(3, &9_i64.to_ne_bytes()));
     assert_eq!(
-        told_gates(2, None, &[waiting]),
+        parsed_gates(2, None, &[waiting]),
         None,
         "a schedule that waits"
     );
@@ -264,22 +264,22 @@ fn gates_that_could_not_be_set_again_as_they_are_are_another_discipline() {
 
 #[test]
 fn classes_that_could_not_be_set_again_as_they_are_are_another_discipline() {
-    let told = |more: &[u8]| {
+    let parsed = |more: &[u8]| {
         let mut options = two_classes_bytes(1);
         options.resize(options.len().next_multiple_of(4), 0);
         options.extend(more);
-        let told = attribute(2, &options);
-        options::parse_mqprio(AttributeReader(&told))
+        let nested = attribute(2, &options);
+        options::parse_mqprio(AttributeReader(&nested))
     };
-    assert_eq!(told(&[]), Some(two_classes(true)));
-    assert_eq!(told(&class_entry(5, &[(2, 1)])), Some(two_classes(true)));
+    assert_eq!(parsed(&[]), Some(two_classes(true)));
+    assert_eq!(parsed(&class_entry(5, &[(2, 1)])), Some(two_classes(true)));
     assert_eq!(
-        told(&class_entry(5, &[(2, 2)])),
+        parsed(&class_entry(5, &[(2, 2)])),
         None,
         "frames that are cut"
     );
-    assert_eq!(told(&attribute(1, &[1, 0])), None, "a mode");
-    assert_eq!(told(&attribute(3 | NESTED, &[])), None, "rates");
+    assert_eq!(parsed(&attribute(1, &[1, 0])), None, "a mode");
+    assert_eq!(parsed(&attribute(3 | NESTED, &[])), None, "rates");
 }
 
 #[test]
@@ -288,8 +288,8 @@ fn times_that_are_deadlines_are_another_discipline() {
         let mut structure = 300_000_i32.to_ne_bytes().to_vec();
         structure.extend(11_i32.to_ne_bytes());
         structure.extend(flags.to_ne_bytes());
-        let told = attribute(2 | NESTED, &attribute(1, &structure));
-        let read = options::parse_of_queue("etf", AttributeReader(&told));
+        let nested = attribute(2 | NESTED, &attribute(1, &structure));
+        let read = options::parse_of_queue("etf", AttributeReader(&nested));
         let is_other = matches!(read, QueueQdisc::Other { .. });
         assert_eq!(is_other, !is_known, "{flags}");
     }

@@ -16,7 +16,7 @@ use super::values;
 /// Keys of earlier versions, and what replaces them.
 const MOVED: [(&str, &str); 1] = [(
     "waiting",
-    "set `waiting` in [host.NAME]; for busy polling, `busy_poll = true` here besides",
+    "set `waiting` in [host.NAME]; for busy polling, also `busy_poll = true` here",
 )];
 
 /// Returns the reader of a choice among `kinds`.

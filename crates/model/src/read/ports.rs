@@ -49,10 +49,10 @@ pub(super) fn are_its_own(
 
 /// Returns true if `other` uses any of `ports`. A port is taken at all addresses of a host.
 fn shares(participant: &Participant, other: &Participant, ports: &Range<u16>) -> bool {
-    let is_beside = other.host.value == participant.host.value
+    let shares_address = other.host.value == participant.host.value
         || other.address.value == participant.address.value;
     let theirs = other.ports();
-    is_beside && ports.start < theirs.end && theirs.start < ports.end
+    shares_address && ports.start < theirs.end && theirs.start < ports.end
 }
 
 fn shared(participant: &Participant, other: &Participant) -> Wrong {
@@ -74,7 +74,7 @@ fn shared(participant: &Participant, other: &Participant) -> Wrong {
         theirs.end - 1
     );
     let help =
-        "each level has a port of its own, at all addresses of the host: leave eight between them";
+        "each level has its own port, at all addresses of the host: leave eight between them";
     Wrong::new(what, label).help(help)
 }
 

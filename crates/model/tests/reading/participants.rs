@@ -156,12 +156,12 @@ fn ports_of_one_address_overlap_up_to_the_eighth() {
 
 #[test]
 fn participants_of_one_host_share_its_ports_whatever_their_addresses() {
-    let beside = GOOD.replace("10.0.0.1", "10.0.0.9");
-    let text = format!("{}[participant.three]\n{beside}\n", with(GOOD));
+    let second = GOOD.replace("10.0.0.1", "10.0.0.9");
+    let text = format!("{}[participant.three]\n{second}\n", with(GOOD));
     let problems = problems(&text);
     assert_eq!(at(&problems[0], &text).2, "three");
     assert_says(&problems[0], "share ports of host left", "eight");
-    system(&text.replace(&beside, &beside.replace("7000", "7008")));
+    system(&text.replace(&second, &second.replace("7000", "7008")));
 }
 
 #[test]

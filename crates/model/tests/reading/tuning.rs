@@ -33,7 +33,7 @@ fn a_switch_of_ones_own_counts_before_the_profile() {
     assert_eq!(own.transmit.value, Transmit::Pfifo);
     assert_eq!(own.isolation.value, Isolation::Boot, "the profile's");
     assert_eq!(own.isolation.source.to_string(), "default for profile");
-    assert_eq!(own.name(), "latency with 2 switches of its own");
+    assert_eq!(own.name(), "latency with 2 changed switches");
     let over = own.over(Sourced::new(
         ProfileName::Balanced,
         Source::CommandLine("--profile"),

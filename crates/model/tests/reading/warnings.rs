@@ -23,8 +23,8 @@ fn a_budget_is_to_have_room_for_all_senders() {
         ))
         .replace("from = [\"left\"]", "from = [\"left\", \"right\"]")
     };
-    let told = system(&text(19));
-    let warning = &told.warnings()[0];
+    let read = system(&text(19));
+    let warning = &read.warnings()[0];
     assert!(warning.help().expect("help").contains("to 20 or more"));
     assert!(
         format!("{warning:#}").contains("from 2 hosts"),

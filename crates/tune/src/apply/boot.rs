@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_letters_of_systemd_are_told_as_it_reads_them() {
+    fn names_with_special_characters_are_escaped_for_systemd() {
         let unit = unit_text(
             "/opt/a $x 100% b/isolane",
             "/var/$HOME 5%h \"it's\" \\b",
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_systemd_cannot_be_told_are_refused() {
+    fn names_that_a_unit_cannot_hold_are_refused() {
         let odd = Path::new(OsStr::from_bytes(b"/opt/\xff"));
         assert_eq!(unit_name(odd), Err(PathError::NotText));
         let lines = Path::new("/opt/a\nExecStart=/bin/other");

@@ -269,7 +269,7 @@ pub(super) fn with_checksum(said: &str) -> String {
 }
 
 /// File name until the journal is complete.
-const BESIDE: &str = "tune.journal.new";
+const NEW_JOURNAL: &str = "tune.journal.new";
 /// File name of a damaged journal kept for inspection; a number may follow.
 const BROKEN: &str = "tune.journal.broken";
 
@@ -301,22 +301,22 @@ impl<'a> Journal<'a> {
         }
         let path = state.journal();
         let failed = StateError::of(&path);
-        state.remove(BESIDE).map_err(&failed)?;
+        state.remove(NEW_JOURNAL).map_err(&failed)?;
         let new = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let mut journal = Self {
             state,
-            file: state.open(BESIDE, new).map_err(&failed)?,
-            name: BESIDE,
+            file: state.open(NEW_JOURNAL, new).map_err(&failed)?,
+            name: NEW_JOURNAL,
             lines: 0,
             bytes: 0,
         };
         let put = |journal: &mut Self| {
             journal.append(all).map_err(|error| error.error)?;
-            state.rename(BESIDE, JOURNAL)?;
+            state.rename(NEW_JOURNAL, JOURNAL)?;
             state.sync()
         };
         if let Err(error) = put(&mut journal) {
-            let _ = state.remove(BESIDE);
+            let _ = state.remove(NEW_JOURNAL);
             return Err(failed(error));
         }
         journal.name = JOURNAL;
@@ -374,7 +374,7 @@ impl<'a> Journal<'a> {
 /// Removes the journal, and the temporary file of an interrupted rewrite.
 pub(super) fn remove(state: &State) -> Result<(), StateError> {
     let take = || -> io::Result<()> {
-        state.remove(BESIDE)?;
+        state.remove(NEW_JOURNAL)?;
         state.remove(JOURNAL)?;
         state.sync()
     };

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stays_away_is_told() {
+    fn one_that_stays_away_is_reported() {
         let down = had(&ALL).wait_by(|| Ok(with_carrier(&["lo"])), &|| true);
         assert_eq!(down.expect("looks"), ["eth0"]);
     }

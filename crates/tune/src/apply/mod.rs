@@ -140,10 +140,10 @@ pub(crate) fn apply_locked(
         (Occasion::PlanInput, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
         _ => Vec::new(),
     };
-    let is_told = applied_state.as_ref().is_none_or(|applied_state| {
+    let is_recorded = applied_state.as_ref().is_none_or(|applied_state| {
         applied_state.is_complete && applied_state.boot_id == here.boot_id && forgotten.is_empty()
     });
-    if snapshot.to_change.is_empty() && is_told {
+    if snapshot.to_change.is_empty() && is_recorded {
         return Ok(snapshot.applied);
     }
     let is_first = applied_state.is_none();

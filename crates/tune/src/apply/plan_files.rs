@@ -476,7 +476,7 @@ mod boot_numbers_tests {
     }
 
     #[test]
-    fn interrupts_of_one_name_are_told_apart_by_their_order() {
+    fn interrupts_of_one_name_are_distinguished_by_their_order() {
         let then = numbers(&[(39, "eth0"), (40, "eth0")], &[]);
         let path = attribute("/proc/irq/40/smp_affinity_list");
         let two = numbers(&[(51, "eth0"), (53, "eth0")], &[]);
@@ -493,7 +493,7 @@ mod plan_file_tests {
     use super::*;
 
     #[test]
-    fn a_plan_of_another_version_is_told_as_that() {
+    fn a_plan_of_another_version_is_reported_as_such() {
         let newer = r#"{"schema":"isolane/plan/9","steps":[{"something":"else"}]}"#;
         let error = PlanFile::from_json(newer).unwrap_err();
         assert!(matches!(&error, PlanError::Form(form) if form.found == "isolane/plan/9"));

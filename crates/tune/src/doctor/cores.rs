@@ -183,10 +183,14 @@ fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let siblings = number_list(&facts.attribute(&path).unwrap_or_default());
     let online = facts.cores.online.iter().copied();
-    let (beside, apart): (Vec<u16>, Vec<u16>) = online
+    let (smt_siblings, apart): (Vec<u16>, Vec<u16>) = online
         .filter(|other| *other != core)
         .partition(|other| siblings.contains(other));
-    if apart.is_empty() { beside } else { apart }
+    if apart.is_empty() {
+        smt_siblings
+    } else {
+        apart
+    }
 }
 
 fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {

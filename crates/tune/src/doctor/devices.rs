@@ -240,7 +240,7 @@ fn offloads(device: &Device, needs: &Needs, findings: &mut Findings) {
         findings.info(
             &id(device, "offload"),
             format!("{name} is given up to 64 KiB of a stream at once ({})", cutting.join(", ")),
-            "524 us at 1 Gbit/s in front of a critical frame in the same queue; none where that has a queue of its own",
+            "524 us at 1 Gbit/s in front of a critical frame in the same queue; none where that has a dedicated queue",
             format!("ethtool -K {name} tso off gso off, at the price of throughput"),
         );
     }

@@ -28,7 +28,7 @@ fn one(lanes: &LanePrerequisites, name: &str, findings: &mut Findings) {
     if is_possible {
         findings.ok(
             &format!("lane.works.{name}"),
-            format!("{name} can have lanes of its own (datapath xdp)"),
+            format!("{name} can have dedicated lanes (datapath xdp)"),
         );
     }
     let is_trouble = |check: &&Check| check.outcome != Outcome::Fine;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_told_with_its_remedy() {
+    fn each_obstacle_is_reported_with_its_remedy() {
         let mut lanes = lanes();
         lanes.ground.sockets = Sockets::Refused;
         let found = findings(lanes, &Needs::of_domain(0));

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_participant_is_described_where_the_host_is_and_at_ports_that_nobody_is_given() {
+    fn a_participant_is_described_where_the_host_is_and_at_ports_outside_the_ephemeral_range() {
         let usual = (32_768, 60_999);
         assert_eq!(found([10, 0, 0, 1], usual, &[]), [Severity::Ok; 2]);
         let elsewhere = [Severity::Error, Severity::Ok];

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_that_the_kernel_has_placed_is_told_from_a_lack_of_rights() {
+    fn an_interrupt_that_the_kernel_has_placed_is_distinguished_from_a_lack_of_rights() {
         let path = "/proc/irq/24/smp_affinity_list";
         assert!(is_of_interrupt(path) && !is_of_interrupt("/proc/irq/default_smp_affinity"));
         for refused in [Errno::IO, Errno::PERM, Errno::INVAL, Errno::NOSPC] {

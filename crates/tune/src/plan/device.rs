@@ -304,7 +304,7 @@ pub(super) fn plan_coalescing(
         (Some(has_us), _) => {
             format!("a frame waits up to {has_us} us for its interrupt, in each direction")
         }
-        _ => String::from("frames wait for others before they are told of"),
+        _ => String::from("frames wait for others before an interrupt reports them"),
     };
     if least_us < most_us {
         why.push_str(&format!(

@@ -140,7 +140,7 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>)
         (
             "cores.new-interrupts",
             "/proc/irq/default_smp_affinity",
-            "interrupts that are asked for from now on",
+            "interrupts that are requested from now on",
         ),
     ] {
         let Some(mask) = input.facts.attribute(path) else {
@@ -221,7 +221,7 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
             "/proc/sys/kernel/sched_rt_runtime_us",
             "-1",
             Rationale::of_all(
-                format!("a real-time thread that does not sleep stands still for {held} ms of each period"),
+                format!("a real-time thread that does not sleep is stopped for {held} ms of each period"),
                 "a runaway real-time thread takes its core for good: nothing ordinary runs there again",
             ),
         );
@@ -234,7 +234,7 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
         &format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime"),
         "0",
         Rationale::of_all(
-            "when ordinary programs wait on the executor's core, it stands still for as long as is kept for them: \
+            "when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: \
              50 ms of each second unless somebody changed it",
             format!("ordinary programs on core {core} may starve"),
         ),
@@ -293,7 +293,7 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
 }
 
 pub(super) const IRQBALANCE: &str = "irqbalance";
-/// Services that apply rules of their own to settings of a plan: process name, full name, remedy.
+/// Services that apply other rules to settings of a plan: process name, full name, remedy.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
         "tuned",
@@ -339,8 +339,8 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
             format!(
                 "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"
             ),
-            "it balances among the other cores only, and takes the critical queue's interrupt there too, unless it is \
-             told not to (--banirq); takes systemctl daemon-reload and a restart of irqbalance, or a boot; what \
+            "it balances among the other cores only, and takes the critical queue's interrupt there too, unless \
+             --banirq excludes it; takes systemctl daemon-reload and a restart of irqbalance, or a boot; what \
              /etc/default/irqbalance or /etc/sysconfig/irqbalance says of the same variable counts before it",
         ),
     );
@@ -434,9 +434,9 @@ fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
         RESERVED,
         port_list(&reserved),
         Rationale::of_all(
-            format!("the kernel gives ports {first} to {last} to whoever asks for none in particular: a described \
-                     participant may find one of its own taken, and cannot start"),
-            "so many ports fewer for others",
+            format!("the kernel gives ports {first} to {last} to programs that request none in particular: a \
+                     described participant may find one of its ports taken, and cannot start"),
+            "other programs do not get these ports",
         ),
     );
 }

@@ -1,7 +1,7 @@
 //! Input of planning: facts, needs, profile and known receive queues; and the interface that carries the topics.
 //!
 //! A VLAN is resolved to its parent, which is one device and treats all its frames alike. Bonds, bridges and similar have
-//! several devices, or forward by rules of their own, and are not configured.
+//! several devices, or forward by other rules, and are not configured.
 
 use isolane_model::Tuning;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub(super) struct TopicInterface<'a> {
     pub(super) transmit_queues: u32,
     /// True if the number of queues changes, so that interrupts and threads are replaced.
     pub(super) is_remade: bool,
-    /// Queue of critical topics in both directions; `None` if they have none of their own.
+    /// Queue of critical topics in both directions; `None` without a dedicated queue.
     pub(super) critical_queue: Option<u32>,
 }
 
@@ -153,7 +153,7 @@ impl TopicInterface<'_> {
     /// directions, and no rule steers other frames there.
     pub(super) fn verified(&self, input: &PlanInput<'_>) -> Result<(), Unverified> {
         let Some(queue) = self.critical_queue else {
-            let why = String::from("critical topics have no queue of their own");
+            let why = String::from("critical topics have no dedicated queue");
             return Err(Unverified::not_measured(why));
         };
         if let Some(foreign_rule) = rules::foreign_rule(input, self, queue) {

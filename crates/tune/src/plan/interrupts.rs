@@ -13,7 +13,8 @@ use crate::needs::Needs;
 
 const COSTS: &str = "the other cores take its receive work";
 /// Reason that some interrupts are not moved.
-pub(super) const PLACED: &str = "the kernel has placed these interrupts, and lets nobody move them";
+pub(super) const PLACED: &str =
+    "the kernel has placed these interrupts, and no program can move them";
 
 pub(super) fn plan_topic_interface<'a>(
     input: &PlanInput<'a>,
@@ -127,7 +128,7 @@ fn place(
                  flood"
             ),
             match it.interrupt.only_transmits() {
-                true => "the other cores look after what it has sent",
+                true => "the other cores handle its transmit completions",
                 false => COSTS,
             },
         ),
@@ -198,8 +199,8 @@ fn leave_to_irqbalance(
     builder.not_planned(
         target.id("interrupts"),
         format!(
-            "irqbalance runs, and moves interrupts within ten seconds, whoever has placed them: {} of {} are left \
-             to it",
+            "irqbalance runs, and moves interrupts within ten seconds, whichever program has placed them: {} of \
+             {} are left to it",
             numbers(&mut moves.iter()).join(", "),
             target.name()
         ),
@@ -278,7 +279,7 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
 }
 
 /// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
-/// `others`. The kernel sends an interrupt to any core if all of its own are offline.
+/// `others`. The kernel sends an interrupt to any core if all cores of its affinity are offline.
 pub(crate) fn interrupts_that_may_reach<'a>(
     facts: &'a Facts,
     needs: &Needs,
@@ -330,8 +331,8 @@ fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut P
     builder.not_planned(
         "cores.interrupts",
         format!(
-            "irqbalance runs, and moves interrupts of other devices within ten seconds, whoever has placed them: {} \
-             are left to it",
+            "irqbalance runs, and moves interrupts of other devices within ten seconds, whichever program has placed \
+             them: {} are left to it",
             list_interrupts(movable.iter().copied())
         ),
         format!(

@@ -174,7 +174,7 @@ fn report_contradicting_argument(
         "boot.arguments",
         format!(
             "the kernel was started with {word}, which leaves core {core} out; it takes one list: a second {name} \
-             beside it would not add to it"
+             would not add to it"
         ),
         format!("put {word},{core} in its place {place}; or give the executor one of those cores: core = N in [host.NAME]"),
     );
@@ -199,7 +199,7 @@ pub(super) fn plan_systemd_slices(
     if input.facts.boot.has_systemd != Some(true) {
         builder.not_planned(
             "boot.cpusets",
-            "systemd does not run here, or it cannot be seen: nobody to keep programs on the other cores",
+            "systemd does not run here, or it cannot be seen: nothing keeps programs on the other cores",
             format!("isolation = \"boot\" in [tune]; or a cpuset of one's own for everything but core {core}"),
         );
         return;
@@ -343,7 +343,7 @@ fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut Plan
             format!(
                 "programs have one core less; they are kept off core {core} by what they inherit, not by a bound: control \
                  groups are of the first version here, or without cpusets, so that virtual machines, containers and \
-                 whoever chooses his cores come there all the same; critical programs choose it so as well (taskset \
+                 processes that set their own affinity can still run there; critical programs set it as well (taskset \
                  -c {core} PROGRAM, or CPUAffinity={core} of their service); takes systemctl daemon-reexec for what \
                  is started then, or a boot"
             ),

@@ -286,7 +286,7 @@ fn priority(
         Work::Sent => (
             TRANSMIT_QUEUE_PRIORITY,
             String::from(
-                "it looks after frames that are on the wire already, and nobody waits for that: behind all that \
+                "it completes frames that are on the wire already, and no program waits for that: behind all that \
                  receives; at the ordinary class it is starved, until the ring is full and nothing can be sent",
             ),
             String::from("none: it is where the kernel has it"),

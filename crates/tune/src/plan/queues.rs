@@ -42,7 +42,7 @@ pub(super) fn plan<'a>(
     let setting = Setting::Channels { interface };
     let gain = match target.critical_queue {
         Some(_) => "one is for critical topics alone",
-        None => "it waits behind those of its own queue only",
+        None => "it waits behind those of the same queue only",
     };
     let rationale = Rationale::of(
         &input.critical_topics(None),
@@ -105,7 +105,7 @@ fn critical_queue(
         };
         builder.not_planned(
             id,
-            format!("{name} gives critical topics no queue of their own: {why}"),
+            format!("{name} gives critical topics no dedicated queue: {why}"),
             "keep bulk traffic on another interface, or use one with several queues (igb, igc and better); until \
              then the executor's order and budgets (protect.others) are what holds bulk back",
         );

@@ -165,7 +165,7 @@ fn restore_step(standing: &SettingStatus) -> Step {
         from,
         to: before.clone(),
         why: String::from(
-            "no longer asked for: an earlier plan set it, and this one, by its description, profile and placements, \
+            "no longer requested: an earlier plan set it, and this one, by its description, profile and placements, \
              would not",
         ),
         topics: Vec::new(),

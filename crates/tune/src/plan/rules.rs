@@ -56,8 +56,8 @@ pub(super) fn sees_ports(device: &Device) -> bool {
 /// Rules that steer critical datagrams to their queue, with the topics of each.
 fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
     let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
-    let is_told_apart = input.needs.vlan.is_some() && untagged_hosts(input).is_empty();
-    if !sees_ports(device) && !is_told_apart {
+    let is_separated_by_vlan = input.needs.vlan.is_some() && untagged_hosts(input).is_empty();
+    if !sees_ports(device) && !is_separated_by_vlan {
         return wanted;
     }
     for flow in input

@@ -82,8 +82,8 @@ impl Learner {
         };
         let mut has_learnt = false;
         for bit in 0..self.bits {
-            let is_told = entries().all(|(entry, _)| (entry ^ first) >> bit & 1 == 0);
-            if is_told {
+            let is_equal = entries().all(|(entry, _)| (entry ^ first) >> bit & 1 == 0);
+            if is_equal {
                 let value = first >> bit & 1 == 1;
                 has_learnt |= self.add(key_bits(datagram, bit), value, datagram)?;
             }

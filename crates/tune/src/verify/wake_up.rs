@@ -350,7 +350,11 @@ mod core_use_tests {
         let second = table(INTERRUPTS, 2);
         assert_eq!(second.get("24 IO-APIC 5-edge ACPI:Ged"), Some(&7));
         assert_eq!(second.get("LOC Local timer interrupts"), Some(&142_346));
-        assert_eq!(second.len(), 3, "what no core has is nobody's: {second:?}");
+        assert_eq!(
+            second.len(),
+            3,
+            "a line without a core's count is left out: {second:?}"
+        );
         assert_eq!(table(INTERRUPTS, 1), BTreeMap::new());
         assert_eq!(table("", 0), BTreeMap::new());
     }

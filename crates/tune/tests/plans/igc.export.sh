@@ -57,15 +57,15 @@ apply() {
     { echo 1 > /sys/devices/system/cpu/cpu7/cpuidle/state3/disable; } || exit 1
     # cores.work-queues: work that drivers and file systems put off may come to core 7: some microseconds each
     { echo 7f > /sys/devices/virtual/workqueue/cpumask; } || exit 1
-    # cores.new-interrupts: interrupts that are asked for from now on may come to core 7: some microseconds each
+    # cores.new-interrupts: interrupts that are requested from now on may come to core 7: some microseconds each
     { echo 7f > /proc/irq/default_smp_affinity; } || exit 1
     # cores.watchdog: a thread at the highest priority looks every 4 s whether core 7 still runs
     { echo 0-6 > /proc/sys/kernel/watchdog_cpumask; } || exit 1
     # cores.statistics: each second every core adds up its counters of memory: some microseconds
     { echo 10 > /proc/sys/vm/stat_interval; } || exit 1
-    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo -1 > /proc/sys/kernel/sched_rt_runtime_us; } || exit 1
-    # scheduler.fair-server.7: when ordinary programs wait on the executor's core, it stands still for as long as is kept for them: 50 ms of each second unless somebody changed it
+    # scheduler.fair-server.7: when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: 50 ms of each second unless somebody changed it
     { echo 0 > /sys/kernel/debug/sched/fair_server/cpu7/runtime; } || exit 1
     # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
     { echo 577536 > /proc/sys/net/core/rmem_max; } || exit 1
@@ -100,15 +100,15 @@ undo() {
     { echo 212992 > /proc/sys/net/core/rmem_default; } || failed=1
     # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
     { echo 212992 > /proc/sys/net/core/rmem_max; } || failed=1
-    # scheduler.fair-server.7: when ordinary programs wait on the executor's core, it stands still for as long as is kept for them: 50 ms of each second unless somebody changed it
+    # scheduler.fair-server.7: when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: 50 ms of each second unless somebody changed it
     { echo 50000000 > /sys/kernel/debug/sched/fair_server/cpu7/runtime; } || failed=1
-    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo 950000 > /proc/sys/kernel/sched_rt_runtime_us; } || failed=1
     # cores.statistics: each second every core adds up its counters of memory: some microseconds
     { echo 1 > /proc/sys/vm/stat_interval; } || failed=1
     # cores.watchdog: a thread at the highest priority looks every 4 s whether core 7 still runs
     { echo 0-7 > /proc/sys/kernel/watchdog_cpumask; } || failed=1
-    # cores.new-interrupts: interrupts that are asked for from now on may come to core 7: some microseconds each
+    # cores.new-interrupts: interrupts that are requested from now on may come to core 7: some microseconds each
     { echo ff > /proc/irq/default_smp_affinity; } || failed=1
     # cores.work-queues: work that drivers and file systems put off may come to core 7: some microseconds each
     { echo ff > /sys/devices/virtual/workqueue/cpumask; } || failed=1

@@ -47,13 +47,13 @@ apply() {
     { echo 1 > /sys/devices/system/cpu/cpu3/cpuidle/state3/disable; } || exit 1
     # cores.work-queues: work that drivers and file systems put off may come to core 3: some microseconds each
     { echo f3 > /sys/devices/virtual/workqueue/cpumask; } || exit 1
-    # cores.new-interrupts: interrupts that are asked for from now on may come to core 3: some microseconds each
+    # cores.new-interrupts: interrupts that are requested from now on may come to core 3: some microseconds each
     { echo f3 > /proc/irq/default_smp_affinity; } || exit 1
     # cores.watchdog: a thread at the highest priority looks every 4 s whether core 3 still runs
     { echo 0-1,4-7 > /proc/sys/kernel/watchdog_cpumask; } || exit 1
     # cores.statistics: each second every core adds up its counters of memory: some microseconds
     { echo 10 > /proc/sys/vm/stat_interval; } || exit 1
-    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo -1 > /proc/sys/kernel/sched_rt_runtime_us; } || exit 1
     # memory.huge-pages: a page fault may copy 2 MiB, some 100 us, in a program that did not ask for huge pages
     { echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; } || exit 1
@@ -88,13 +88,13 @@ undo() {
     { echo 212992 > /proc/sys/net/core/rmem_max; } || failed=1
     # memory.huge-pages: a page fault may copy 2 MiB, some 100 us, in a program that did not ask for huge pages
     { echo always > /sys/kernel/mm/transparent_hugepage/enabled; } || failed=1
-    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo 950000 > /proc/sys/kernel/sched_rt_runtime_us; } || failed=1
     # cores.statistics: each second every core adds up its counters of memory: some microseconds
     { echo 1 > /proc/sys/vm/stat_interval; } || failed=1
     # cores.watchdog: a thread at the highest priority looks every 4 s whether core 3 still runs
     { echo 0-7 > /proc/sys/kernel/watchdog_cpumask; } || failed=1
-    # cores.new-interrupts: interrupts that are asked for from now on may come to core 3: some microseconds each
+    # cores.new-interrupts: interrupts that are requested from now on may come to core 3: some microseconds each
     { echo ff > /proc/irq/default_smp_affinity; } || failed=1
     # cores.work-queues: work that drivers and file systems put off may come to core 3: some microseconds each
     { echo ff > /sys/devices/virtual/workqueue/cpumask; } || failed=1

@@ -129,7 +129,7 @@ pub(crate) fn profile(name: ProfileName) -> Tuning {
     Tuning::of(Sourced::new(name, Source::CommandLine("--profile")))
 }
 
-/// Every described flow measured where it is meant to be, at both ends; and its entry as learnt, where a device
+/// Every described flow measured at its intended queue, at both ends; and its entry as learnt, where a device
 /// does not tell its key.
 pub(crate) fn verified(needs: &Needs) -> FlowQueues {
     let mut placement = learnt(needs);
@@ -142,7 +142,7 @@ pub(crate) fn verified(needs: &Needs) -> FlowQueues {
     placement
 }
 
-/// The entries of a device with a key of its own, as a learner tells them.
+/// The entries of a device with its own key, as a learner reports them.
 pub(crate) fn learnt(needs: &Needs) -> FlowQueues {
     let key: Vec<u8> = (0..40)
         .map(|byte: u8| byte.wrapping_mul(73) ^ 0x35)
@@ -165,7 +165,7 @@ pub(crate) fn learnt(needs: &Needs) -> FlowQueues {
     }
 }
 
-/// A file beside the tests.
+/// A file next to the tests.
 pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests")

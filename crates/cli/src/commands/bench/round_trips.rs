@@ -21,7 +21,7 @@ use crate::values::Destination;
 
 pub(super) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
-/// Files for the results, besides the text.
+/// Files for the results, in addition to the text.
 #[derive(Clone, Copy)]
 pub(super) struct Outputs<'a> {
     pub(super) json: Option<&'a Destination>,

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_seconds_or_minutes() {
+    fn times_are_printed_in_seconds_or_minutes() {
         assert_eq!(in_words(Duration::from_millis(39_200)), "40 s");
         assert_eq!(in_words(Duration::from_secs(180)), "180 s");
         assert_eq!(in_words(Duration::from_secs(181)), "4 min");

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_that_cannot_match_is_told_once() {
+    fn each_incompatible_endpoint_is_reported_once() {
         let mut report = MatchReport::new(Side::Reader, 0);
         let other = Guid::default();
         let found = |total| {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_told_when_asked_for() {
+    fn matches_are_reported_on_request() {
         let mut quiet = MatchReport::new(Side::Writer, 1);
         assert_eq!(quiet.news_of_matches(1), None);
         let mut loud = MatchReport::new(Side::Writer, 2);

@@ -143,7 +143,7 @@ impl Spy {
                 "`spy FILE` takes no --seconds",
                 "a capture is read as fast as it can be",
             )
-            .with_remedy("--count N stops after so many datagrams"));
+            .with_remedy("--count N stops after N datagrams"));
         }
         if self.write.as_deref() == Some(Path::new("-")) {
             return Err(Failure::wrong_usage(

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_beyond_the_largest_packet_is_nobodys() {
+    fn a_fragment_beyond_the_largest_packet_is_not_reassembled() {
         let mut fragments = Fragments::default();
         let packet = fragment(1, PACKET_BYTES / 8 * 8, true, b"01234567");
         assert_eq!(add(&mut fragments, &packet), Err(Other::Fragment));

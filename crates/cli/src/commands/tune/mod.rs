@@ -134,7 +134,7 @@ fn only_interface(settings: &Settings) -> Result<&str, Failure> {
 
 fn no_interface() -> Failure {
     Failure::wrong_usage(
-        "it is not clear which interface's queues are meant",
+        "it is not clear of which interface the queues are",
         "each interface has its own queues",
     )
     .with_remedy("name one: --interface NAME")

@@ -515,7 +515,7 @@ fn one_that_was_discovered_meets_none_that_is_described_and_these_meet_all_the_s
 }
 
 #[test]
-fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
+fn the_likely_purpose_of_a_discovered_endpoint_is_named() {
     // Probably started without --participant: the described reader is absent.
     let mut facts = described();
     facts.here.participants.remove(1);

@@ -1,5 +1,5 @@
 //! A machine that systemd has started, as far as `tune` can tell, and that can be started again: units, the
-//! program and its folder are files of this test, and each start has a number and devices of its own.
+//! program and its folder are files of this test, and each start has its own number and devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ impl Machine {
         &self.state
     }
 
-    /// All files of ours that a boot finds: units, and what is kept beside the journal.
+    /// All files of ours that a boot finds: units, and what is kept next to the journal.
     pub(super) fn kept(&self) -> Vec<PathBuf> {
         let mut kept = Vec::new();
         for folder in [Path::new(UNITS), &self.state] {

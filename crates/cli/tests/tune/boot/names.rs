@@ -12,8 +12,8 @@ use crate::command::run;
 use crate::place::inside;
 
 #[test]
-fn names_that_mean_something_to_systemd_are_told_as_they_are() {
-    let name = "boot::names::names_that_mean_something_to_systemd_are_told_as_they_are";
+fn names_that_mean_something_to_systemd_are_escaped() {
+    let name = "boot::names::names_that_mean_something_to_systemd_are_escaped";
     inside(name, || {
         let (program, state) = (
             "tools $HOME ${PATH} 100% %h",
@@ -69,7 +69,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             assert!(!Path::new(UNIT).exists(), "{why}");
         };
         let install = "install isolane where it stays";
-        // In a folder that is emptied, which is a file system in memory besides.
+        // In a folder that is emptied, which is also a file system in memory.
         let in_run = Path::new("/run/isolane/isolane");
         copy_to(in_run);
         assert_refused(

@@ -118,7 +118,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// What stands behind a backslash.
+/// Text after a backslash.
 fn escaped(letters: &mut Chars<'_>) -> char {
     match letters.next().expect("something behind a backslash") {
         'n' => '\n',

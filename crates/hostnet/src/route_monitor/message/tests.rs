@@ -90,7 +90,7 @@ fn routes_that_take_more_than_an_ethernet_header_are_known_as_such() {
 }
 
 #[test]
-fn tables_that_nobody_asks_are_left_out() {
+fn tables_without_a_rule_are_left_out() {
     let mut message = route_message([10, 0, 0, 0], vec![RouteAttribute::Oif(DEVICE)]);
     message.attributes.push(RouteAttribute::Table(1000));
     assert_eq!(route(&message, 1), None);
@@ -170,7 +170,7 @@ fn rule(priority: Option<u32>, table: u8) -> RuleMessage {
 }
 
 #[test]
-fn the_rules_every_host_starts_with_are_told_from_others() {
+fn the_rules_every_host_starts_with_are_distinguished_from_others() {
     let mut tables = Snapshot::new(DEVICE);
     for usual in [
         rule(None, 255),

@@ -208,7 +208,7 @@ fn what_rests_on_rules_is_saved_with_what_it_relies_on() {
 }
 
 #[test]
-fn a_saved_plan_is_read_again_and_one_of_another_version_is_told_as_that() {
+fn a_saved_plan_is_read_again_and_one_of_another_version_is_reported_as_such() {
     let saved = SavedPlan::new(plan(vec![affinity(24)]), numbers(24, 8_193));
     let text = serde_json::to_string(&saved).expect("JSON");
     assert_eq!(SavedPlan::from_json(&text).expect("ours"), saved);

@@ -77,7 +77,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     let at_boot = apply(&mut machine, &second(), &relying, &folder.0, true, &|| {
         false
     });
-    at_boot.expect("what it relies on stands");
+    at_boot.expect("its preconditions hold");
     undo_in(&mut machine, &second(), &folder);
     // In the boot of the plan, without preconditions, and with unknown boot ids.
     let mut unknown = of_landings.clone();
@@ -110,12 +110,15 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
     let applied = apply(&mut machine, &second(), &steps, &folder.0, true, &|| false);
     let applied = applied.expect("the rest");
     assert_eq!(applied.changed, ["step.1"]);
-    let told: Vec<String> = applied
+    let reported: Vec<String> = applied
         .left_out
         .iter()
         .map(|it| it.why.to_string())
         .collect();
-    assert_eq!(told, ["it requires rx-gro of eth0 to be off, and it is on"]);
+    assert_eq!(
+        reported,
+        ["it requires rx-gro of eth0 to be off, and it is on"]
+    );
     undo_in(&mut machine, &second(), &folder);
     // Outside a boot the plan is refused, because the user can replan.
     let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);
@@ -123,7 +126,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
 }
 
 #[test]
-fn at_boot_what_cannot_be_read_is_left_out_and_told() {
+fn at_boot_what_cannot_be_read_is_left_out_and_reported() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (8, 1), (2, 1)]);
@@ -168,8 +171,8 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
     machine.set(1, 0);
     let again = plan(&machine, &[(0, 1)]);
     apply(&mut machine, &second(), &again, &folder.0, true, &|| false).expect("at boot");
-    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
-    let told: Vec<(Setting, bool, Value)> = told
+    let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let reported: Vec<(Setting, bool, Value)> = reported
         .expect("a plan is applied")
         .settings
         .into_iter()
@@ -181,45 +184,51 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
         (setting(4), true, Value::Absent),
         (setting(0), true, text("3")),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
-fn what_ended_with_a_boot_is_told_until_somebody_plans_again() {
+fn what_ended_with_a_boot_is_reported_until_the_next_plan() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1)]);
     execute(&mut machine, &steps, &folder).expect("it can be carried out");
     machine.set(0, 0);
     machine.set(1, 0);
-    let told = |machine: &mut Model| -> Vec<(Setting, bool)> {
-        let told = status(machine, &second(), &folder.0).expect("a journal");
-        let settings = told.expect("a plan is applied").settings.into_iter();
+    let reported = |machine: &mut Model| -> Vec<(Setting, bool)> {
+        let reported = status(machine, &second(), &folder.0).expect("a journal");
+        let settings = reported.expect("a plan is applied").settings.into_iter();
         settings.map(|it| (it.setting, it.stands)).collect()
     };
     // The boot part can set one of them.
     let again = plan(&machine, &[(0, 1)]);
     apply(&mut machine, &second(), &again, &folder.0, true, &|| false).expect("at boot");
     assert_eq!(
-        told(&mut machine),
+        reported(&mut machine),
         [(setting(1), false), (setting(0), true)]
     );
     // A plan made before the boot cannot contain the other.
-    apply(&mut machine, &second(), &again, &folder.0, false, &|| false).expect("it stands");
-    assert_eq!(told(&mut machine).len(), 2);
+    apply(&mut machine, &second(), &again, &folder.0, false, &|| false)
+        .expect("the settings are in effect");
+    assert_eq!(reported(&mut machine).len(), 2);
     // Learning receive queues forgets no setting either.
     let mut since = again;
     since.boot_id = Some(second().boot_id);
     let state = State::make(&folder.0).expect("a temporary folder");
     let learning = Occasion::Learning;
-    apply_locked(&mut machine, &second(), &since, &state, learning, &|| false).expect("it stands");
-    assert_eq!(told(&mut machine).len(), 2);
+    apply_locked(&mut machine, &second(), &since, &state, learning, &|| false)
+        .expect("the settings are in effect");
+    assert_eq!(reported(&mut machine).len(), 2);
     // A plan made since the boot would contain it.
-    apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("it stands");
-    assert_eq!(told(&mut machine), [(setting(0), true)]);
+    apply(&mut machine, &second(), &since, &folder.0, false, &|| false)
+        .expect("the settings are in effect");
+    assert_eq!(reported(&mut machine), [(setting(0), true)]);
     let more = plan(&machine, &[(2, 1)]);
     apply(&mut machine, &second(), &more, &folder.0, false, &|| false).expect("a plan");
-    assert_eq!(told(&mut machine), [(setting(0), true), (setting(2), true)]);
+    assert_eq!(
+        reported(&mut machine),
+        [(setting(0), true), (setting(2), true)]
+    );
 }
 
 #[test]
@@ -234,10 +243,10 @@ fn what_stands_after_a_boot_is_looked_after_though_a_plan_does_not_mention_it() 
     since.boot_id = Some(second().boot_id);
     apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("a plan");
     machine.set(1, 2);
-    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
-    let told = told.expect("a plan is applied").settings;
-    let of_one = told.iter().find(|it| it.setting == setting(1));
-    assert!(of_one.is_some_and(|it| !it.stands), "{told:?}");
+    let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let reported = reported.expect("a plan is applied").settings;
+    let of_one = reported.iter().find(|it| it.setting == setting(1));
+    assert!(of_one.is_some_and(|it| !it.stands), "{reported:?}");
 }
 
 #[test]
@@ -254,8 +263,8 @@ fn a_number_of_an_earlier_boot_is_not_looked_at() {
         .insert(pin.clone(), steps.steps[0].from.clone());
     execute(&mut machine, &steps, &folder).expect("it can be carried out");
     // The number belongs to another device, whose value happens to be the planned one.
-    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
-    let told = told.expect("a plan is applied").settings;
-    assert_eq!(told.len(), 1);
-    assert!(!told[0].stands && told[0].now.is_none() && !told[0].is_of_this_boot);
+    let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let reported = reported.expect("a plan is applied").settings;
+    assert_eq!(reported.len(), 1);
+    assert!(!reported[0].stands && reported[0].now.is_none() && !reported[0].is_of_this_boot);
 }

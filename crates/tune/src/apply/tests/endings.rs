@@ -16,21 +16,25 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     let said = fs::read_to_string(&path).expect("it is kept");
     let unsaid = said.trim_end().rfind('\n').expect("several lines") + 1;
     fs::write(&path, &said[..unsaid]).expect("ours");
-    let told = |machine: &mut Model, here: &Here| {
-        let told = status(machine, here, &folder.0).expect("a journal");
-        let told = told.expect("a plan is applied");
-        (told.is_complete, told.is_of_this_boot, told.settings.len())
+    let reported = |machine: &mut Model, here: &Here| {
+        let reported = status(machine, here, &folder.0).expect("a journal");
+        let reported = reported.expect("a plan is applied");
+        (
+            reported.is_complete,
+            reported.is_of_this_boot,
+            reported.settings.len(),
+        )
     };
-    assert_eq!(told(&mut machine, &here()), (false, true, 2));
+    assert_eq!(reported(&mut machine, &here()), (false, true, 2));
     execute(&mut machine, &steps, &folder).expect("nothing is left to do");
-    assert_eq!(told(&mut machine, &here()), (true, true, 2));
+    assert_eq!(reported(&mut machine, &here()), (true, true, 2));
     // All settings persist over a boot.
-    assert_eq!(told(&mut machine, &at_boot(2)), (true, false, 2));
+    assert_eq!(reported(&mut machine, &at_boot(2)), (true, false, 2));
     let again = apply(&mut machine, &at_boot(2), &steps, &folder.0, true, &|| {
         false
     });
     assert!(again.expect("nothing is left to do").changed.is_empty());
-    assert_eq!(told(&mut machine, &at_boot(2)), (true, true, 2));
+    assert_eq!(reported(&mut machine, &at_boot(2)), (true, true, 2));
     let bytes = journal_bytes(&folder);
     let again = apply(&mut machine, &at_boot(2), &steps, &folder.0, true, &|| {
         false

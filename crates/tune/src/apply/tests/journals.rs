@@ -59,15 +59,15 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
         }
     }
     let here = at_boot(999);
-    let told = status(&mut machine, &here, &folder.0).expect("a journal");
-    let told = told.expect("a plan is applied");
-    assert!(told.is_complete && told.is_of_this_boot);
+    let reported = status(&mut machine, &here, &folder.0).expect("a journal");
+    let reported = reported.expect("a plan is applied");
+    assert!(reported.is_complete && reported.is_of_this_boot);
     assert!(
-        told.settings.iter().all(|setting| setting.stands),
-        "{told:?}"
+        reported.settings.iter().all(|setting| setting.stands),
+        "{reported:?}"
     );
     assert_eq!(
-        told.settings.len(),
+        reported.settings.len(),
         4,
         "interrupts of earlier boots are gone"
     );
@@ -120,9 +120,9 @@ fn what_a_plan_found_that_was_undone_is_forgotten() {
     let second = plan(&machine, &[(1, 1), (2, 1)]);
     machine.faults.push((2, Fault::Fails));
     execute(&mut machine, &second, &folder).expect_err("its second step fails");
-    let told = status(&mut machine, &here(), &folder.0).expect("a journal");
-    let told = told.expect("the first plan is applied");
-    assert_eq!((told.settings.len(), told.is_complete), (1, true));
+    let reported = status(&mut machine, &here(), &folder.0).expect("a journal");
+    let reported = reported.expect("the first plan is applied");
+    assert_eq!((reported.settings.len(), reported.is_complete), (1, true));
     // Another program changes a setting that only the undone second plan contained.
     machine.set(1, 3);
     undo(&mut machine, &folder);
@@ -192,31 +192,31 @@ fn damaged_journals_are_kept_each() {
 fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option<Vec<String>>) {
     let applied = contents.outcome().map(|applied| {
         let settings = applied.settings.iter();
-        let mut told: Vec<String> = settings
+        let mut reported: Vec<String> = settings
             .map(|set| format!("{} {:?} {:?} {:?}", set.id, set.setting, set.before, set.to))
             .collect();
-        told.sort();
-        told.push(format!("{} {}", applied.profile, applied.is_complete));
-        told.push((applied.boot_id == boot_id).to_string());
-        told
+        reported.sort();
+        reported.push(format!("{} {}", applied.profile, applied.is_complete));
+        reported.push((applied.boot_id == boot_id).to_string());
+        reported
     });
     (contents.originals(boot_id), applied)
 }
 
 /// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
 /// ending.
-type Told = (u32, bool, Vec<(usize, u32, bool)>, u8);
+type Record = (u32, bool, Vec<(usize, u32, bool)>, u8);
 
-fn told() -> impl Strategy<Value = Told> {
+fn record() -> impl Strategy<Value = Record> {
     let found = (0..model::SETTINGS, 0..4_u32, any::<bool>());
     let plan = prop::collection::vec(found, 1..6);
     (0..2_u32, any::<bool>(), plan, 0..3_u8)
 }
 
-fn entries(told: &[Told]) -> Vec<Entry> {
+fn entries(records: &[Record]) -> Vec<Entry> {
     let mut boot = 0;
     let mut entries = Vec::new();
-    for (boots, is_boot, found, end) in told {
+    for (boots, is_boot, found, end) in records {
         boot += boots;
         let forgotten = match is_boot {
             true => Vec::new(),
@@ -247,9 +247,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_journal_written_anew_says_the_same(told in prop::collection::vec(told(), 1..6)) {
-        let entries = entries(&told);
-        let boot_id = told.iter().map(|(boots, ..)| boots).sum::<u32>().to_string();
+    fn a_journal_written_anew_says_the_same(records in prop::collection::vec(record(), 1..6)) {
+        let entries = entries(&records);
+        let boot_id = records.iter().map(|(boots, ..)| boots).sum::<u32>().to_string();
         let folder = Folder::new();
         let state = State::make(&folder.0).expect("a temporary folder");
         Journal::begin(&state, None, &boot_id, entries).expect("there is room");

@@ -69,7 +69,7 @@ fn what_was_found_first_is_restored_however_many_plans_came_after() {
 }
 
 #[test]
-fn an_interrupt_that_nobody_can_move_is_left_out_and_the_rest_is_carried_out() {
+fn an_interrupt_that_cannot_be_moved_is_left_out_and_the_rest_is_carried_out() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let before = machine.values.clone();
@@ -92,7 +92,7 @@ fn an_interrupt_that_nobody_can_move_is_left_out_and_the_rest_is_carried_out() {
 }
 
 #[test]
-fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_stops_nobody() {
+fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_does_not_stop_the_plan() {
     for (operation, fault) in [(1, Fault::Fails), (1, Fault::Ignores)] {
         let folder = Folder::new();
         let mut machine = Model::new();
@@ -175,7 +175,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
     });
-    execute(&mut machine, &plan, &folder).expect("all it relies on stands, or will");
+    execute(&mut machine, &plan, &folder).expect("its preconditions hold, or will");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_signal_between_steps_undoes_all() {
 fn two_at_once_are_refused() {
     let folder = Folder::new();
     let state = State::make(&folder.0).expect("a temporary folder");
-    let held = state.lock().expect("nobody else has it");
+    let held = state.lock().expect("no other call has it");
     let mut machine = Model::new();
     let plan = plan(&machine, &[(0, 1)]);
     match execute(&mut machine, &plan, &folder) {
@@ -274,7 +274,7 @@ fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
         fs::create_dir(from).expect("ours");
     };
     swap(&path, &moved);
-    let _lock = state.lock().expect("nobody else has it");
+    let _lock = state.lock().expect("no other call has it");
     let mut machine = Model::new();
     let plan = plan(&machine, &[(0, 1)]);
     let locked = |machine: &mut Model| {
@@ -317,20 +317,20 @@ fn status_tells_what_others_have_undone_since() {
     assert_eq!(now(&mut machine), None);
     let plan = plan(&machine, &[(0, 1), (1, 2)]);
     execute(&mut machine, &plan, &folder).expect("it can be carried out");
-    let told = now(&mut machine).expect("a plan is applied");
-    assert!(told.is_complete && told.is_of_this_boot);
-    assert!(told.settings.iter().all(|setting| setting.stands));
+    let reported = now(&mut machine).expect("a plan is applied");
+    assert!(reported.is_complete && reported.is_of_this_boot);
+    assert!(reported.settings.iter().all(|setting| setting.stands));
     machine.set(1, 3);
-    let told = now(&mut machine).expect("a plan is applied");
-    let undone = told.settings.iter().filter(|setting| !setting.stands);
+    let reported = now(&mut machine).expect("a plan is applied");
+    let undone = reported.settings.iter().filter(|setting| !setting.stands);
     let undone: Vec<&str> = undone.map(|setting| setting.id.as_str()).collect();
     assert_eq!(undone, ["step.1"]);
     let other_boot = Here {
         boot_id: String::from("another"),
         ..here()
     };
-    let told = status(&mut machine, &other_boot, &folder.0).expect("a journal");
-    assert!(!told.expect("a plan is applied").is_of_this_boot);
+    let reported = status(&mut machine, &other_boot, &folder.0).expect("a journal");
+    assert!(!reported.expect("a plan is applied").is_of_this_boot);
 }
 
 fn steps() -> impl Strategy<Value = Vec<(usize, u32)>> {

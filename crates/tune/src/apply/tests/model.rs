@@ -87,7 +87,7 @@ impl Model {
     fn check(&self, setting: &Setting) -> Result<(), SettingError> {
         let is_dead = self.dead_from.is_some_and(|from| self.operations >= from);
         match (is_dead, self.has_vanished && is_of_device(setting)) {
-            (true, _) => Err(SettingError::System(String::from("nobody is there"))),
+            (true, _) => Err(SettingError::System(String::from("no such process"))),
             (_, true) => Err(SettingError::Gone),
             _ => Ok(()),
         }

@@ -79,9 +79,9 @@ fn a_journal_that_lost_more_than_its_last_line_says_so_and_what_is_left_is_resto
         let cut = &bytes[..length];
         let folder = with_journal(cut);
         let mut machine = after.clone();
-        let told = status(&mut machine, &here(), &folder.0);
+        let reported = status(&mut machine, &here(), &folder.0);
         assert!(
-            matches!(told, Err(ApplyError::Journal(_))),
+            matches!(reported, Err(ApplyError::Journal(_))),
             "cut at {length}"
         );
         let done = undo(&mut machine, &folder);

@@ -60,8 +60,8 @@ proptest! {
                     destination_port: *destination_port,
                 };
                 let expected = entry(hash(&key, tuple).expect("a key"), entries);
-                let told = learner.entry_of(tuple).map(|entry| entry as usize);
-                prop_assert_eq!(told, expected, "{:?}", tuple);
+                let learnt = learner.entry_of(tuple).map(|entry| entry as usize);
+                prop_assert_eq!(learnt, expected, "{:?}", tuple);
             }
         }
     }
@@ -91,15 +91,15 @@ proptest! {
         }
         for asked in asked {
             let tuple = tuple(asked);
-            if let Some(told) = learner.entry_of(tuple) {
-                prop_assert_eq!(told as usize, entry(tuple));
+            if let Some(learnt) = learner.entry_of(tuple) {
+                prop_assert_eq!(learnt as usize, entry(tuple));
             }
         }
     }
 }
 
 #[test]
-fn whoever_has_the_probed_ports_can_send_and_receive_every_datagram() {
+fn a_program_with_the_probed_ports_can_send_and_receive_every_datagram() {
     let [from, to] = probed_ports();
     let pairs = [(address(1), address(2)), (address(3), address(2))];
     for round in rounds(128, &[0, 1], &pairs) {
@@ -157,10 +157,10 @@ fn a_device_that_hashes_otherwise_is_found_out() {
 }
 
 #[test]
-fn where_nothing_can_be_told_nothing_is_asked() {
+fn nothing_is_asked_if_nothing_can_be_learnt() {
     let pairs = [(address(1), address(2))];
     assert!(rounds(128, &[0], &pairs).is_empty(), "one queue");
     assert!(rounds(100, &[0, 1], &pairs).is_empty(), "no power of two");
-    assert!(rounds(128, &[0, 1], &[]).is_empty(), "nobody to send");
+    assert!(rounds(128, &[0, 1], &[]).is_empty(), "no sender");
     assert!(Learner::new(MAX_TABLE_ENTRIES * 2).is_none());
 }

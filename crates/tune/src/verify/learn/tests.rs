@@ -126,8 +126,8 @@ fn what_was_learnt_holds_for_every_port_and_the_device_is_as_before() {
             destination_port: port ^ 0xff,
         };
         let expected = entry(hash(&KEY, datagram).expect("a key"), 128);
-        let told = learner.entry_of(datagram).map(|entry| entry as usize);
-        assert_eq!(told, expected, "port {port}");
+        let learnt = learner.entry_of(datagram).map(|entry| entry as usize);
+        assert_eq!(learnt, expected, "port {port}");
     }
 }
 
@@ -146,7 +146,7 @@ fn a_plan_that_was_applied_before_still_stands() {
     applied.expect("it can be applied");
     let applied = device.settings();
     let silent = |_| Err(LearnError::Probe(ProbeError::Silent));
-    let error = taught(&mut device, &folder, 2, silent).expect_err("nobody answers");
+    let error = taught(&mut device, &folder, 2, silent).expect_err("no answer");
     assert!(matches!(error, LearnError::Probe(ProbeError::Silent)));
     assert_eq!(device.settings(), applied);
     let standing = status(&mut device, &here(), &folder.0).expect("a journal");
@@ -181,7 +181,7 @@ fn after_a_learning_that_was_killed_nothing_is_learnt_before_a_rollback() {
 }
 
 #[test]
-fn what_cannot_be_of_a_hash_is_told_and_nothing_is_left() {
+fn a_contradiction_of_the_hash_is_reported_and_nothing_is_left() {
     let folder = Folder::new();
     let mut device = Device::new();
     let before = device.settings();
