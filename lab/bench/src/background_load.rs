@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_contradict_what_was_sent_or_handed_over_are_told() {
+    fn counts_that_contradict_what_was_sent_or_handed_over_are_reported() {
         let check = |received: u64, overflowed: u64, handed_over: u64| {
             let flooded = |received, overflowed| DirectionReport {
                 sent: 10,

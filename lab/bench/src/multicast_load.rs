@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_contradict_what_was_sent_are_told() {
+    fn counts_that_contradict_what_was_sent_are_reported() {
         let good = DirectionReport {
             sent: 10,
             reached: 9,

@@ -479,7 +479,7 @@ mod target_tests {
     use isolane_wire::message::Submessages;
 
     #[test]
-    fn bulk_for_a_level_is_a_message_as_long_as_asked_for() {
+    fn bulk_for_a_level_is_a_message_of_the_requested_length() {
         for bytes in [64, 512, 1024, 1472] {
             let content = Target::Level(1).content(bytes);
             assert_eq!(content.len(), bytes as usize);

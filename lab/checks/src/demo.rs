@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bulk_sample_that_never_came_is_a_fault_and_so_is_bulk_that_nobody_counted() {
+    fn a_bulk_sample_that_never_came_is_a_fault_and_so_is_uncounted_bulk() {
         let mut lost = report();
         of(&mut lost, "bulk", "fifo")["disturbed"]["bulk_delivered"] = json!(8);
         assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));

@@ -85,14 +85,14 @@ fn measure(seconds: u32) -> Result<Report> {
     };
     for (number, trial) in (1..).zip(&trials) {
         eprintln!("{number}/{}: {}", trials.len(), trial.name);
-        let made = trial.make(&testbed, &program, told);
+        let made = trial.make(&testbed, &program, print_attempt);
         report.trials.push(made.verdict);
     }
     Ok(report)
 }
 
 /// Prints why an attempt does not count, with its counts.
-fn told(attempt: u32, verdict: &Verdict) {
+fn print_attempt(attempt: u32, verdict: &Verdict) {
     let why = verdict
         .fault
         .as_deref()
@@ -148,7 +148,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "* Less urgent activations begun after a critical sample's stamp that the kernel did not show yet at the \
-             look before them. An inversion is one that it did show, or before which nobody looked: only those are \
+             look before them. An inversion is one that it did show, or before which the executor did not look: only those are \
              the executor's, and judged."
         )?;
         match self.failed() {

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_datagrams_that_nobody_counted_are_missed() {
+    fn uncounted_hostile_datagrams_are_missed() {
         let (seen, begin, end) = sound();
         let sent = Sent {
             datagrams: 100,

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_told_from_the_end_of_an_instance() {
+    fn a_sample_is_distinguished_from_the_end_of_an_instance() {
         let now = Instant::now();
         let sample = r#"{"value":{"x":1},"info":{"writer":"a","sequence":7}}"#;
         let sample = arrival(now, sample).expect("a sample");

@@ -9,7 +9,7 @@
  *   end ping|pong|writer|reader [options]
  *
  *   ping    writes RTTPing, waits for RTTPong with the same id and nonce, writes the next at once;
- *           after 300 ms of that, records each round trip for so many seconds. What has not come back after
+ *           after 300 ms of that, records each round trip for the given seconds. What has not come back after
  *           100 ms is lost, and the next ping leaves.
  *   pong    answers until the ping has gone.
  *   writer  writes Throughput as fast as `write` lets it, or at a rate. What a period finds still

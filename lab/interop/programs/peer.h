@@ -4,14 +4,14 @@
  * to ShapeType.idl; `cargo xtask interop` runs it against `isolane pub` and `isolane sub`. Plain C
  * that is also C++, so that the peers differ only in what is the implementation's own.
  *
- * Every program runs until it is told to stop, by SIGINT or SIGTERM. What it prints is there at once.
+ * Every program runs until SIGINT or SIGTERM stops it, and flushes each line that it prints.
  *
  * A subscriber prints each sample and each end of an instance, a line each, on standard output.
  *
  * A volatile publisher waits for a reader, then writes; the reader may not know the publisher yet:
  * what comes before it does is lost to a best-effort reader, and repaired for a reliable one. A
- * transient-local publisher writes at once, for whoever comes. Told to stop, it writes no more, waits
- * for acknowledgments, ends the instance, waits for them again, and stays until it is told once more.
+ * transient-local publisher writes at once, for all readers that come. At the first signal, it stops writing, waits
+ * for acknowledgments, ends the instance, waits for them again, and stays until a second signal.
  * It says on standard error what it does: `waiting for a subscriber`, `publishing`, `N written` (the
  * end of an instance counts too), `leaving` just before its writer is deleted.
  *
@@ -32,7 +32,7 @@
  *                         clock
  *   --lease-ms N          lease to announce, renewed eight times as often (the implementation's own)
  *
- * Exit status: 0 it did what it was told (reliable publisher: and all was acknowledged); 1 it did not;
+ * Exit status: 0 done (reliable publisher: and all samples were acknowledged); 1 not done;
  * 2 wrong usage or a failing call.
  */
 #ifndef ISOLANE_INTEROP_PEER_H
@@ -49,13 +49,13 @@
 
 enum { EXIT_DONE = 0, EXIT_INCOMPLETE = 1, EXIT_USAGE = 2 };
 
-/* How long a publisher waits for acknowledgments, each time, and stays when nobody tells it to leave. */
+/* How long a publisher waits for acknowledgments, each time, and how long it stays without a second signal. */
 enum { ACKNOWLEDGMENT_MS = 3000, STAY_MS = 5000 };
 
 /* Samples an instance's history keeps at most, and instances, where the implementation wants numbers. */
 enum { MAX_HISTORY_SAMPLES = 5000, MAX_HISTORY_INSTANCES = 10 };
 
-/* How often a lease is renewed within it: so many announcements in a row may get lost. */
+/* Renewals of a lease within its duration, and so announcements in a row that may get lost. */
 enum { RENEWALS_A_LEASE = 8 };
 
 /* How often the programs look for a match or for samples. */
@@ -86,13 +86,13 @@ struct arguments {
   enum instance_end end;
 };
 
-/* How often it was told to stop: once, to stop what it does; twice, to leave. */
-static volatile sig_atomic_t told = 0;
+/* Signals received: the first ends the work, the second ends the program. */
+static volatile sig_atomic_t stop_signals = 0;
 
 static inline void on_signal(int number)
 {
   (void)number;
-  told = told + 1;
+  stop_signals = stop_signals + 1;
 }
 
 static inline uint64_t now_ns(void)
@@ -123,11 +123,11 @@ static inline void say(const char *what)
   fflush(stderr);
 }
 
-/* The publisher's last part: stays until it is told once more, then says that it goes. */
+/* Stays until a second signal, at most STAY_MS, then prints that the publisher leaves. */
 static inline void stay_then_leave(void)
 {
   const uint64_t end_ms = now_ms() + STAY_MS;
-  while (told < 2 && now_ms() < end_ms)
+  while (stop_signals < 2 && now_ms() < end_ms)
     sleep_ms(POLL_PERIOD_MS);
   say("leaving");
 }

@@ -5,7 +5,7 @@
  * the crate `isolane-shape-main`. `cargo xtask shapes` runs all pairs. Plain C that is also C++.
  *
  * Each program runs until SIGINT, or for --num-iterations. Exit status: 0 done; 1 a call failed; 2 wrong usage,
- * or something was asked for that the implementation does not have (then it says `not supported`).
+ * or a requested feature is not implemented (then it prints `not supported`).
  */
 #ifndef ISOLANE_INTEROP_SHAPE_MAIN_H
 #define ISOLANE_INTEROP_SHAPE_MAIN_H
@@ -37,7 +37,7 @@ struct options {
   const char *topic, *color, *partition, *filter;
   uint32_t domain;
   bool best_effort, print_written, read, take_read, coherent, ordered, debug;
-  int32_t history; /* -1: KEEP_LAST 1; 0: KEEP_ALL; else KEEP_LAST of so many */
+  int32_t history; /* -1: KEEP_LAST 1; 0: KEEP_ALL; else KEEP_LAST with this depth */
   uint32_t deadline_ms, lifespan_ms, time_filter_ms, write_period_ms, read_period_ms, announcement_ms;
   int32_t strength; /* -1: shared */
   char durability;  /* v, l, t, p */
@@ -54,12 +54,12 @@ struct options {
   bool print_data;
 };
 
-static volatile sig_atomic_t is_told = 0;
+static volatile sig_atomic_t is_stopped = 0;
 
 static inline void on_signal(int number)
 {
   (void)number;
-  is_told = 1;
+  is_stopped = 1;
 }
 
 static inline void pause_ms(uint32_t milliseconds)

@@ -223,7 +223,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_combination_has_a_name_of_its_own() {
+    fn every_combination_has_its_own_name() {
         let cells = product(AXES).into_iter().map(Cell::choose);
         let names = cells.map(Cell::name).collect::<BTreeSet<_>>();
         assert_eq!(names.len(), AXES.iter().product::<usize>());

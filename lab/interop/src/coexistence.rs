@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_counted_beside_its_event() {
+    fn missing_samples_are_counted_by_their_event() {
         let report = report("best-effort", &[21, 22, 64, 80]);
         assert_eq!((report.received, report.written), (96, 100));
         assert_eq!((report.lost_at_attach, report.lost_at_kill), (2, 1));

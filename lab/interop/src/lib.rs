@@ -333,7 +333,7 @@ mod tests {
         };
         assert_eq!(only(&["loss-10"]), all / 3);
         assert_eq!(only(&["fastdds-publisher", "dispose"]), all / 2 / 2 / 3);
-        assert_eq!(only(&["nobody"]), 0);
+        assert_eq!(only(&["no-such-cell"]), 0);
     }
 
     #[test]

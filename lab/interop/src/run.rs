@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
     /// Waits until the interrupted publisher leaves; returns the length of the subscriber's output by then. A peer
     /// stays until it is interrupted again, once the verdict is certain.
     fn wait_for_leaving(&mut self) -> Result<usize> {
-        let told = Instant::now();
+        let interrupted = Instant::now();
         let mut printed_bytes = 0;
         let mut may_leave = self.cell.peer_role == Role::Subscriber;
         while self.begin.elapsed() < LONGEST_RUN {
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
                 break;
             }
             printed_bytes = printed;
-            if !may_leave && self.is_certain(told.elapsed(), printed)? {
+            if !may_leave && self.is_certain(interrupted.elapsed(), printed)? {
                 self.publisher.interrupt()?;
                 may_leave = true;
             }

@@ -110,15 +110,15 @@ fn both_interfaces(host: Host) -> String {
 impl Arrived {
     /// The result in words; an error where a sample was duplicated or out of order.
     pub(super) fn judge(&self) -> std::result::Result<String, String> {
-        let told = self.0.iter().map(|(role, numbers)| {
-            let told = format!("{} samples with the peer as {}", numbers.len(), role.word());
+        let results = self.0.iter().map(|(role, numbers)| {
+            let text = format!("{} samples with the peer as {}", numbers.len(), role.word());
             match numbers.is_sorted_by(|a, b| a < b) {
-                true => Ok(told),
-                false => Err(format!("{told}: not in order, or twice: {numbers:?}")),
+                true => Ok(text),
+                false => Err(format!("{text}: not in order, or twice: {numbers:?}")),
             }
         });
-        let told = told.collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(told.join(", "))
+        let texts = results.collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(texts.join(", "))
     }
 
     /// Number of samples by the peer's role.

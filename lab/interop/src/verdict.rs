@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_nobody_wrote_fails() {
+    fn a_sample_that_was_not_written_fails() {
         for cell in [best_effort(), plain()] {
             assert!(judge_life(cell, &samples(0..5)).is_err());
             assert!(judge_life(cell, &[samples(0..4), again([0])].concat()).is_err());

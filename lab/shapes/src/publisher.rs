@@ -37,7 +37,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     let writers = create(&publisher, options, &color)?;
     let mut instances = instances(options, &color)?;
     let mut iterations = 0;
-    while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
+    while !stop::is_requested() && options.num_iterations.is_none_or(|most| iterations < most) {
         let size = size(options, iterations);
         let set = CoherentSets::of(options);
         if set.is_begun_before(iterations) {
@@ -85,7 +85,7 @@ impl CoherentSets {
 fn end_set(publisher: &Publisher) -> Result<(), Failure> {
     loop {
         match publisher.end_coherent_changes() {
-            Err(CoherentError::HistoryFull) if !stop::is_told() => {}
+            Err(CoherentError::HistoryFull) if !stop::is_requested() => {}
             ended => return Ok(ended?),
         }
     }
@@ -192,23 +192,29 @@ mod tests {
     }
 
     #[test]
-    fn sets_begin_and_end_around_so_many_iterations() {
-        let told = |sets: CoherentSets| -> Vec<(bool, bool)> {
-            let told = |iteration| {
+    fn sets_begin_and_end_around_the_given_number_of_iterations() {
+        let begun_and_ended = |sets: CoherentSets| -> Vec<(bool, bool)> {
+            let of_iteration = |iteration| {
                 let is_ended = sets.is_ended_after(iteration + 1);
                 (sets.is_begun_before(iteration), is_ended)
             };
-            (0..4).map(told).collect()
+            (0..4).map(of_iteration).collect()
         };
         let (begun, ended, neither) = ((true, false), (false, true), (false, false));
-        assert_eq!(told(CoherentSets(None)), [neither; 4]);
-        assert_eq!(told(CoherentSets(Some(1))), [(true, true); 4]);
-        assert_eq!(told(CoherentSets(Some(2))), [begun, ended, begun, ended]);
-        assert_eq!(told(CoherentSets(Some(3))), [begun, neither, ended, begun]);
+        assert_eq!(begun_and_ended(CoherentSets(None)), [neither; 4]);
+        assert_eq!(begun_and_ended(CoherentSets(Some(1))), [(true, true); 4]);
+        assert_eq!(
+            begun_and_ended(CoherentSets(Some(2))),
+            [begun, ended, begun, ended]
+        );
+        assert_eq!(
+            begun_and_ended(CoherentSets(Some(3))),
+            [begun, neither, ended, begun]
+        );
     }
 
     #[test]
-    fn sizes_stay_grow_or_begin_again_as_asked_for() {
+    fn sizes_stay_grow_or_begin_again_as_requested() {
         assert_eq!(sizes(""), [20; 5]);
         assert_eq!(sizes("-z 7 --size-modulo 2"), [7; 5]);
         assert_eq!(sizes("-z 0"), [1, 2, 3, 4, 5]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use isolane::Participant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-static TOLD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Maximum polling interval of the flag.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ pub(crate) fn on_signals() -> io::Result<()> {
         if signal == SIGHUP && is_ignored(signal) {
             continue;
         }
-        signal_hook::flag::register(signal, Arc::clone(&TOLD))?;
+        signal_hook::flag::register(signal, Arc::clone(&REQUESTED))?;
     }
     Ok(())
 }
@@ -34,18 +34,18 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Ends the program as a signal does.
 pub(crate) fn end() {
-    TOLD.store(true, Ordering::Relaxed);
+    REQUESTED.store(true, Ordering::Relaxed);
 }
 
 /// Returns whether the program is to end.
-pub(crate) fn is_told() -> bool {
-    TOLD.load(Ordering::Relaxed)
+pub(crate) fn is_requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
 }
 
 /// Runs the participant for `period`, or until the program is to end.
 pub(crate) fn run_for(participant: &Participant, period: Duration) {
     let end = Instant::now() + period;
-    while !is_told() {
+    while !is_requested() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;

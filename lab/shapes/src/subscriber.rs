@@ -16,7 +16,7 @@ use crate::{printed, qos, statuses, stop};
 const MAX_COLORS: usize = 1_024;
 
 /// Maximum number of writers whose data is printed.
-const MAX_TOLD: usize = 1_024;
+const MAX_PRINTED: usize = 1_024;
 
 struct Reader {
     topic: String,
@@ -27,9 +27,9 @@ struct Reader {
 pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
     let subscriber = participant.create_subscriber(&qos::of_group(options))?;
     let mut readers = create(&subscriber, options)?;
-    let mut told = Told::default();
+    let mut printed_writers = PrintedWriters::default();
     let mut iterations = 0;
-    while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
+    while !stop::is_requested() && options.num_iterations.is_none_or(|most| iterations < most) {
         if options.coherent {
             say!("Reading coherent sets, iteration {iterations}");
         }
@@ -45,7 +45,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
         }
         drop(access);
         if options.print_data {
-            told.print_new(participant);
+            printed_writers.print_new(participant);
         }
         iterations += 1;
         stop::run_for(participant, options.read_period);
@@ -55,13 +55,13 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
 
 /// Writers whose data was printed.
 #[derive(Default)]
-struct Told(BTreeSet<Guid>);
+struct PrintedWriters(BTreeSet<Guid>);
 
-impl Told {
+impl PrintedWriters {
     fn print_new(&mut self, participant: &Participant) {
         for writer in participant.publications() {
             let (guid, topic, qos) = (writer.data.guid, &writer.data.topic_name, &writer.data.qos);
-            if self.0.len() < MAX_TOLD && self.0.insert(guid) {
+            if self.0.len() < MAX_PRINTED && self.0.insert(guid) {
                 let data = [&qos.user_data, &qos.topic_data, &qos.group_data];
                 say!("{}", printed::data(topic, data.map(Octets::as_slice)));
             }

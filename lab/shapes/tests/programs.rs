@@ -22,7 +22,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts the program; its standard output goes where it is told, errors to the test's.
+    /// Starts the program with `out` as its standard output, and the test's standard error.
     fn start(arguments: &str, out: impl Into<Stdio>) -> Self {
         let mut command = Self::command(arguments);
         Self(command.stdout(out).spawn().expect("the program starts"))
@@ -118,7 +118,7 @@ fn core_and_priority_are_those_of_the_thread_that_runs_the_loop() {
         while !is_placed() {
             assert!(
                 Instant::now() < end,
-                "neither core nor class are as asked for"
+                "neither core nor class are as requested"
             );
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -141,10 +141,10 @@ fn a_closed_terminal_ends_the_program_with_a_farewell() {
             assert!(lines.any(|line| line.contains(words)), "never {words}");
         };
         until("matched writers 1 (change = 1)");
-        let told = Command::new("kill")
+        let killed = Command::new("kill")
             .args(["-HUP", &publisher.0.id().to_string()])
             .status();
-        assert!(told.expect("kill exists").success());
+        assert!(killed.expect("kill exists").success());
         assert_eq!(publisher.code(), Some(0));
         until("matched writers 0 (change = -1)");
     });
@@ -239,8 +239,8 @@ fn a_reader_sees_three_hundred_instances() {
 }
 
 #[test]
-fn warnings_of_the_library_are_printed_without_being_asked_for() {
-    let name = "warnings_of_the_library_are_printed_without_being_asked_for";
+fn warnings_of_the_library_are_printed_by_default() {
+    let name = "warnings_of_the_library_are_printed_by_default";
     in_namespace(name, || {
         let mut reader = Command::new(env!("CARGO_BIN_EXE_isolane-shape-main"));
         reader.args(["-S", "-t", "T", "-r"]);

@@ -315,10 +315,10 @@ impl Drop for Started<'_> {
 
 /// Result of a guest, or the reason for its absence.
 fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, String> {
-    let told = serde_json::from_slice::<inside::Told>(result);
-    match (status.code().map(inside::exit_code), told) {
-        (Some(Some(0)), Ok(inside::Told::Done(value))) => Ok(value),
-        (_, Ok(inside::Told::Failed(reason))) => Err(reason),
+    let parsed = serde_json::from_slice::<inside::GuestResult>(result);
+    match (status.code().map(inside::exit_code), parsed) {
+        (Some(Some(0)), Ok(inside::GuestResult::Done(value))) => Ok(value),
+        (_, Ok(inside::GuestResult::Failed(reason))) => Err(reason),
         (Some(Some(_)), Err(error)) => Err(format!("its result is not whole: {error}")),
         _ => Err(format!("it ended without a result ({status}): a panic?")),
     }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_device_of_a_hub_is_behind_a_port_of_its_own() {
+    fn each_device_of_a_hub_is_behind_its_own_port() {
         let text = arguments(Time::Real { seed: 1 }, Network::Hub { devices: 2 });
         for number in [1, 2] {
             assert!(text.contains(&format!(
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_process_is_told_its_task() {
+    fn the_first_process_gets_its_task_as_arguments() {
         let text = arguments(Time::Real { seed: 1 }, Network::Hub { devices: 1 });
         assert!(text.ends_with(&format!("-- {} paper a", inside::COMMAND)));
     }

@@ -27,7 +27,7 @@ pub enum Kind {
     Order,
     /// Dividend with a storm, divisor undisturbed.
     Storm,
-    /// Dividend with large samples of its own participants, divisor undisturbed.
+    /// Dividend with large samples of the same participants, divisor undisturbed.
     Large,
     /// Dividend with a socket per level, divisor with further steps of an ablation, with the same disturbance or none.
     Step,
@@ -241,16 +241,16 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
     let same_arbiter = dividend.arbiter() == divisor.arbiter();
     // On an otherwise idle link the arbiter is irrelevant.
     let served_alike = same_arbiter || divisor.arbiter() == Some(Arbiter::Fifo);
-    let beside = |disturbance| {
+    let against_undisturbed = |disturbance| {
         dividend.disturbance == Some(disturbance)
             && divisor.disturbance.is_none()
             && same_way
             && served_alike
     };
     let differ = match kind {
-        Kind::Flood => beside(Disturbance::Flood),
-        Kind::Storm => beside(Disturbance::Storm),
-        Kind::Large => beside(Disturbance::Large),
+        Kind::Flood => against_undisturbed(Disturbance::Flood),
+        Kind::Storm => against_undisturbed(Disturbance::Storm),
+        Kind::Large => against_undisturbed(Disturbance::Large),
         Kind::Arbiter => {
             let arbiters = (dividend.arbiter(), divisor.arbiter());
             let is_pair = arbiters == (Some(Arbiter::Fifo), Some(Arbiter::Strict));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn arbiters_are_compared_beside_the_same_flood() {
+    fn arbiters_are_compared_under_the_same_flood() {
         let ratios = of_kind(&runs(&[64]), Kind::Arbiter);
         assert_eq!(ratios.len(), 3);
         assert!(ratios.iter().all(|ratio| ratio.value == Some(15.0)));

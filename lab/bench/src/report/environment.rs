@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_told_by_its_source_and_by_whether_it_is_synchronised() {
+    fn a_clock_is_described_by_its_source_and_synchronisation() {
         let words = |is_kept| {
             let source = Some("tsc".to_owned());
             Clock { source, is_kept }.words()

@@ -39,12 +39,12 @@ pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset)
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let count_width = most.to_string().len();
     let p99_rows: Vec<Option<usize>> = series.iter().map(|one| scale.p99_row(one)).collect();
-    // Behind the bar: a blank, its count, perhaps a mark.
-    let beside_bar = 1 + count_width + P99_MARK.len();
+    // After the bar: a blank, its count, perhaps a mark.
+    let after_bar = 1 + count_width + P99_MARK.len();
     // Between columns: separator and blank.
-    let fixed = label_width + 1 + series.len() * (beside_bar + 2);
+    let fixed = label_width + 1 + series.len() * (after_bar + 2);
     let bar_width = (width.saturating_sub(fixed) / series.len()).max(8);
-    let column = bar_width + beside_bar;
+    let column = bar_width + after_bar;
 
     // Writing to a string cannot fail.
     let _ = write!(text, "{:>label_width$} ", "from");

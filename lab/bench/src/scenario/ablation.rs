@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_measured_as_often_as_asked_for() {
+    fn everything_is_measured_as_often_as_requested() {
         let rows = all().rows();
         assert_eq!(rows.len(), 7 * 4 * 2 * 3 * 3);
         for repetition in 1..=3 {

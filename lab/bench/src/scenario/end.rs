@@ -266,7 +266,7 @@ mod tests {
     use isolane::types::write_payload;
 
     #[test]
-    fn a_message_has_the_size_that_was_asked_for() {
+    fn a_message_has_the_requested_size() {
         for size in [12, 13, 64, 512, 1024, 1399] {
             let message = RttMessage::of_size(size).unwrap();
             let mut payload = [0; 2048];

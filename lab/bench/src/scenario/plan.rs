@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_row_stands_beside_the_fifo_row_it_is_compared_with() {
+    fn a_strict_row_follows_the_fifo_row_it_is_compared_with() {
         let rows = demo(&[Part::Arbiter], &[64, 512], SECONDS);
         assert_eq!(rows.len(), 6);
         for three in rows.chunks(3) {

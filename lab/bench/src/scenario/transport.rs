@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn only_where_it_is_asked_for_there_are_fewer_buffers_than_the_rings_take() {
+    fn buffers_are_fewer_than_the_rings_take_on_request_only() {
         let usual = Lanes::default().options("host-a");
         assert!(!usual.overcommit && usual.recycling && usual.receive_frames.is_none());
         let lanes = Lanes {

@@ -403,14 +403,14 @@ impl Listener {
         let Some(length) = available(length)? else {
             return Ok(None);
         };
-        let beside = Asides::of(&header);
+        let ancillary = Asides::of(&header);
         Ok(Some(Aside {
             length,
             interface: address.sll_ifindex as u32,
             hardware: address.sll_hatype,
             is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
-            time_ns: beside.arrived_realtime_ns,
-            vlan_tag: beside.vlan_tag,
+            time_ns: ancillary.arrived_realtime_ns,
+            vlan_tag: ancillary.vlan_tag,
         }))
     }
 

@@ -57,7 +57,7 @@ fn the_flood_reaches_its_rate_and_every_datagram_is_accounted_for() {
                 left, relayed.arrived,
                 "what left {host:?} entered the cable"
             );
-            // Beside the flood a host sends next to nothing.
+            // A host sends next to nothing in addition to the flood.
             assert!(
                 left - flooded.sent < 10,
                 "{left} frames, {} of the flood",

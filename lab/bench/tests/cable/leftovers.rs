@@ -123,7 +123,7 @@ fn a_whole_test_killed_leaves_neither_processes_nor_namespaces() {
         return;
     }
     let links = own_links();
-    // Another process with a testbed and a cable of its own, which is killed.
+    // Another process, with its own testbed and cable, is killed.
     let mut owner = Command::new(env!("CARGO_BIN_EXE_isolane-bench-child"))
         .arg("hold")
         .stdin(Stdio::piped())

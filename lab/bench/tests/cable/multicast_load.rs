@@ -31,7 +31,10 @@ fn each_frame_of_a_storm_is_delivered_to_every_socket_or_dropped_there() {
         assert_eq!(direction.reached, direction.sent);
         let deliveries = direction.reached * u64::from(config.sockets);
         assert_eq!(direction.received + direction.overflowed, deliveries);
-        assert!(direction.overflowed > 0, "nobody reads before the end");
+        assert!(
+            direction.overflowed > 0,
+            "the sockets are not read before the end"
+        );
     }
 }
 

@@ -48,7 +48,7 @@ fn nothing_passes_without_a_cable() {
         socket(&testbed, Host::A, 0),
         socket(&testbed, Host::B, PORT),
     );
-    a.send_to(b"nobody relays this", to(Host::B, PORT)).unwrap();
+    a.send_to(b"no relay for this.", to(Host::B, PORT)).unwrap();
     assert_eq!(receive_all(&b).len(), 0);
 }
 
@@ -163,7 +163,7 @@ fn a_cable_stopped_while_busy_counts_what_it_holds() {
     });
     let frames = report.a_to_b.frames;
     assert_eq!(report.validate(), Ok(()));
-    assert_eq!(frames.arrived, 100, "frames nobody read: {frames:?}");
+    assert_eq!(frames.arrived, 100, "unread frames: {frames:?}");
     assert!(frames.queued > 80, "{frames:?}");
 }
 

@@ -1,4 +1,4 @@
-//! A cable that sends each class on a queue of its own: what the host receives on which queue.
+//! Classes that a host receives on each queue from a cable that sends the critical class on a separate queue.
 
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn arrivals(testbed: &Testbed, config: &cable::Config) -> (Arrived, cable::Repor
 }
 
 #[test]
-fn each_class_arrives_on_the_queue_of_its_own() {
+fn each_class_arrives_on_its_own_queue() {
     for arbiter in [Arbiter::Fifo, Arbiter::Strict] {
         let Some(testbed) = testbed() else { return };
         let config = cable::Config {
@@ -64,7 +64,7 @@ fn each_class_arrives_on_the_queue_of_its_own() {
     }
 }
 
-/// The mechanism off: the queue is nobody's.
+/// With the mechanism off, no class has its own queue.
 #[test]
 fn without_steering_classes_share_a_queue() {
     let Some(testbed) = testbed() else { return };

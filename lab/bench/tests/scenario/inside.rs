@@ -20,7 +20,7 @@ fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
         assert_eq!(flow.check(), Ok(()));
     }
     assert!(run.disturbed.expect("it says what it achieved").enough);
-    // The parts of a round trip are told apart where there is a cable to tell.
+    // The parts of a round trip are known where a cable measures them.
     let parts = [run.host_us.median, run.cable_us.median].map(|median| median.is_some());
     assert_eq!(parts, [run.cable.is_some(); 2]);
     Some(run)
@@ -58,7 +58,7 @@ fn large_samples_come_before_critical_ones_in_fifo_order_only() {
 }
 
 #[test]
-fn beside_large_samples_no_process_relays_frames() {
+fn during_large_samples_no_process_relays_frames() {
     let _one = ONE_AT_A_TIME.lock();
     let cable = |disturbance| Some(measured(disturbance, Order::Priority)?.cable.is_some());
     assert!(matches!(cable(Disturbance::Large), None | Some(false)));

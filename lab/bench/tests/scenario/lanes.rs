@@ -32,7 +32,7 @@ fn judged(transport: Transport, is_meant: impl Fn(&Trial) -> bool) -> Option<Ver
     Some(made.verdict)
 }
 
-/// With all mechanisms, beside a lane of bulk that nobody drains.
+/// Returns whether the trial has all mechanisms and a bulk reader that does not drain its lane.
 fn is_not_drained(trial: &Trial) -> bool {
     trial.without.is_none() && trial.config.bulk_reader == Some(BulkReader::DoesNotDrain)
 }
@@ -42,14 +42,14 @@ fn is_without(mechanism: Mechanism) -> impl Fn(&Trial) -> bool {
 }
 
 #[test]
-fn over_sockets_bulk_that_nobody_drains_costs_what_is_critical_nothing() {
+fn over_sockets_undrained_bulk_costs_critical_samples_nothing() {
     if let Some(verdict) = judged(UDP, is_not_drained) {
         assert!(verdict.unread > Some(0), "it was full: {verdict:?}");
     }
 }
 
 #[test]
-fn over_lanes_bulk_that_nobody_drains_costs_nothing_though_its_ring_takes_more_than_there_is() {
+fn over_lanes_undrained_bulk_costs_nothing_though_its_ring_takes_more_than_there_is() {
     let Some(verdict) = judged(XDP, is_not_drained) else {
         return;
     };

@@ -26,7 +26,7 @@ fn is_whole(outcome: &Outcome) -> &Run {
     run
 }
 
-/// Asserts that the ends told of one clock, and that of what came back the parts are the whole.
+/// Asserts that both ends report the same clock, and that the parts of each returned round trip add up to the whole.
 fn has_whole_ways(run: &Run) {
     let ways = &run.one_way;
     assert_eq!(ways.refused, None, "both ends are on this machine");

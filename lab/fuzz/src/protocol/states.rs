@@ -14,9 +14,9 @@ enum Shown {
     Writer(fn(&WriterLedger) -> u64),
     Reader(fn(&ReaderLedger) -> u64),
     /// A status reported to a writer's user.
-    WriterTold(WriterStatus),
+    WriterReported(WriterStatus),
     /// A status reported to a reader's user.
-    ReaderTold(ReaderStatus),
+    ReaderReported(ReaderStatus),
     /// An observation of an operation.
     Seen(Seen),
 }
@@ -115,11 +115,11 @@ const STATES: &[(&str, Shown)] = &[
     ("writer matched", Shown::Seen(Seen::MatchedWriter)),
     (
         "offered QoS incompatible",
-        Shown::WriterTold(WriterStatus::OFFERED_INCOMPATIBLE_QOS),
+        Shown::WriterReported(WriterStatus::OFFERED_INCOMPATIBLE_QOS),
     ),
     (
         "requested QoS incompatible",
-        Shown::ReaderTold(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS),
+        Shown::ReaderReported(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS),
     ),
     (
         "reader silent",
@@ -134,7 +134,7 @@ const STATES: &[(&str, Shown)] = &[
         Shown::Writer(|it| it.evicted_unsent),
     ),
     ("sample repaired", Shown::Writer(|it| it.repaired)),
-    ("gap told", Shown::Writer(|it| it.gaps)),
+    ("GAP sent", Shown::Writer(|it| it.gaps)),
     ("history sent", Shown::Writer(|it| it.history)),
     ("history full: replaced", Shown::Writer(|it| it.replaced)),
     ("history full: refused", Shown::Seen(Seen::Refused)),
@@ -196,15 +196,15 @@ const STATES: &[(&str, Shown)] = &[
     ("not of the owner", Shown::Reader(|it| it.not_owner)),
     (
         "offered deadline missed",
-        Shown::WriterTold(WriterStatus::OFFERED_DEADLINE_MISSED),
+        Shown::WriterReported(WriterStatus::OFFERED_DEADLINE_MISSED),
     ),
     (
         "requested deadline missed",
-        Shown::ReaderTold(ReaderStatus::REQUESTED_DEADLINE_MISSED),
+        Shown::ReaderReported(ReaderStatus::REQUESTED_DEADLINE_MISSED),
     ),
     (
         "liveliness lost",
-        Shown::WriterTold(WriterStatus::LIVELINESS_LOST),
+        Shown::WriterReported(WriterStatus::LIVELINESS_LOST),
     ),
     ("writer not alive", Shown::Seen(Seen::NotAlive)),
     ("writer alive again", Shown::Seen(Seen::AliveAgain)),
@@ -232,12 +232,12 @@ pub(super) fn note_reader(ledger: &ReaderLedger) {
     note(|shown| matches!(shown, Shown::Reader(count) if count(ledger) > 0));
 }
 
-pub(super) fn note_writer_told(status: WriterStatus) {
-    note(|shown| matches!(shown, Shown::WriterTold(told) if status.contains(told)));
+pub(super) fn note_writer_status(status: WriterStatus) {
+    note(|shown| matches!(shown, Shown::WriterReported(reported) if status.contains(reported)));
 }
 
-pub(super) fn note_reader_told(status: ReaderStatus) {
-    note(|shown| matches!(shown, Shown::ReaderTold(told) if status.contains(told)));
+pub(super) fn note_reader_status(status: ReaderStatus) {
+    note(|shown| matches!(shown, Shown::ReaderReported(reported) if status.contains(reported)));
 }
 
 pub(super) fn note_seen(seen: Seen) {

@@ -17,7 +17,7 @@ use isolane_wire::{
 
 use super::{
     check,
-    states::{Seen, note_reader_told, note_seen, note_writer_told},
+    states::{Seen, note_reader_status, note_seen, note_writer_status},
 };
 use crate::{
     adversary::{Cast, TOPICS, TYPE, qos},
@@ -394,9 +394,9 @@ impl World {
     fn hear_news(&mut self, index: usize, change: StatusChange) {
         match change {
             StatusChange::Discovery => {}
-            StatusChange::Writer(_, status) => note_writer_told(status),
+            StatusChange::Writer(_, status) => note_writer_status(status),
             StatusChange::Reader(id, status) => {
-                note_reader_told(status);
+                note_reader_status(status);
                 let protocol = &mut self.nodes[index].protocol;
                 if let Some(changed) = protocol.take_liveliness_changed(id) {
                     if changed.not_alive_change > 0 {

@@ -177,7 +177,7 @@ fn finish(member: Member) {
     } = member;
     let users = receive.len() + transmit.len() + held.len() + leased.len();
     let pool = memory.pool().clone();
-    assert_eq!(pool.outstanding(), users, "frames that nobody holds");
+    assert_eq!(pool.outstanding(), users, "frames without a holder");
     drop((receive, transmit, held, leased));
     assert_eq!(pool.outstanding(), 0, "frames that did not come home");
     drop(memory);

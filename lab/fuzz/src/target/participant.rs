@@ -327,7 +327,7 @@ fn check(report: &Report) {
     for reader in &report.readers {
         assert!(reader.ledger.balances(), "{reader:?}");
     }
-    assert_eq!(report.frames_armed, 0, "received frames that nobody reads");
+    assert_eq!(report.frames_armed, 0, "received frames without a reader");
     assert_eq!(report.frames_out, report.frames_lent, "frames in flight");
 }
 

@@ -73,7 +73,7 @@ template<typename Qos> static Qos make_qos(const arguments& arguments)
   return qos;
 }
 
-// One end: what it is told, what it has made, what it counts.
+// One end: its options, its entities, its counts.
 class End : public fast::DataReaderListener {
 public:
   explicit End(const struct arguments& arguments) : arguments_(arguments)

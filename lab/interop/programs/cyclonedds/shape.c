@@ -44,9 +44,9 @@ static dds_qos_t *make_qos(const struct arguments *arguments)
  *
  * Cyclone DDS sorts what a writer sends in a buffer for all its readers that are up to date, and in one
  * more for each reader that still catches up with the history. Each holds 128 samples by default, and the
- * highest numbers are dropped. What the one of a late reader dropped should be asked for again. But 0.10.2
+ * highest numbers are dropped. The reader should request again what the buffer of a late reader dropped. But 0.10.2
  * may find the reader up to date in the very step in which the common buffer, having waited for the same
- * sample, releases a longer chain to nobody: the rest of that chain is lost, and acknowledged (q_receive.c:
+ * sample, releases a longer chain to no reader: the rest of that chain is lost, and acknowledged (q_receive.c:
  * handle_regular, maybe_set_reader_in_sync). So where frames are lost, a history of about a hundred samples
  * needs larger buffers. */
 enum { REORDERED_SAMPLES = MAX_HISTORY_SAMPLES };
@@ -78,7 +78,7 @@ static bool wait_for_match(dds_entity_t writer, uint32_t seconds)
 {
   const uint64_t deadline_ms = now_ms() + (uint64_t)seconds * 1000u;
   say("waiting for a subscriber");
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     dds_publication_matched_status_t status;
     must(dds_get_publication_matched_status(writer, &status), "publication matched status");
     if (status.current_count > 0)
@@ -97,13 +97,13 @@ static bool wait_for_acknowledgments(dds_entity_t writer, const struct arguments
   return false;
 }
 
-/* Writes until it is told to stop; how many changes that were, the end of the instance among them. */
+/* Writes until a signal; returns the number of changes, with the end of the instance. */
 static uint32_t write_all(dds_entity_t writer, ShapeType *shape, const struct arguments *arguments)
 {
   const uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
   uint32_t written = 0;
   say("publishing");
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     shape->x = (int32_t)(arguments->first + written);
     shape->y = shape->x;
     must(dds_write(writer, shape), "write");
@@ -152,7 +152,7 @@ static bool is_followed(const dds_sample_info_t *infos, int taken, int i)
 }
 
 /* Prints what has arrived. The state of an instance is the one at the time of the call: an end that
- * came before its last sample was taken has no sample of its own, the last one carries it. */
+ * came before its last sample was taken has no separate sample; the last sample carries it. */
 static void take_and_print(dds_entity_t reader, const struct arguments *arguments)
 {
   static void *samples[TAKE_BURST];
@@ -175,11 +175,11 @@ static int subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qos
 {
   const dds_entity_t reader = must(dds_create_reader(participant, topic, qos, NULL), "create reader");
   const uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     take_and_print(reader, arguments);
     sleep_ms(POLL_PERIOD_MS);
   }
-  return told ? EXIT_DONE : EXIT_INCOMPLETE;
+  return stop_signals ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
 int main(int argc, char **argv)

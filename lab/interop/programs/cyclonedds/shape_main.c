@@ -97,7 +97,7 @@ static void configure(const struct options *o)
     snprintf(announcement, sizeof announcement, "<Discovery><SPDPInterval>%u ms</SPDPInterval></Discovery>",
              o->announcement_ms);
   if (o->fragment_bytes > 0)
-    /* By default several fragments share a datagram that IP cuts; here each has one of its own. */
+    /* By default several fragments share a datagram that IP cuts; here each has a separate one. */
     snprintf(fragment, sizeof fragment,
              "<General><FragmentSize>%u B</FragmentSize><MaxMessageSize>%u B</MaxMessageSize></General>",
              o->fragment_bytes, o->fragment_bytes + HEADS);
@@ -114,7 +114,7 @@ static void on_publication_matched(dds_entity_t writer, const dds_publication_ma
   print_matched(true, (const char *)topic, (int32_t)status.current_count, status.current_count_change);
 }
 
-/* Policies beyond those of DDS have numbers of its own here. */
+/* Cyclone DDS numbers policies beyond those of DDS differently. */
 static uint32_t policy_number(uint32_t policy)
 {
   enum { DATA_REPRESENTATION = 23 };
@@ -195,19 +195,19 @@ static void create_topics(dds_entity_t participant, struct topic *topics, const 
 /* USER_DATA, TOPIC_DATA and GROUP_DATA of the writers of a topic, of each once. */
 static void print_data(const struct topic *topic)
 {
-  enum { MAX_TOLD = 64 };
-  static dds_instance_handle_t told[MAX_TOLD], writers[MAX_TOLD];
-  static int told_count = 0;
-  const int count = must(dds_get_matched_publications(topic->endpoint, writers, MAX_TOLD), "get matched publications");
-  for (int i = 0; i < count && i < MAX_TOLD; i++) {
-    bool is_told = false;
-    for (int j = 0; j < told_count; j++)
-      is_told = is_told || told[j] == writers[i];
+  enum { MAX_PRINTED = 64 };
+  static dds_instance_handle_t printed[MAX_PRINTED], writers[MAX_PRINTED];
+  static int printed_count = 0;
+  const int count = must(dds_get_matched_publications(topic->endpoint, writers, MAX_PRINTED), "get matched publications");
+  for (int i = 0; i < count && i < MAX_PRINTED; i++) {
+    bool is_printed = false;
+    for (int j = 0; j < printed_count; j++)
+      is_printed = is_printed || printed[j] == writers[i];
     dds_builtintopic_endpoint_t *writer = NULL;
-    if (is_told || told_count == MAX_TOLD
+    if (is_printed || printed_count == MAX_PRINTED
         || (writer = dds_get_matched_publication_data(topic->endpoint, writers[i])) == NULL)
       continue;
-    told[told_count++] = writers[i];
+    printed[printed_count++] = writers[i];
     void *user = NULL, *topic_data = NULL, *group = NULL;
     size_t bytes; /* a zero byte follows */
     dds_qget_userdata(writer->qos, &user, &bytes);
@@ -281,7 +281,7 @@ static void publish(const struct topic *topics, const struct options *o)
   static struct motion motions[MAX_INSTANCES];
   for (uint32_t instance = 0; instance < o->instances; instance++)
     motions[instance] = motion_of(instance);
-  for (uint64_t iteration = 0; !is_told && (o->iterations == 0 || iteration < o->iterations); iteration++) {
+  for (uint64_t iteration = 0; !is_stopped && (o->iterations == 0 || iteration < o->iterations); iteration++) {
     for (uint32_t instance = 0; instance < o->instances; instance++) {
       move_on(&motions[instance]);
       numbered(shape.color, sizeof shape.color, o->color, instance);
@@ -305,7 +305,7 @@ static void publish(const struct topic *topics, const struct options *o)
 }
 
 /* Prints what there is. The state of an instance is the one at the time of the call: an end that came before
- * its last sample was taken has no sample of its own, the last one carries it. */
+ * its last sample was taken has no separate sample; the last sample carries it. */
 static void print_all(const struct topic *topic, const struct options *o)
 {
   static void *samples[TAKE_BURST];
@@ -328,7 +328,7 @@ static void print_all(const struct topic *topic, const struct options *o)
 
 static void subscribe(const struct topic *topics, const struct options *o)
 {
-  for (uint64_t iteration = 0; !is_told && (o->iterations == 0 || iteration < o->iterations); iteration++) {
+  for (uint64_t iteration = 0; !is_stopped && (o->iterations == 0 || iteration < o->iterations); iteration++) {
     for (uint32_t nth = 0; nth < o->topics; nth++)
       print_all(&topics[nth], o);
     for (uint32_t nth = 0; nth < o->topics && o->print_data; nth++)

@@ -72,7 +72,7 @@ static bool wait_for_match(const fast::DataWriter& writer, uint32_t seconds)
 {
   const uint64_t deadline_ms = now_ms() + uint64_t{seconds} * 1000;
   say("waiting for a subscriber");
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     fast::PublicationMatchedStatus status;
     writer.get_publication_matched_status(status);
     if (status.current_count > 0)
@@ -97,13 +97,13 @@ static bool wait_for_acknowledgments(fast::DataWriter& writer, const arguments& 
   return !arguments.reliable;
 }
 
-// Writes until it is told to stop; how many changes that were, the end of the instance among them.
+// Writes until a signal; returns the number of changes, with the end of the instance.
 static uint32_t write_all(fast::DataWriter& writer, ShapeType& shape, const arguments& arguments)
 {
   const uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
   uint32_t written = 0;
   say("publishing");
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     shape.x = static_cast<int32_t>(arguments.first + written);
     shape.y = shape.x;
     if (!writer.write(&shape)) {
@@ -151,7 +151,7 @@ static void take_and_print(
 {
   ShapeType shape;
   fast::SampleInfo info;
-  while (!told && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
+  while (!stop_signals && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
     if (info.valid_data) {
       colors[info.instance_handle] = shape.color;
       print_sample(&arguments, shape.color.c_str(), shape.x, shape.y, shape.shapesize);
@@ -169,11 +169,11 @@ static int subscribe(fast::DomainParticipant& participant, fast::Topic& topic, c
   auto* reader = must(subscriber->create_datareader(&topic, qos), "create reader");
   std::map<fast::InstanceHandle_t, std::string> colors;
   const uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
-  while (!told && now_ms() < deadline_ms) {
+  while (!stop_signals && now_ms() < deadline_ms) {
     take_and_print(*reader, arguments, colors);
     sleep_ms(POLL_PERIOD_MS);
   }
-  return told ? EXIT_DONE : EXIT_INCOMPLETE;
+  return stop_signals ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
 int main(int argc, char** argv)

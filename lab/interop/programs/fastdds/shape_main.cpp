@@ -204,7 +204,7 @@ static void write_all(const std::vector<fast::DataWriter*>& writers, ShapeType& 
   std::vector<motion> motions;
   for (uint32_t instance = 0; instance < o.instances; instance++)
     motions.push_back(motion_of(instance));
-  for (uint64_t iteration = 0; !is_told && (o.iterations == 0 || iteration < o.iterations); iteration++) {
+  for (uint64_t iteration = 0; !is_stopped && (o.iterations == 0 || iteration < o.iterations); iteration++) {
     for (uint32_t instance = 0; instance < o.instances; instance++) {
       move_on(&motions[instance]);
       shape.color = name_of(o.color, instance);
@@ -298,7 +298,7 @@ static void subscribe(fast::DomainParticipant& participant, const std::vector<fa
     listener->topic = topic->get_name();
     readers.push_back(must(subscriber->create_datareader(topic, qos, listener), "create reader"));
   }
-  for (uint64_t iteration = 0; !is_told && (o.iterations == 0 || iteration < o.iterations); iteration++) {
+  for (uint64_t iteration = 0; !is_stopped && (o.iterations == 0 || iteration < o.iterations); iteration++) {
     for (size_t nth = 0; nth < readers.size(); nth++)
       print_all(*readers[nth], o, colors[nth]);
     pause_ms(o.read_period_ms);

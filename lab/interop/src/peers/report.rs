@@ -444,11 +444,11 @@ mod tests {
             .rows
             .iter()
             .filter(|row| row.measure == "samples_per_s");
-        let told = rows
+        let compared = rows
             .map(|row| (row.against_value.unwrap(), row.setting, row.ratio.is_some()))
             .collect::<Vec<_>>();
-        assert_eq!(told[0], (500.0, Setting::Best, true));
-        assert_eq!(told[2], (400.0, Setting::Defaults, false));
+        assert_eq!(compared[0], (500.0, Setting::Best, true));
+        assert_eq!(compared[2], (400.0, Setting::Defaults, false));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rows"][0]["setting"], "best");
         assert!(

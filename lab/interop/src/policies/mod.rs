@@ -364,8 +364,8 @@ fn not_from_the_first(sides: &Sides, setting: Setting) -> Judgement {
 /// Neither side reports anything, and no sample arrives.
 fn apart(sides: &Sides) -> Judgement {
     let matched = [
-        sides.publisher.told("on_publication_matched"),
-        sides.subscriber.told("on_subscription_matched"),
+        sides.publisher.reported("on_publication_matched"),
+        sides.subscriber.reported("on_subscription_matched"),
     ]
     .concat();
     match matched.first() {
@@ -380,7 +380,7 @@ fn lively(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)?;
     let lost = sides
         .publisher
-        .told_before_the_last_sample("on_liveliness_lost");
+        .reported_before_the_last_sample("on_liveliness_lost");
     match lost.first() {
         Some(line) => Err(format!("the publisher reported {line}")),
         None => came_alive(sides),
@@ -388,12 +388,12 @@ fn lively(sides: &Sides, setting: Setting) -> Judgement {
 }
 
 fn came_alive(sides: &Sides) -> Judgement {
-    let told = sides.subscriber.told("on_liveliness_changed");
+    let reported = sides.subscriber.reported("on_liveliness_changed");
     let is_alive = |line: &&&str| line.ends_with("(alive = 1, not_alive = 0)");
-    match told.iter().find(is_alive) {
+    match reported.iter().find(is_alive) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "the subscriber reported {told:?} instead of an alive writer"
+            "the subscriber reported {reported:?} instead of an alive writer"
         )),
     }
 }
@@ -401,15 +401,15 @@ fn came_alive(sides: &Sides) -> Judgement {
 /// The writer asserted nothing for longer than its lease, and both sides report it.
 fn lost_liveliness(sides: &Sides) -> Judgement {
     came_alive(sides)?;
-    if sides.publisher.told("on_liveliness_lost").is_empty() {
+    if sides.publisher.reported("on_liveliness_lost").is_empty() {
         return Err("the publisher did not report on_liveliness_lost".into());
     }
-    let told = sides.subscriber.told("on_liveliness_changed");
+    let reported = sides.subscriber.reported("on_liveliness_changed");
     let is_lost = |line: &&&str| line.ends_with("(alive = 0, not_alive = 1)");
-    match told.iter().find(is_lost) {
+    match reported.iter().find(is_lost) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "the subscriber reported {told:?} instead of a lost writer"
+            "the subscriber reported {reported:?} instead of a lost writer"
         )),
     }
 }
@@ -431,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_has_a_name_of_its_own() {
+    fn every_cell_has_its_own_name() {
         let cells = product(AXES).into_iter().map(PolicyCell::choose);
         let names = cells.map(PolicyCell::name).collect::<BTreeSet<_>>();
         assert_eq!(names.len(), AXES.iter().product::<usize>());

@@ -220,7 +220,7 @@ pub(super) const CASES: &[Case] = &[
         |sides| missed(sides, [true, true]),
     ),
     case(
-        "a deadline longer than asked for",
+        "a deadline longer than requested",
         "-P -c RED -f 1000 --write-period 50 --num-iterations 60",
         "-S -f 500",
         |sides| incompatible(sides, "4 (DEADLINE)"),

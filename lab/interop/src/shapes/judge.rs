@@ -45,7 +45,11 @@ pub(crate) fn matched(sides: &Sides) -> Judgement {
         ),
     ];
     for (side, listener, words) in first {
-        if !side.told(listener).iter().any(|line| line.ends_with(words)) {
+        if !side
+            .reported(listener)
+            .iter()
+            .any(|line| line.ends_with(words))
+        {
             return Err(format!("{listener} did not report: {words}"));
         }
     }
@@ -58,9 +62,11 @@ pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
         (&sides.subscriber, "on_requested_incompatible_qos"),
     ];
     for (side, listener) in both {
-        let told = side.told(listener);
-        if !told.iter().any(|line| line.ends_with(policy)) {
-            return Err(format!("{listener} reported {told:?} instead of {policy}"));
+        let reported = side.reported(listener);
+        if !reported.iter().any(|line| line.ends_with(policy)) {
+            return Err(format!(
+                "{listener} reported {reported:?} instead of {policy}"
+            ));
         }
     }
     nothing_flows(sides)
@@ -75,14 +81,14 @@ pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
 
 /// Endpoints without a common partition are not incompatible: neither side reports anything.
 pub(crate) fn apart(sides: &Sides) -> Judgement {
-    let told = [
-        sides.publisher.told("on_publication_matched"),
-        sides.subscriber.told("on_subscription_matched"),
-        sides.publisher.told("on_offered_incompatible_qos"),
-        sides.subscriber.told("on_requested_incompatible_qos"),
+    let reported = [
+        sides.publisher.reported("on_publication_matched"),
+        sides.subscriber.reported("on_subscription_matched"),
+        sides.publisher.reported("on_offered_incompatible_qos"),
+        sides.subscriber.reported("on_requested_incompatible_qos"),
     ]
     .concat();
-    match told.first() {
+    match reported.first() {
         Some(line) => Err(format!("a listener was called: {line}")),
         None => nothing_flows(sides),
     }
@@ -249,20 +255,20 @@ pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
 
 /// Checks whether the publisher and the subscriber reported missed deadlines.
 pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
-    let told = [
+    let reported = [
         !sides
             .publisher
-            .told("on_offered_deadline_missed")
+            .reported("on_offered_deadline_missed")
             .is_empty(),
         !sides
             .subscriber
-            .told("on_requested_deadline_missed")
+            .reported("on_requested_deadline_missed")
             .is_empty(),
     ];
-    match told == expected {
+    match reported == expected {
         true => Ok(()),
         false => Err(format!(
-            "missed offered, requested: {told:?} instead of {expected:?}"
+            "missed offered, requested: {reported:?} instead of {expected:?}"
         )),
     }
 }
@@ -318,7 +324,7 @@ impl Printed {
     }
 
     /// Lines of this listener, without its name.
-    pub(crate) fn told(&self, listener: &str) -> Vec<&str> {
+    pub(crate) fn reported(&self, listener: &str) -> Vec<&str> {
         let lines = self.lines.iter();
         lines
             .filter_map(|line| line.strip_prefix(listener)?.strip_prefix("() "))
@@ -326,13 +332,13 @@ impl Printed {
     }
 
     /// Lines of this listener before the last sample: those that a publisher printed while it wrote.
-    pub(crate) fn told_before_the_last_sample(&self, listener: &str) -> Vec<&str> {
+    pub(crate) fn reported_before_the_last_sample(&self, listener: &str) -> Vec<&str> {
         let last = self.lines.iter().rposition(|line| sample(line).is_some());
         let before = Self {
             lines: self.lines[..last.unwrap_or(self.lines.len())].to_vec(),
         };
-        let count = before.told(listener).len();
-        self.told(listener).into_iter().take(count).collect()
+        let count = before.reported(listener).len();
+        self.reported(listener).into_iter().take(count).collect()
     }
 
     pub(crate) fn samples(&self) -> Vec<Sample> {
@@ -509,7 +515,7 @@ Done.
 ";
 
     #[test]
-    fn samples_ends_and_listeners_are_told_apart() {
+    fn samples_ends_and_listeners_are_distinguished() {
         let printed = Printed::of(TEXT);
         let samples = printed.samples();
         assert_eq!(samples.len(), 2);
@@ -525,14 +531,14 @@ Done.
             (printed.ends("DISPOSED"), printed.ends("NO_WRITERS")),
             (1, 0)
         );
-        assert_eq!(printed.told("on_subscription_matched").len(), 1);
+        assert_eq!(printed.reported("on_subscription_matched").len(), 1);
         let late = Printed::of(&format!("{TEXT}on_liveliness_lost() x\n"));
-        assert_eq!(late.told("on_liveliness_lost"), ["x"]);
+        assert_eq!(late.reported("on_liveliness_lost"), ["x"]);
         assert!(
-            late.told_before_the_last_sample("on_liveliness_lost")
+            late.reported_before_the_last_sample("on_liveliness_lost")
                 .is_empty()
         );
-        let before = late.told_before_the_last_sample("on_subscription_matched");
+        let before = late.reported_before_the_last_sample("on_subscription_matched");
         assert_eq!(before.len(), 1);
         assert_eq!(printed.last(), Some("Done."));
     }

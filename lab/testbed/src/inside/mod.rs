@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Result of a guest, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Told {
+pub(super) enum GuestResult {
     /// Result of a completed task.
     Done(Value),
     /// Error of a failed task.
@@ -59,12 +59,12 @@ pub fn run(task: &[String]) -> Result<bool> {
         return Err("this is what a guest of the testbed starts: see `cargo xtask testbed`".into());
     }
     eprintln!("{BEGUN}");
-    let told = match prepare().and_then(|()| scenario::inside(task)) {
-        Ok(value) => Told::Done(value),
-        Err(error) => Told::Failed(error.to_string()),
+    let result = match prepare().and_then(|()| scenario::inside(task)) {
+        Ok(value) => GuestResult::Done(value),
+        Err(error) => GuestResult::Failed(error.to_string()),
     };
-    let is_done = matches!(told, Told::Done(_));
-    let handed_over = hand_over(&told);
+    let is_done = matches!(result, GuestResult::Done(_));
+    let handed_over = hand_over(&result);
     if let Err(error) = &handed_over {
         eprintln!("cannot hand over the result: {error}");
     }
@@ -105,15 +105,15 @@ fn prepare() -> Result<()> {
 /// advances its clock when the processor idles, possibly before the last instructions are counted. That difference of a
 /// few nanoseconds depends on the host, and makes the run irreproducible. Wake-ups from idle are not measured either.
 pub(super) fn never_rest() -> Result<()> {
-    let (told, tell) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::Builder::new().name("awake".into()).spawn(move || {
         // The receiver waits for it.
-        let _ = told.send(rustix::thread::gettid());
+        let _ = sender.send(rustix::thread::gettid());
         loop {
             std::hint::black_box(());
         }
     })?;
-    let thread = tell.recv()?;
+    let thread = receiver.recv()?;
     tools::run(
         "chrt",
         &format!("--idle --pid 0 {}", thread.as_raw_nonzero()),
@@ -134,9 +134,9 @@ pub(super) fn appeared(path: &Path) -> Result<()> {
 }
 
 /// Writes it to the result's port byte by byte: the file's next byte would be the next port.
-fn hand_over(told: &Told) -> Result<()> {
+fn hand_over(result: &GuestResult) -> Result<()> {
     let ports = OpenOptions::new().write(true).open(PORTS)?;
-    for byte in serde_json::to_vec(told)? {
+    for byte in serde_json::to_vec(result)? {
         ports.write_all_at(&[byte], RESULT_PORT)?;
     }
     Ok(())

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_grew_between_two_looks_is_told() {
+    fn only_counters_that_grew_between_two_reads_are_returned() {
         let before = counters(PRINTED);
         let after = counters(&PRINTED.replace("rx_queue_1_packets: 50", "rx_queue_1_packets: 57"));
         let grown = between(&before, &after);

@@ -34,22 +34,22 @@ fn run(bench: &Bench) -> Result<bool> {
         processors: 1,
         patience: Duration::from_secs(120),
     };
-    let told = guest.run(&bench.machine)?;
-    eprintln!("kernel    {}", told["kernel"].as_str().unwrap_or("-"));
-    for device in told["devices"].as_array().into_iter().flatten() {
+    let state = guest.run(&bench.machine)?;
+    eprintln!("kernel    {}", state["kernel"].as_str().unwrap_or("-"));
+    for device in state["devices"].as_array().into_iter().flatten() {
         eprintln!("device    {}", device.as_str().unwrap_or("-"));
     }
-    eprintln!("up after  {} s", told["up_s"]);
+    eprintln!("up after  {} s", state["up_s"]);
     eprintln!(
         "lanes     {}",
-        told["classifier"]
+        state["classifier"]
             .as_str()
             .unwrap_or("the classifier is taken")
     );
-    let findings = told["doctor"]["findings"].as_array().map_or(0, Vec::len);
+    let findings = state["doctor"]["findings"].as_array().map_or(0, Vec::len);
     eprintln!("doctor    {findings} findings");
-    bench.report(&told)?;
-    let faults = faults(&told);
+    bench.report(&state)?;
+    let faults = faults(&state);
     for fault in &faults {
         eprintln!("FAILED: {fault}");
     }
@@ -57,20 +57,20 @@ fn run(bench: &Bench) -> Result<bool> {
 }
 
 /// Missing prerequisites of the other scenarios.
-fn faults(told: &Value) -> Vec<&'static str> {
+fn faults(state: &Value) -> Vec<&'static str> {
     let mut faults = Vec::new();
-    if told["is_realtime"] != true {
+    if state["is_realtime"] != true {
         faults.push("the kernel has no PREEMPT_RT");
     }
-    let devices = told["devices"].as_array().map_or(&[][..], Vec::as_slice);
+    let devices = state["devices"].as_array().map_or(&[][..], Vec::as_slice);
     let is_igb = |device: &Value| device.as_str().is_some_and(|text| text.contains(DRIVER));
     if devices.len() != 2 || !devices.iter().all(is_igb) {
         faults.push("there are not two devices of the driver igb");
     }
-    if told["doctor"]["schema"] != "isolane/doctor/1" {
+    if state["doctor"]["schema"] != "isolane/doctor/1" {
         faults.push("isolane's doctor has no result");
     }
-    if !told["classifier"].is_null() {
+    if !state["classifier"].is_null() {
         faults.push("the kernel refuses the classifier of lanes");
     }
     faults
@@ -112,17 +112,17 @@ mod tests {
 
     #[test]
     fn a_guest_without_what_others_need_has_faults() {
-        let told = json!({
+        let state = json!({
             "is_realtime": true,
             "devices": ["eth0, driver: igb, up to 8 channels", "eth1, driver: igb, up to 8 channels"],
             "doctor": {"schema": "isolane/doctor/1"},
             "classifier": null,
         });
-        assert!(faults(&told).is_empty());
+        assert!(faults(&state).is_empty());
         let with = |key: &str, value: Value| {
-            let mut told = told.clone();
-            told[key] = value;
-            faults(&told).len()
+            let mut state = state.clone();
+            state[key] = value;
+            faults(&state).len()
         };
         assert_eq!(with("is_realtime", json!(false)), 1);
         assert_eq!(with("devices", json!(["eth0, driver: igb"])), 1);

@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn a_recording_says_what_it_is_and_lacks_nothing_that_plans_are_tested_with() {
         let interrupt = json!({"name": "eth0-rx-0", "thread": ["irq/27-eth0-rx-0", 50]});
-        let told = json!({
+        let probed = json!({
             "origin": "probed",
             "boot_id": "0123",
             "cores": {"online": [0, 1]},
             "devices": [{"interface": "eth0", "driver": "igb", "interrupts": vec![interrupt; 5]}],
         });
-        let facts = recorded(told);
+        let facts = recorded(probed);
         assert!(
             facts["origin"]
                 .as_str()

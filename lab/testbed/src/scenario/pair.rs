@@ -55,7 +55,8 @@ struct Half {
     /// Sequence numbers in the order of arrival; empty for the publisher.
     sequences: Vec<u64>,
     /// Standard error of isolane.
-    told: String,
+    #[serde(rename = "told")]
+    messages: String,
     exit_code: Option<i32>,
 }
 
@@ -83,7 +84,7 @@ fn run(bench: &Bench) -> Result<bool> {
         let half = received.halves.get(topic);
         eprintln!(
             "{datapath}: {}",
-            half.map_or("no result", |half| half.told.trim())
+            half.map_or("no result", |half| half.messages.trim())
         );
     }
     eprintln!("frames received: {:?}", received.frames);
@@ -183,7 +184,7 @@ fn publish(report: &mut Report) -> Result<()> {
         let output = child.wait_with_output()?;
         let half = Half {
             sequences: Vec::new(),
-            told: String::from_utf8_lossy(&output.stderr).into_owned(),
+            messages: String::from_utf8_lossy(&output.stderr).into_owned(),
             exit_code: output.status.code(),
         };
         report.halves.insert(topic, half);
@@ -203,7 +204,7 @@ fn subscribe(report: &mut Report) -> Result<()> {
             .map_err(|error| command::cannot_start(&subscriber, &error))?;
         let half = Half {
             sequences: sequences(&String::from_utf8_lossy(&output.stdout)),
-            told: String::from_utf8_lossy(&output.stderr).into_owned(),
+            messages: String::from_utf8_lossy(&output.stderr).into_owned(),
             exit_code: output.status.code(),
         };
         report.halves.insert(topic.to_owned(), half);
@@ -239,7 +240,7 @@ mod tests {
         let frames = |way: &str| Counters::from([(format!("{way}_queue_0_packets"), 2 * SAMPLES)]);
         let half = |sequences: Vec<u64>| Half {
             sequences,
-            told: String::new(),
+            messages: String::new(),
             exit_code: Some(0),
         };
         let halves = |sequences: &[u64]| {

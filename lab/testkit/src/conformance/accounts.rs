@@ -201,13 +201,13 @@ pub fn what_cannot_be_reached_is_named_and_the_rest_goes_on<F: Fixture>() {
 
 /// An absent participant is reported, and costs no other participant a datagram: neither in the same burst, nor in
 /// later ones, nor in the opposite direction.
-pub fn nobody_listening_harms_no_other_datagram<F: Fixture>() {
+pub fn an_absent_participant_harms_no_other_datagram<F: Fixture>() {
     let [mut one, mut other, gone] = participants::<F, 3>(&Options::default(), &[CRITICAL]);
     let (here, there) = (one.address(CRITICAL), other.address(CRITICAL));
-    let nobody = gone.address(CRITICAL);
+    let absent = gone.address(CRITICAL);
     gone.finish();
     for n in 0..50 {
-        one.send(CRITICAL, &[payload(n, 10)], &[there, nobody, there]);
+        one.send(CRITICAL, &[payload(n, 10)], &[there, absent, there]);
         other.send(CRITICAL, &[payload(n, 20)], &[here]);
         let expected = [payload(n, 10), payload(n, 10)];
         assert_eq!(other.receive(CRITICAL, 2), expected);
@@ -227,7 +227,7 @@ pub fn nobody_listening_harms_no_other_datagram<F: Fixture>() {
         );
         // The other host may still be closing a lane, and rate-limits its ICMP answers.
         std::thread::yield_now();
-        one.send(CRITICAL, &[payload(0, 10)], &[nobody]);
+        one.send(CRITICAL, &[payload(0, 10)], &[absent]);
     }
     assert_eq!(other.ledger(CRITICAL).receive.received, 100);
     finish([one, other]);

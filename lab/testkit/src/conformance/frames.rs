@@ -85,7 +85,7 @@ pub fn every_frame_goes_home<F: Fixture>() {
 }
 
 /// Limits of zero, some, and more than a burst holds; a burst that is partly filled.
-pub fn a_burst_takes_no_more_than_it_is_asked_for<F: Fixture>() {
+pub fn a_burst_takes_no_more_than_requested<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let payloads: Vec<Vec<u8>> = (0..40).map(|n| payload(n, 20)).collect();
     one.send(CRITICAL, &payloads, &[other.address(CRITICAL)]);

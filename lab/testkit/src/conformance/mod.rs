@@ -30,8 +30,8 @@ use isolane_datapath::{Datapath, Lane, PoolConfig};
 
 pub use self::accounts::{
     a_closed_lane_refuses_by_name, a_reader_that_does_not_drain_loses_only_by_count,
-    every_datagram_sent_arrives_or_is_named, no_call_takes_more_than_it_may,
-    no_frame_is_kept_for_good, nobody_listening_harms_no_other_datagram,
+    an_absent_participant_harms_no_other_datagram, every_datagram_sent_arrives_or_is_named,
+    no_call_takes_more_than_it_may, no_frame_is_kept_for_good,
     what_cannot_be_reached_is_named_and_the_rest_goes_on,
     what_is_handed_on_was_sent_or_is_counted_as_changed,
     what_is_sent_is_received_or_dropped_by_name,
@@ -46,7 +46,7 @@ pub use self::delivery::{
     who_has_not_opened_the_lane_gets_nothing_of_its_group,
 };
 pub use self::frames::{
-    a_burst_takes_no_more_than_it_is_asked_for, a_reader_that_holds_its_frames_loses_nothing,
+    a_burst_takes_no_more_than_requested, a_reader_that_holds_its_frames_loses_nothing,
     an_exhausted_bulk_pool_leaves_critical_frames,
     datagrams_longer_than_a_frame_are_dropped_by_name, empty_and_largest_datagrams_arrive,
     every_frame_goes_home, too_long_is_refused_by_name,
@@ -134,7 +134,7 @@ macro_rules! conformance {
             the_source_of_a_datagram_is_where_its_sender_is_reached
             a_datagram_wakes_its_lane
             a_lane_opened_twice_is_the_same_lane
-            a_burst_takes_no_more_than_it_is_asked_for
+            a_burst_takes_no_more_than_requested
             empty_and_largest_datagrams_arrive
             too_long_is_refused_by_name
             datagrams_longer_than_a_frame_are_dropped_by_name
@@ -143,7 +143,7 @@ macro_rules! conformance {
             every_frame_goes_home
             what_is_sent_is_received_or_dropped_by_name
             what_cannot_be_reached_is_named_and_the_rest_goes_on
-            nobody_listening_harms_no_other_datagram
+            an_absent_participant_harms_no_other_datagram
             a_closed_lane_refuses_by_name
             a_reader_that_does_not_drain_loses_only_by_count
             every_datagram_sent_arrives_or_is_named

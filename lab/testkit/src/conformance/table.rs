@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_nobody_ran_is_a_failure() {
+    fn a_requirement_that_was_not_run_is_a_failure() {
         let table = table_without(Some(Column::Udp), true);
         assert_eq!(table.counts().failed, requirements().count());
         assert!(table.to_string().contains("no test of it has run"));
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_the_fault_datapath_in_another_program_are_told_by_their_surroundings() {
+    fn tests_of_the_fault_datapath_in_another_program_are_recognised_by_their_fixture() {
         let mut seen = Seen::new(&program(Column::Udp));
         seen.add_line(&format!("test {CASE} (loopback) ... ok"));
         seen.add_line(&format!("test {CASE} (fault over loopback) ... FAILED"));

@@ -273,7 +273,7 @@ fn a_delay_that_memory_could_not_hold_is_refused() {
 
 proptest! {
     /// Invariant of `strict` for any arrivals: when a frame is transmitted, no more urgent frame waits, and no earlier
-    /// frame of its own class waits.
+    /// frame of the same class waits.
     #[test]
     fn under_strict_no_waiting_frame_is_more_urgent_than_the_one_that_is_sent(
         arrivals in prop::collection::vec((0_u64..300_000, 0_u8..8, 60_u64..1514), 1..200),

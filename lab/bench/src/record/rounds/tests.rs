@@ -57,10 +57,10 @@ fn a_round_counts_from_the_intended_time() {
 fn both_ways_and_the_turnaround_are_the_round_trip() {
     let (ping, pong) = run(100, &[3, 4]);
     let silent = StampClock::default();
-    let untold = Rounds::merge(ping, pong, None, PERIOD_NS, [&silent; 2]).unwrap();
-    let untold = untold.one_way();
-    assert!(untold.refused.unwrap().contains("is unknown"));
-    assert_eq!(untold.there_us, Statistics::default());
+    let without_clocks = Rounds::merge(ping, pong, None, PERIOD_NS, [&silent; 2]).unwrap();
+    let without_clocks = without_clocks.one_way();
+    assert!(without_clocks.refused.unwrap().contains("is unknown"));
+    assert_eq!(without_clocks.there_us, Statistics::default());
 
     let (ping, pong) = run(100, &[3, 4]);
     let parts = merge(ping, pong, None).unwrap().one_way();

@@ -542,7 +542,7 @@ mod overall_tests {
     }
 
     #[test]
-    fn the_table_says_of_what_and_beside_what() {
+    fn the_table_names_its_payloads_and_conditions() {
         let text = overall_table(&runs(0.5, &[64, 512]));
         assert!(text.starts_with("All of 64 B, 512 B; "), "{text}");
         let of_second = |line: &&str| line.starts_with("a socket a level");

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_beyond_the_noise_is_told_in_its_direction() {
+    fn a_difference_beyond_the_noise_is_reported_in_its_direction() {
         let rows = [vec![100.0, 102.0, 98.0], vec![200.0, 204.0, 196.0]];
         let longer = ratio(&rows[1], &rows[0], &rows).unwrap();
         assert!(

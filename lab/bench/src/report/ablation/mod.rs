@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_is_read_is_a_block_of_its_own() {
+    fn a_flood_that_is_read_is_a_separate_block() {
         let mut runs = [run(Step::OneSocket, 1), run(Step::Xdp, 1)];
         assert_eq!(blocks(&runs).len(), 1);
         runs[1].bulk_reader = Some(crate::scenario::transport::BulkReader::Drains);

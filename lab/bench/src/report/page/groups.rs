@@ -38,7 +38,7 @@ impl Subject {
             Subject::Link => {
                 "A flood of other datagrams fills the link. First in, first out, the critical sample waits for \
                  whatever was queued before it. Where the link sends the most critical frame first, it waits for \
-                 one frame at most; it can, because each level has a port and a DSCP of its own."
+                 one frame at most; it can, because each level has its own port and DSCP."
             }
             Subject::Receive => {
                 "A storm of short multicast datagrams, each delivered to hundreds of sockets on each host, keeps the \
@@ -105,8 +105,8 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
 fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
     let alike = || {
         runs.iter().filter(|other| {
-            let is_beside = is_about_receive_work(other) || is_quiet_baseline(other);
-            is_beside && is_alike(other, run)
+            let is_compared = is_about_receive_work(other) || is_quiet_baseline(other);
+            is_compared && is_alike(other, run)
         })
     };
     let condition_of = |run: &Run| (run.disturbance, run.bulk_reader.is_some());

@@ -68,7 +68,7 @@ fn head(report: &Report) -> Markup {
 
 /// Median ratio of each kind of comparison, with its range and meaning.
 fn answers(report: &Report) -> Markup {
-    let told = [
+    let headlines = [
         Kind::Flood,
         Kind::Arbiter,
         Kind::Order,
@@ -78,7 +78,7 @@ fn answers(report: &Report) -> Markup {
     .into_iter()
     .flat_map(|kind| answer(report, kind))
     .chain(inversions(&report.runs));
-    html! { ul.answers { @for (times, sentence) in told { li { strong { (times) } (sentence) } } } }
+    html! { ul.answers { @for (times, sentence) in headlines { li { strong { (times) } (sentence) } } } }
 }
 
 /// Median of a kind's p99 ratios with its range, and a sentence about it.
@@ -303,16 +303,16 @@ mod tests {
     #[test]
     fn one_way_delays_stand_there_or_why_they_do_not() {
         // These ends do not report their clocks.
-        let untold = page(&report(vec![run(None, Order::Priority, 300)]));
+        let unknown = page(&report(vec![run(None, Order::Priority, 300)]));
         assert!(
-            untold.contains("the boot id of an end is unknown")
-                && !untold.contains("id=\"one-way\"")
+            unknown.contains("the boot id of an end is unknown")
+                && !unknown.contains("id=\"one-way\"")
         );
-        let mut told = run(None, Order::Priority, 300);
-        told.one_way.refused = None;
-        told.one_way.clock = Some("the <clock>".into());
-        told.one_way.back_us.median = Some(123.25);
-        let html = page(&report(vec![told]));
+        let mut known = run(None, Order::Priority, 300);
+        known.one_way.refused = None;
+        known.one_way.clock = Some("the <clock>".into());
+        known.one_way.back_us.median = Some(123.25);
+        let html = page(&report(vec![known]));
         assert!(
             html.contains("id=\"one-way\"") && html.contains("<td>123.2</td>"),
             "{html}"
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn every_curve_of_a_picture_has_a_colour_of_its_own() {
+    fn every_curve_of_a_picture_has_its_own_colour() {
         let mut colours: Vec<String> = (0..figure::COLOURS.len()).map(figure::colour).collect();
         colours.sort_unstable();
         colours.dedup();

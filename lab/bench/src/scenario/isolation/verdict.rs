@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_that_nobody_is_to_drain_must_not_have_been_drained() {
+    fn a_reader_that_does_not_drain_must_leave_bulk_unread() {
         let all = trials(Transport::Udp, 1).into_iter();
         for trial in all.filter(|trial| trial.without.is_none()) {
             let of = |unread| Verdict {

@@ -250,13 +250,13 @@ fn remarks(config: &Config) -> Vec<String> {
         ),
         Place::FastLink => remarks.push(format!(
             "This run is about the executor: the link is fast and serves frames as they came, and each \
-             end has a core of its own. What the executor is answerable for is host_us; cable_us is \
+             end has its own core. What the executor is answerable for is host_us; cable_us is \
              the link's ({} Mbit/s, the same for both orders of jobs).",
             config.cable.bits_per_s / 1_000_000
         )),
         Place::Pair => remarks.push(
             "This run is about the executor: a veth pair joins the hosts, without a cable, and each end \
-             has a core of its own. All of the round trip is the hosts'."
+             has its own core. All of the round trip is the hosts'."
                 .to_owned(),
         ),
     }
@@ -411,13 +411,13 @@ mod tests {
         let mut run = Run::new(&config.scenario, &rounds, None);
         assert_eq!(fault_of(&config, &run), None);
         config.cable.bits_per_s = 20_000_000;
-        let told = filled_link(&config).expect("92 % of the link");
-        assert!(told.contains("fill 92 % of the link"), "{told}");
-        assert_eq!(fault_of(&config, &run).as_ref(), Some(&told));
+        let reason = filled_link(&config).expect("92 % of the link");
+        assert!(reason.contains("fill 92 % of the link"), "{reason}");
+        assert_eq!(fault_of(&config, &run).as_ref(), Some(&reason));
         run.disturbed = Some(Disturbed::default());
         assert_eq!(
             fault_of(&config, &run),
-            Some(told),
+            Some(reason),
             "the first reason is the link"
         );
         config.place = Place::Devices;

@@ -175,10 +175,10 @@ struct Seed {
 fn run(bench: &Bench) -> Result<bool> {
     let mut seeds = Vec::new();
     for seed in bench.first_seed..bench.first_seed + bench.seeds {
-        let told = guest(seed, "ablation", &[SCENARIO.name]).run(&bench.machine)?;
+        let result = guest(seed, "ablation", &[SCENARIO.name]).run(&bench.machine)?;
         let seed = Seed {
             seed,
-            rows: serde_json::from_value(told)?,
+            rows: serde_json::from_value(result)?,
         };
         print!("{}", table(&seed));
         seeds.push(seed);

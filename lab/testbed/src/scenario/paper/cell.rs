@@ -236,14 +236,14 @@ pub(super) fn of_seed(cells: &[Result]) -> String {
 pub(super) fn of_traced(cells: &[Traced]) -> String {
     let mut text = String::new();
     for traced in cells {
-        let beside = match (traced.is_disturbed, traced.with_locks) {
+        let condition = match (traced.is_disturbed, traced.with_locks) {
             (false, _) => "undisturbed",
             (true, false) => "under the flood",
             (true, true) => "under the flood, with locks",
         };
         let _ = writeln!(
             text,
-            "lane {beside}: p99.9 {:.1} us, max {:.1} us\n{:44} {:>9} {:>9}",
+            "lane {condition}: p99.9 {:.1} us, max {:.1} us\n{:44} {:>9} {:>9}",
             traced.p99_9_us, traced.max_us, "on average in a trip", "all", "slowest"
         );
         let account = &traced.account;

@@ -64,8 +64,8 @@ pub(super) struct Traced {
 
 /// Boots once: tracing costs instructions, so these results are compared with nothing.
 fn run(bench: &Bench) -> Result<bool> {
-    let told = guest(bench.first_seed, "traced", &[SCENARIO.name]).run(&bench.machine)?;
-    let cells: Vec<Traced> = serde_json::from_value(told)?;
+    let result = guest(bench.first_seed, "traced", &[SCENARIO.name]).run(&bench.machine)?;
+    let cells: Vec<Traced> = serde_json::from_value(result)?;
     print!("{}", cell::of_traced(&cells));
     bench.report(&cells)?;
     Ok(true)
@@ -122,8 +122,8 @@ fn account(rtt_ns: &[u64]) -> Result<Account> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let mut rounds = rounds(&lines, rtt_ns);
     if rounds.len() < rtt_ns.len() {
-        let (told, made) = (rounds.len(), rtt_ns.len());
-        return Err(format!("the trace has {told} round trips instead of {made}").into());
+        let (traced, made) = (rounds.len(), rtt_ns.len());
+        return Err(format!("the trace has {traced} round trips instead of {made}").into());
     }
     rounds.sort_by_key(|round| std::cmp::Reverse(round.took_ns));
     let slow = &rounds[..(rounds.len() * SLOWEST_PER_MILLE).div_ceil(1_000)];

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, SAMPLES, Told};
+use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, Record, SAMPLES};
 use crate::inside::tools::Counters;
 
 /// Queue of ordinary frames.
@@ -51,9 +51,9 @@ fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
 }
 
 /// Objections to the result.
-pub(super) fn faults(told: &Told) -> Vec<String> {
+pub(super) fn faults(record: &Record) -> Vec<String> {
     let mut faults = Vec::new();
-    for ran in &told.commands {
+    for ran in &record.commands {
         if ran.exit_code != Some(ran.expected) {
             faults.push(format!(
                 "host {}: `isolane {}` ended with {:?}, not {}: {} {}",
@@ -66,8 +66,8 @@ pub(super) fn faults(told: &Told) -> Vec<String> {
             ));
         }
     }
-    faults.extend(told.crossings.iter().flat_map(landed_elsewhere));
-    for difference in &told.differences {
+    faults.extend(record.crossings.iter().flat_map(landed_elsewhere));
+    for difference in &record.differences {
         faults.push(format!("not as it was found: host {difference}"));
     }
     faults
@@ -120,18 +120,18 @@ fn queue(way: &str, number: u32) -> String {
 }
 
 /// Table of a seed's crossings.
-pub(super) fn table(seed: u64, told: &Told) -> String {
+pub(super) fn table(seed: u64, record: &Record) -> String {
     let mut text = format!(
         "seed {seed}: {} fields of facts, {} not as before\n{:10} {:>5} {:>9} {:>18} {:>18}\n",
-        told.fields,
-        told.differences.len(),
+        record.fields,
+        record.differences.len(),
         "topic",
         "level",
         "received",
         "receive queues",
         "transmit queues"
     );
-    for crossing in &told.crossings {
+    for crossing in &record.crossings {
         let of = |counters: &Counters, way: &str| {
             let queues = [ORDINARY_QUEUE, CRITICAL_QUEUE]
                 .map(|number| format!("{number}: {}", frames(counters, way, number)));
@@ -222,16 +222,16 @@ mod tests {
             printed: String::new(),
             said: "no such queue".into(),
         };
-        let told = Told {
+        let record = Record {
             commands: vec![
                 ran("tune apply", 3, 0),
                 ran("tune plan", 0, 0),
                 ran("tune answer", 130, 130),
             ],
             differences: vec!["a: /x: 1 -> 2".into()],
-            ..Told::default()
+            ..Record::default()
         };
-        let faults = faults(&told);
+        let faults = faults(&record);
         assert_eq!(faults.len(), 2);
         assert!(faults[0].contains("no such queue"));
     }

@@ -59,7 +59,7 @@ const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
 
 /// Result of a guest.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Told {
+struct Record {
     /// Commands in their order.
     commands: Vec<Ran>,
     crossings: Vec<Crossing>,
@@ -89,7 +89,8 @@ struct Crossing {
 struct Seed {
     seed: u64,
     faults: Vec<String>,
-    told: Told,
+    #[serde(rename = "told")]
+    record: Record,
 }
 
 fn run(bench: &Bench) -> Result<bool> {
@@ -103,13 +104,17 @@ fn run(bench: &Bench) -> Result<bool> {
             processors: 2,
             patience: PATIENCE,
         };
-        let told: Told = serde_json::from_value(guest.run(&bench.machine)?)?;
-        let faults = faults(&told);
-        eprint!("{}", faults::table(seed, &told));
+        let record: Record = serde_json::from_value(guest.run(&bench.machine)?)?;
+        let faults = faults(&record);
+        eprint!("{}", faults::table(seed, &record));
         for fault in &faults {
             eprintln!("FAILED: seed {seed}: {fault}");
         }
-        seeds.push(Seed { seed, faults, told });
+        seeds.push(Seed {
+            seed,
+            faults,
+            record,
+        });
     }
     bench.report(&seeds)?;
     Ok(seeds.iter().all(|seed| seed.faults.is_empty()))
@@ -124,12 +129,12 @@ fn inside(_: &[String]) -> Result<Value> {
     for host in [A, B] {
         host.wait_for_link()?;
     }
-    let mut told = Told::default();
+    let mut record = Record::default();
     let before = [
-        facts(&mut told, A, "before")?,
-        facts(&mut told, B, "before")?,
+        facts(&mut record, A, "before")?,
+        facts(&mut record, B, "before")?,
     ];
-    set_up(&mut told)?;
+    set_up(&mut record)?;
     for (host, other) in [(A, B), (B, A)] {
         // The ports of the participants in the description.
         let answer = other.start(&format!(
@@ -141,30 +146,35 @@ fn inside(_: &[String]) -> Result<Value> {
             "tune verify --host {} -i {} --seconds 1 --peer {}",
             host.name, host.interface, other.address
         );
-        told.commands.push(host.run(&with_state(host, &line))?);
-        told.commands
+        record.commands.push(host.run(&with_state(host, &line))?);
+        record
+            .commands
             .push(answer.interrupt()?.expecting(INTERRUPTED));
     }
     for (topic, from, to, level, datapath) in CROSSINGS {
-        let crossing = cross(&mut told, topic, (from, to), level, datapath)?;
-        told.crossings.push(crossing);
+        let crossing = cross(&mut record, topic, (from, to), level, datapath)?;
+        record.crossings.push(crossing);
     }
     // In reverse order: the first found the settings of the shared machine as they were.
     for host in [B, A] {
-        told.commands
+        record
+            .commands
             .push(host.run(&with_state(host, "tune rollback"))?);
     }
-    let after = [facts(&mut told, A, "after")?, facts(&mut told, B, "after")?];
+    let after = [
+        facts(&mut record, A, "after")?,
+        facts(&mut record, B, "after")?,
+    ];
     for ((host, before), after) in [A, B].into_iter().zip(&before).zip(&after) {
-        told.fields += faults::fields(before);
+        record.fields += faults::fields(before);
         let found = differences(before, after);
-        told.differences.extend(
+        record.differences.extend(
             found
                 .into_iter()
                 .map(|field| format!("{}: {field}", host.name)),
         );
     }
-    Ok(serde_json::to_value(told)?)
+    Ok(serde_json::to_value(record)?)
 }
 
 /// Command line of `tune` with its host's journal.
@@ -172,16 +182,17 @@ fn with_state(host: Host, line: &str) -> String {
     format!("{line} --state {}", host.file("state"))
 }
 
-fn facts(told: &mut Told, host: Host, when: &str) -> Result<Value> {
+fn facts(record: &mut Record, host: Host, when: &str) -> Result<Value> {
     let file = host.file(when);
-    told.commands
+    record
+        .commands
         .push(host.run(&format!("doctor --facts --json {file}"))?);
     let text = fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
     Ok(serde_json::from_slice(&text)?)
 }
 
 /// Learns, plans and applies on both hosts, then verifies, plans and applies again.
-fn set_up(told: &mut Told) -> Result<()> {
+fn set_up(record: &mut Record) -> Result<()> {
     for (host, other) in [(A, B), (B, A)] {
         let answer = other.start(&format!(
             "tune answer -i {} --learn --seconds 300",
@@ -193,12 +204,13 @@ fn set_up(told: &mut Told) -> Result<()> {
             "tune learn {} --host {} -i {} --json {learnt}",
             other.address, host.name, host.interface
         );
-        told.commands.push(host.run(&with_state(host, &line))?);
-        told.commands
+        record.commands.push(host.run(&with_state(host, &line))?);
+        record
+            .commands
             .push(answer.interrupt()?.expecting(INTERRUPTED));
     }
     for host in [A, B] {
-        plan_and_apply(told, host, "first", &[host.file("learnt.json")])?;
+        plan_and_apply(record, host, "first", &[host.file("learnt.json")])?;
     }
     let port = PORT + u16::from(CRITICAL_LEVEL);
     let answer = B.start(&format!(
@@ -207,16 +219,17 @@ fn set_up(told: &mut Told) -> Result<()> {
     ))?;
     B.wait_for_port(Some(port))?;
     let measured = A.file("measured.json");
-    told.commands.push(A.run(&format!(
+    record.commands.push(A.run(&format!(
         "tune ports {} -i {} --ports {port} --peer-ports {port} --queue {CRITICAL_QUEUE} \
          --peer-queue {CRITICAL_QUEUE} --json {measured}",
         B.address, A.interface
     ))?);
-    told.commands
+    record
+        .commands
         .push(answer.interrupt()?.expecting(INTERRUPTED));
     for host in [A, B] {
         plan_and_apply(
-            told,
+            record,
             host,
             "second",
             &[host.file("learnt.json"), measured.clone()],
@@ -225,40 +238,45 @@ fn set_up(told: &mut Told) -> Result<()> {
     Ok(())
 }
 
-fn plan_and_apply(told: &mut Told, host: Host, which: &str, placements: &[String]) -> Result<()> {
+fn plan_and_apply(
+    record: &mut Record,
+    host: Host,
+    which: &str,
+    placements: &[String],
+) -> Result<()> {
     let plan = host.file(&format!("{which}.json"));
     let placements: Vec<String> = placements
         .iter()
         .map(|file| format!("--placement {file}"))
         .collect();
     let placements = placements.join(" ");
-    told.commands.push(host.run(&format!(
+    record.commands.push(host.run(&format!(
         "tune plan --host {} {placements} {plan}",
         host.name
     ))?);
-    apply(told, host, which)
+    apply(record, host, which)
 }
 
-fn apply(told: &mut Told, host: Host, which: &str) -> Result<()> {
+fn apply(record: &mut Record, host: Host, which: &str) -> Result<()> {
     let plan = host.file(&format!("{which}.json"));
     let line = format!("tune apply --no-boot {plan}");
-    told.commands.push(host.run(&with_state(host, &line))?);
+    record.commands.push(host.run(&with_state(host, &line))?);
     Ok(())
 }
 
 /// Applies the plan again while a lane is attached: the driver requests its interrupts anew for a lane, so their
 /// threads start with the default priority, which `verify` must notice.
-fn apply_beside_lane(told: &mut Told, host: Host) -> Result<()> {
+fn apply_with_lane(record: &mut Record, host: Host) -> Result<()> {
     let status = with_state(host, "tune status");
-    told.commands.push(host.run(&status)?.expecting(1));
-    apply(told, host, "second")?;
-    told.commands.push(host.run(&status)?);
+    record.commands.push(host.run(&status)?.expecting(1));
+    apply(record, host, "second")?;
+    record.commands.push(host.run(&status)?);
     Ok(())
 }
 
 /// Sends a topic's samples, and reads the devices' counters before and after.
 fn cross(
-    told: &mut Told,
+    record: &mut Record,
     topic: &str,
     (from, to): (Host, Host),
     level: u8,
@@ -277,7 +295,7 @@ fn cross(
     to.wait_for_port(Some(PORT + u16::from(level)))?;
     if datapath == BY_LANE {
         to.wait_for_lane()?;
-        apply_beside_lane(told, to)?;
+        apply_with_lane(record, to)?;
     }
     thread::sleep(COUNTED);
     let before = [to.counters()?, from.counters()?];
@@ -285,10 +303,10 @@ fn cross(
         "pub {topic} {} --datapath udp --count {SAMPLES} -vv",
         options(from)
     ))?;
-    told.commands.push(sender);
+    record.commands.push(sender);
     let receiver = receiver.finish()?;
     let by_lane = faults::by_lane(&receiver.said);
-    told.commands.push(receiver);
+    record.commands.push(receiver);
     thread::sleep(COUNTED);
     let [received, sent] = [to, from].map(Host::counters);
     Ok(Crossing {
