@@ -326,7 +326,7 @@ pub(crate) fn admit(
     // A filtered sample takes no slot and replaces none.
     if open.is_whole && filter.is_some_and(|filter| drop_unwanted(filter, cache, index)) {
         progress.reach(place.number);
-        ledger.unwanted += 1;
+        ledger.content_filtered += 1;
         return Ok(Admission::Done);
     }
     if open.is_whole && !cache.makes_set_room(index) {

@@ -282,7 +282,7 @@ impl Readers {
                     // Samples held for a set were filtered before they were stored.
                     let is_unwanted = turn == Admission::Show
                         && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
-                    reader.ledger.unwanted += u64::from(is_unwanted);
+                    reader.ledger.content_filtered += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
                         || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.

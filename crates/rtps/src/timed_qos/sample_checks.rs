@@ -71,7 +71,7 @@ pub(crate) fn judge(
         reader.ledger.expired += 1;
         Check::Done
     } else if reader.is_unwanted(info.kind, data.bytes) {
-        reader.ledger.unwanted += 1;
+        reader.ledger.content_filtered += 1;
         Check::Done
     } else {
         let claimant = Claimant {

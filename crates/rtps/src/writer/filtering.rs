@@ -58,7 +58,7 @@ impl Writer {
     fn note_unwanted(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
-        self.ledger.unwanted += 1;
+        self.ledger.content_filtered += 1;
         self.since_demand += 1;
     }
 
