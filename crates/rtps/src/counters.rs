@@ -181,7 +181,7 @@ pub struct ReaderLedger {
     /// LIFESPAN expired before they were taken or received.
     pub expired: u64,
     /// Dropped by TIME_BASED_FILTER.
-    pub filtered: u64,
+    pub time_filtered: u64,
     /// Held back by TIME_BASED_FILTER until the separation has passed.
     pub held: u64,
     /// Written by a writer that does not own the instance (OWNERSHIP EXCLUSIVE).
@@ -218,7 +218,7 @@ impl ReaderLedger {
     pub fn balances(&self) -> bool {
         // `lost` depends on sequence numbers that writers claim, so it can have any value.
         let came = self.delivered + self.available + self.evicted + self.rejected + self.too_large;
-        let timed = self.expired + self.filtered + self.held + self.purged;
+        let timed = self.expired + self.time_filtered + self.held + self.purged;
         let not_for_it = self.not_owner + self.content_filtered + self.outdated;
         let never_came = self.lost.wrapping_add(self.irrelevant);
         let of_sets = self.incomplete + self.in_sets + self.set_ends;

@@ -306,7 +306,7 @@ fn a_participant_allocates_nothing_once_it_has_started() {
         "{missed:?}"
     );
     let ledger = pair.participants[1].reader_ledger(timed_reader);
-    assert!(ledger.is_some_and(|it| it.filtered > 50), "{ledger:?}");
+    assert!(ledger.is_some_and(|it| it.time_filtered > 50), "{ledger:?}");
     assert!(pair.participants[1].counters().unwatched > 100);
     for &reader in &readers {
         assert!(

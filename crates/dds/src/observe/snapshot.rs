@@ -217,6 +217,7 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     reports.iter().map(sample).collect()
 }
 
+/// Counts of a writer by their keys in the schema `isolane/observe/2`: `unwanted` for `content_filtered`.
 fn of_writer(ledger: &WriterLedger) -> Counts {
     let WriterLedger {
         written,
@@ -258,6 +259,8 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
     ])
 }
 
+/// Counts of a reader by their keys in the schema `isolane/observe/2`: `filtered` for `time_filtered`, `unwanted` for
+/// `content_filtered`.
 fn of_reader(ledger: &ReaderLedger) -> Counts {
     let ReaderLedger {
         accounted,
@@ -269,7 +272,7 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         rejected,
         too_large,
         expired,
-        filtered,
+        time_filtered,
         held,
         not_owner,
         content_filtered,
@@ -294,7 +297,7 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         ("rejected", rejected),
         ("too_large", too_large),
         ("expired", expired),
-        ("filtered", filtered),
+        ("filtered", time_filtered),
         ("held", held),
         ("not_owner", not_owner),
         ("unwanted", content_filtered),

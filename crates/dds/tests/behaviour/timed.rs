@@ -88,7 +88,7 @@ fn a_filtering_reader_sees_the_first_and_the_last_of_a_burst() {
     assert_eq!(seen[0], 1);
     assert_eq!(take_numbers(&hardly), [1]);
     let ledger = hardly.ledger();
-    assert_eq!((ledger.filtered, ledger.held), (18, 1));
+    assert_eq!((ledger.time_filtered, ledger.held), (18, 1));
     assert_eq!(writer.ledger().repaired, 0);
 }
 

@@ -186,7 +186,7 @@ const STATES: &[(&str, Shown)] = &[
         Shown::Writer(|it| it.expired_unsent),
     ),
     ("expired at the reader", Shown::Reader(|it| it.expired)),
-    ("filtered by time", Shown::Reader(|it| it.filtered)),
+    ("filtered by time", Shown::Reader(|it| it.time_filtered)),
     ("kept back by time", Shown::Reader(|it| it.held)),
     (
         "filtered by content",
