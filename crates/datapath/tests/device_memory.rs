@@ -29,7 +29,7 @@ fn device_pool() -> Pool {
 
 /// One test: another one beside it would map something in the same place.
 #[test]
-fn memory_of_a_device_leaves_the_program_with_its_last_share_and_serves_nobody_else() {
+fn memory_of_a_device_leaves_the_program_with_its_last_share_and_is_not_reused() {
     for round in 0..4 {
         let pool = device_pool();
         let memory = pool.device_memory().expect("a device");

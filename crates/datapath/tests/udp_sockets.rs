@@ -74,7 +74,7 @@ fn on_loopback_127_0_0_1_is_announced_and_no_group() {
 }
 
 #[test]
-fn a_port_asked_for_is_given_or_named_as_taken() {
+fn a_requested_port_is_given_or_named_as_taken() {
     let free = open(on_loopback(), LANE).unwrap().unicast(LANE)[0].port as u16;
     let mut config = on_loopback();
     config.level_ports[7] = Some(free);
@@ -86,7 +86,7 @@ fn a_port_asked_for_is_given_or_named_as_taken() {
 }
 
 #[test]
-fn a_participant_id_asked_for_is_given_or_named_as_taken() {
+fn a_requested_participant_id_is_given_or_named_as_taken() {
     let config = NetworkConfig {
         participant_id: Some(101),
         ..on_loopback()

@@ -224,7 +224,7 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
 
 /// Other users may connect to an abstract socket: only who accepts sees who it is.
 #[test]
-fn connections_of_another_user_keep_nobody_else_from_looking() {
+fn connections_of_another_user_do_not_keep_others_from_looking() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: another user's name takes root");
         return;

@@ -176,7 +176,7 @@ fn an_incompatible_endpoint_is_counted_with_the_policy() {
 }
 
 #[test]
-fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
+fn a_lost_sample_is_reported_to_view_readers_and_to_readers_with_a_cache() {
     for delivery in [DeliveryMode::View, DeliveryMode::Cache] {
         let (mut protocol, writer) = a_writer();
         let reader = a_reader(&mut protocol, ReliabilityKind::BestEffort, delivery);
@@ -193,7 +193,7 @@ fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
 }
 
 #[test]
-fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
+fn a_sample_that_is_too_large_is_reported_as_lost_with_its_size() {
     let (mut protocol, writer) = a_writer();
     let mut small = topic(ReliabilityKind::BestEffort);
     small.max_payload_bytes = 8;
@@ -228,7 +228,7 @@ fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
 }
 
 #[test]
-fn a_rejected_sample_is_told_with_its_reason() {
+fn a_rejected_sample_is_reported_with_its_reason() {
     let (mut protocol, writer) = a_writer();
     let mut small = topic(ReliabilityKind::BestEffort);
     small.max_payload_bytes = 8;

@@ -631,7 +631,7 @@ fn discovery_of_a_participant_that_found_no_place_goes_on_in_a_kept_one() {
 }
 
 #[test]
-fn a_critical_endpoint_that_found_no_place_is_asked_for_when_another_critical_one_has_gone() {
+fn a_critical_endpoint_that_found_no_place_is_requested_when_another_critical_one_has_gone() {
     let mut domain = Domain::new(Limits {
         participants: 32,
         remote_endpoints: 600,
@@ -677,7 +677,7 @@ fn full_of_shares(limits: Limits) -> Domain {
 }
 
 #[test]
-fn endpoints_beyond_a_share_are_asked_for_when_the_share_has_grown() {
+fn endpoints_beyond_a_share_are_requested_when_the_share_has_grown() {
     let mut domain = full_of_shares(Limits {
         participants: 32,
         remote_endpoints: 450,
@@ -726,7 +726,7 @@ fn one_participant_has_a_share_of_the_memory_for_announcements() {
 }
 
 #[test]
-fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_asked_for_it_later() {
+fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_requested_later() {
     let mut domain = Domain::new(Limits {
         participants: 32,
         remote_endpoints: 640,
@@ -795,7 +795,7 @@ fn told(domain: &mut Domain, told: &mut [u8]) {
 }
 
 #[test]
-fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
+fn a_newcomer_announces_ten_endpoints_to_a_thousand_others_within_a_minute() {
     let mut domain = Domain::new(Limits::default());
     for nth in 0..6 {
         let topic = endpoint("another", nth);

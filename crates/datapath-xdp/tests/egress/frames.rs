@@ -128,7 +128,7 @@ fn headers_are_the_kernels_byte_by_byte() {
 }
 
 #[test]
-fn checksums_that_the_kernel_leaves_unfinished_are_told_from_wrong_ones() {
+fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
     let hosts = Hosts::new();
     meet();
     let socket = kernel_socket();

@@ -172,7 +172,7 @@ fn a_second_plan_puts_back_what_the_first_had_set() {
 
 /// What a process that is killed leaves behind: its program's link is closed, and nothing is undone.
 #[test]
-fn threads_of_a_veth_end_with_the_program_when_nobody_puts_them_back() {
+fn threads_of_a_veth_end_with_the_program_without_a_restore() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
     let program = PassAll::attach(index).expect("veth runs programs");

@@ -28,7 +28,7 @@ fn flow_of(path: &mut On<isolane_datapath_xdp::xdp::Xdp>, lane: Lane) -> FlowId 
 }
 
 #[test]
-fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
+fn a_topics_port_comes_by_its_lane_and_has_its_own_budget() {
     let [mut one, mut other] = pair(&[CRITICAL]);
     let flow = flow_of(&mut other, CRITICAL);
     let (to_flow, to_lane) = (other.flow_unicast(flow)[0], other.unicast(CRITICAL)[0]);

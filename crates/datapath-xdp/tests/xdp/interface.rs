@@ -184,7 +184,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
 }
 
 #[test]
-fn a_queue_has_one_program_and_the_second_is_told_or_goes_by_sockets() {
+fn a_queue_has_one_program_and_the_second_gets_an_error_or_goes_by_sockets() {
     let mut segment = Segment::new();
     let host = segment.add_host();
     let first = participant(host.clone(), &[CRITICAL], |_| {});

@@ -50,7 +50,7 @@ fn receive_now(reader: &mut On<Xdp>) -> usize {
 }
 
 #[test]
-fn bulk_that_nobody_reads_fills_its_own_ring_and_costs_what_is_critical_nothing() {
+fn unread_bulk_fills_its_own_ring_and_costs_critical_traffic_nothing() {
     let (critical, bulk, reader) = flood(|_| {});
     assert_eq!(critical.receive.received, 100);
     assert_eq!(critical.receive.dropped_total(), 0);

@@ -91,7 +91,7 @@ fn a_name_is_only_a_name_for_samples_and_for_announcements() {
 }
 
 #[test]
-fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_there() {
+fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_there() {
     let mut segment = Segment::new();
     let [home, far] = [(); 2].map(|()| segment.add_host());
     let elsewhere = segment.add_host();
@@ -159,7 +159,7 @@ fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_ther
 }
 
 #[test]
-fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
+fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported() {
     let hosts = two_hosts();
     let [one, other] = [0, 1].map(|place| Side::on_lanes(&hosts[place]));
     let sides = [&one, &other];
@@ -232,7 +232,7 @@ fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
+fn a_deleted_interface_is_reported_and_unsent_datagrams_are_counted() {
     let hosts = two_hosts();
     let one = Side::on_lanes(&hosts[0]);
     let other = Side::new(&hosts[1], with(UdpOptions)).expect("sockets");

@@ -108,7 +108,7 @@ fn a_sample_callback_gets_what_the_cache_holds_one_by_one() {
 }
 
 #[test]
-fn a_sample_for_nobody_counts_as_unmatched() {
+fn a_sample_without_a_matched_reader_counts_as_unmatched() {
     for site in Site::both() {
         let mut world = World::new(site);
         let alice = world.join();

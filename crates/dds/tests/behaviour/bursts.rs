@@ -78,7 +78,7 @@ fn a_sample_alone_is_not_held_back_for_others() {
 }
 
 #[test]
-fn large_samples_leave_in_bursts_each_in_a_datagram_of_its_own() {
+fn large_samples_leave_in_bursts_each_in_its_own_datagram() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = bulk(7).max_bytes(1_400);

@@ -160,7 +160,7 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
 }
 
 #[test]
-fn a_participant_that_nobody_can_find_says_so() {
+fn a_participant_that_cannot_be_found_says_so() {
     let Site::Loopback(domain) = Site::loopback() else {
         unreachable!("it is on loopback")
     };
@@ -190,7 +190,7 @@ fn a_domain_without_ports_is_answered_with_the_last_that_has_some() {
 }
 
 #[test]
-fn receive_buffers_are_larger_than_the_systems_and_as_large_as_was_asked_for() {
+fn receive_buffers_are_larger_than_the_systems_and_as_large_as_requested() {
     let size_of = |asked: Option<usize>| {
         let site = Site::loopback();
         let builder = asked.map_or(site.builder(), |bytes| {

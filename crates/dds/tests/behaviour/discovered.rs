@@ -17,7 +17,7 @@ fn watch(participant: &isolane::Participant) -> Events {
 }
 
 #[test]
-fn a_callback_is_told_what_is_found_what_changes_and_what_goes() {
+fn a_callback_gets_each_discovery_change_and_removal() {
     use DiscoveryChange::{Changed, Found, Gone};
 
     for site in Site::both() {

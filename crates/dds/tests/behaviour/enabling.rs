@@ -9,7 +9,7 @@ use crate::support::{Message, Site, World, take_numbers};
 const LONG_ENOUGH: Duration = Duration::from_millis(50);
 
 #[test]
-fn a_participant_that_is_not_enabled_is_known_to_nobody_and_knows_nobody() {
+fn a_participant_that_is_not_enabled_neither_discovers_nor_is_discovered() {
     for site in Site::both() {
         let mut world = World::new(site);
         let alice = world.join();

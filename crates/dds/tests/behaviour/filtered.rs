@@ -98,7 +98,7 @@ struct Note {
 }
 
 /// Sends as much as the reader takes in, whatever its filter costs.
-fn unwanted_at_the_writer(expression: &str) -> (u64, u64) {
+fn filtered_at_the_writer(expression: &str) -> (u64, u64) {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Note>("Notes", &qos()).unwrap();
     let filter = Filter::<Note>::new(expression, &[]).expect("an expression");
@@ -117,14 +117,14 @@ fn unwanted_at_the_writer(expression: &str) -> (u64, u64) {
 
 #[test]
 fn a_filter_that_could_cost_much_is_left_to_its_reader() {
-    assert_eq!(unwanted_at_the_writer("text LIKE '%b%'"), (10, 10));
+    assert_eq!(filtered_at_the_writer("text LIKE '%b%'"), (10, 10));
     // A pattern as long as may be tried at every place of the text.
     let pattern = format!("text LIKE '%{}b%'", "a".repeat(100));
-    assert_eq!(unwanted_at_the_writer(&pattern), (0, 10));
+    assert_eq!(filtered_at_the_writer(&pattern), (0, 10));
     let comparisons = vec!["text = 'b'"; 20].join(" OR ");
-    assert_eq!(unwanted_at_the_writer(&comparisons), (0, 10));
+    assert_eq!(filtered_at_the_writer(&comparisons), (0, 10));
     // A member as pattern is as long as a peer likes.
-    assert_eq!(unwanted_at_the_writer("'b' LIKE text"), (0, 10));
+    assert_eq!(filtered_at_the_writer("'b' LIKE text"), (0, 10));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn next(world: &World, reader: &DataReader<Shape>) -> (Option<Shape>, SampleInfo
 }
 
 #[test]
-fn a_disposed_and_an_unregistered_instance_are_told_apart() {
+fn a_disposed_instance_differs_from_an_unregistered_one() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let (writer, reader) = endpoints(&world, &alice, &bob);

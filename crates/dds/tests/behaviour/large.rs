@@ -167,7 +167,7 @@ fn another_thread_writes_what_fits_a_frame_of_the_datapath_and_it_leaves_in_frag
 }
 
 #[test]
-fn datagrams_may_be_larger_where_that_is_asked_for() {
+fn datagrams_may_be_larger_where_that_is_requested() {
     for site in Site::both() {
         for qos in [Qos::best_effort(), Qos::reliable()] {
             let (world, alice, bob) = World::pair(site.clone());

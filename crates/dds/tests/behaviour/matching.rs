@@ -58,7 +58,7 @@ fn topics_of_other_names_do_not_match() {
 }
 
 #[test]
-fn each_level_is_announced_with_a_port_of_its_own() {
+fn each_level_is_announced_with_its_own_port() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let readers = [1, 4, 7].map(|number| {

@@ -23,7 +23,7 @@ fn record<S: 'static>() -> (Told<S>, impl FnMut(S) + 'static) {
 }
 
 #[test]
-fn both_ends_are_told_when_they_match_and_when_they_part() {
+fn both_ends_are_notified_when_they_match_and_when_they_part() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let writer = alice
@@ -57,7 +57,7 @@ fn both_ends_are_told_when_they_match_and_when_they_part() {
 }
 
 #[test]
-fn a_listener_is_told_of_what_happened_before_it_was_set_and_what_a_getter_has_told_is_no_change() {
+fn a_listener_gets_changes_from_before_it_was_set_unless_a_getter_has_read_them() {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice
         .create_writer::<Message>("Early", &Qos::best_effort())
@@ -82,7 +82,7 @@ fn a_listener_is_told_of_what_happened_before_it_was_set_and_what_a_getter_has_t
 }
 
 #[test]
-fn both_ends_are_told_which_policy_keeps_them_apart() {
+fn both_ends_learn_which_policy_keeps_them_apart() {
     let (world, alice, bob) = World::pair(Site::memory());
     let offered = Qos::best_effort();
     let requested = Qos::reliable();
@@ -106,7 +106,7 @@ fn both_ends_are_told_which_policy_keeps_them_apart() {
 }
 
 #[test]
-fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_that_are_too_large() {
+fn a_reader_is_notified_of_lost_samples_and_of_samples_that_are_too_large() {
     let site = Site::memory();
     let Site::Memory(network) = &site else {
         unreachable!("it is in memory")
@@ -236,7 +236,7 @@ fn a_listener_that_panics_is_dropped_and_the_loop_goes_on() {
 }
 
 #[test]
-fn a_sample_that_is_not_of_the_type_is_told_as_rejected() {
+fn a_sample_that_is_not_of_the_type_is_reported_as_rejected() {
     use isolane::TopicType;
     /// Under the name of another type, and longer than that takes.
     #[derive(TopicType, Debug, Default, Clone, PartialEq)]

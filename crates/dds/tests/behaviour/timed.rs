@@ -105,7 +105,7 @@ fn a_deadline_shorter_than_the_filters_separation_is_refused_with_the_reason() {
 }
 
 #[test]
-fn both_ends_are_told_of_a_missed_deadline() {
+fn both_ends_are_notified_of_a_missed_deadline() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::reliable().deadline(SHORT);
@@ -136,7 +136,7 @@ fn both_ends_are_told_of_a_missed_deadline() {
 }
 
 #[test]
-fn a_writer_that_is_silent_is_told_so_is_its_reader_and_both_when_it_is_asserted_again() {
+fn a_silent_writer_and_its_reader_are_notified_and_again_when_it_is_asserted() {
     for kind in [
         LivelinessKind::ManualByParticipant,
         LivelinessKind::ManualByTopic,
@@ -171,7 +171,7 @@ fn a_writer_that_is_silent_is_told_so_is_its_reader_and_both_when_it_is_asserted
 }
 
 #[test]
-fn an_automatic_writer_needs_nobody_to_say_that_it_is_alive() {
+fn an_automatic_writer_is_alive_without_assertions() {
     let (world, alice, bob) = World::pair(Site::memory());
     // Long enough for a machine that stops now and then.
     let lease = Duration::from_secs(2);

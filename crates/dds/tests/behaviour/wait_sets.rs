@@ -75,7 +75,7 @@ fn a_wait_set_wakes_by_each_kind_of_condition_and_says_which() {
 }
 
 #[test]
-fn a_status_holds_from_its_change_until_it_is_told() {
+fn a_status_holds_from_its_change_until_it_is_read() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all();
     let writer = alice.create_writer::<Message>("Told", &qos).unwrap();
@@ -361,7 +361,7 @@ fn a_guard_whose_participant_is_gone_is_an_error_and_no_sleep() {
 }
 
 #[test]
-fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen() {
+fn a_status_that_was_read_does_not_hold_again_when_a_listener_is_set() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all();
     let writer = alice.create_writer::<Message>("Heard", &qos).unwrap();

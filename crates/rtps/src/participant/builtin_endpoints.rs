@@ -205,7 +205,7 @@ impl Writers {
             compile: None,
             has_filters: false,
             filters: None,
-            unwanted_from: crate::writer::NOTHING_FILTERED,
+            filtered_from: crate::writer::NOTHING_FILTERED,
             status: WriterStatus::empty(),
             noted: false,
             incompatible: None,

@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_not_found_in_an_empty_place() {
+    fn an_unknown_writer_is_not_found_in_an_empty_place() {
         assert_eq!(
             WriterProxyIndex::new(1, true, 1).recall(&Guid::UNKNOWN),
             None

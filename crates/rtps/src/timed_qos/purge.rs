@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_a_time_of_its_own_and_a_new_life_ends_it() {
+    fn each_end_has_its_own_time_and_a_new_life_ends_it() {
         let mut purges = purges();
         purges.turn([1; 16], InstanceState::NotAliveNoWriters, at(0));
         purges.turn([2; 16], InstanceState::NotAliveDisposed, at(5));

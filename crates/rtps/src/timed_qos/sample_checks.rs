@@ -70,7 +70,7 @@ pub(crate) fn judge(
     let judged = if info.expires.is_some_and(|expires| expires <= info.received) {
         reader.ledger.expired += 1;
         Check::Done
-    } else if reader.is_unwanted(info.kind, data.bytes) {
+    } else if reader.is_filtered_out(info.kind, data.bytes) {
         reader.ledger.content_filtered += 1;
         Check::Done
     } else {

@@ -245,7 +245,7 @@ fn one_that_says_nothing_is_not_written() {
 }
 
 #[test]
-fn parameters_are_written_again_unless_nobody_knows_their_byte_order() {
+fn parameters_are_written_again_unless_their_byte_order_is_unknown() {
     for order in ORDERS {
         let body = unknown_parameter(order, 0x0042);
         let read = parse(0x80, &body).unwrap();

@@ -240,7 +240,7 @@ fn one_slow_reader_does_not_take_a_sample_from_a_fast_one() {
 }
 
 #[test]
-fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_asked_for() {
+fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_requested() {
     // Ten writers share the few slots for samples out of order of one reader.
     seeds::for_each(0..20, |seed| {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.5));

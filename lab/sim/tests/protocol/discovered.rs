@@ -12,7 +12,7 @@ fn events(world: &mut World, node: NodeId) -> Vec<DiscoveryEvent> {
 }
 
 #[test]
-fn each_endpoint_is_told_as_found_changed_and_gone() {
+fn each_endpoint_is_reported_as_found_changed_and_gone() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(b, |protocol, _| protocol.watch_discovery());
@@ -50,7 +50,7 @@ fn each_endpoint_is_told_as_found_changed_and_gone() {
 }
 
 #[test]
-fn more_than_is_kept_is_told_as_missed_and_nobody_who_does_not_watch_keeps_any() {
+fn more_events_than_are_kept_are_reported_as_missed_and_none_are_kept_without_a_listener() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(b, |protocol, _| protocol.watch_discovery());

@@ -1,5 +1,5 @@
-//! Samples that a writer withheld because of a reader's filter and has removed: content-filtered for that reader, never lost; and
-//! what it did send, or would have, and has no more: lost, filter or not.
+//! Samples that a writer withheld because of a filter and has since removed count as content-filtered, never as lost.
+//! Samples that it sent, or would have sent, and has removed count as lost, with a filter or without.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn a_keep_last_writer_holds_back_too_and_nothing_of_it_counts_as_lost() {
 }
 
 #[test]
-fn whatever_the_link_loses_what_was_not_wanted_is_unwanted_and_only_what_was_is_lost() {
+fn rejected_samples_count_as_content_filtered_and_never_as_lost_whatever_the_link_loses() {
     seeds::for_each(0..20, |seed| {
         let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Numbers").reliable().keep_last(2).keyed();
@@ -107,7 +107,7 @@ fn more_than_can_be_noted_is_sent_and_then_lost_like_anything_else() {
 }
 
 #[test]
-fn to_a_late_joiner_a_hole_in_the_history_is_gone_and_what_lies_beside_it_unwanted() {
+fn a_late_joiner_counts_a_hole_in_the_history_as_lost_and_rejected_samples_as_filtered() {
     let topic = Topic::new("Numbers").reliable().keep_last(1);
     let topic = topic.keyed().transient_local();
     for loss in [0.0, 0.3] {
@@ -142,7 +142,7 @@ fn to_a_late_joiner_a_hole_in_the_history_is_gone_and_what_lies_beside_it_unwant
 }
 
 #[test]
-fn what_was_written_before_a_volatile_reader_came_is_neither_unwanted_nor_lost() {
+fn samples_written_before_a_volatile_reader_came_are_neither_filtered_nor_lost() {
     let topic = Topic::new("Numbers").reliable().keep_all(32);
     let mut world = World::new(6);
     let nodes = world.nodes(3, &Default::default());

@@ -99,7 +99,7 @@ fn parts_reach_everyone_whatever_the_link_loses_and_however_many_addresses_there
 }
 
 #[test]
-fn a_best_effort_reader_beside_filtered_ones_gets_all_in_order() {
+fn a_best_effort_reader_next_to_filtered_ones_gets_all_in_order() {
     let mut world = World::new(2);
     let nodes = world.nodes(4, &NodeConfig::default());
     let writer = evaluating(&mut world, nodes[0], &batched());

@@ -180,7 +180,7 @@ fn where_readers_share_a_group_each_judges_for_itself() {
 }
 
 #[test]
-fn a_run_that_nobody_wants_holds_no_writer_up() {
+fn a_run_that_all_filters_reject_holds_no_writer_up() {
     // A history of four places, filled by what is never sent.
     let topic = Topic::new("Numbers").reliable().keep_all(4);
     let (mut world, writer, reader) = a_pair(World::new(5), &topic, multiples(1_000_000));
@@ -193,7 +193,7 @@ fn a_run_that_nobody_wants_holds_no_writer_up() {
 }
 
 #[test]
-fn who_wants_nothing_holds_nobody_up_that_wants_all() {
+fn a_reader_that_rejects_all_does_not_delay_one_that_accepts_all() {
     let mut world = World::new(13);
     let nodes = world.nodes(3, &NodeConfig::default());
     let topic = Topic::new("Numbers").reliable().keep_all(8);
@@ -368,7 +368,7 @@ fn readers_that_come_and_go_leave_no_filter_behind() {
 }
 
 #[test]
-fn filters_made_of_anything_hurt_nobody() {
+fn filters_of_arbitrary_bytes_do_no_harm() {
     let mut world = World::new(14);
     let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Foreign").reliable().keep_all(16);

@@ -164,7 +164,7 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
 }
 
 #[test]
-fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
+fn samples_are_selected_by_state_by_value_by_instance_and_by_number() {
     let mut looked = looked();
     looked.write((1..=6).map(|value| Sample::keyed(value as u32 % 2, value)));
     let of_one = Selection {
@@ -439,7 +439,7 @@ fn the_end_of_an_instance_leaves_its_last_value_to_be_seen() {
 }
 
 #[test]
-fn ends_that_lie_beside_values_give_way_to_other_instances() {
+fn ends_stored_next_to_values_give_way_to_other_instances() {
     let mut looked = last_only();
     for key in [1, 2] {
         looked.write([Sample::keyed(key, key.into()), Sample::dispose(key)]);
@@ -614,7 +614,7 @@ fn samples_of_an_instance_are_behind_one_another_the_one_waiting_longest_first()
 }
 
 #[test]
-fn where_ordered_access_is_asked_for_samples_of_all_instances_keep_their_order() {
+fn with_ordered_access_samples_of_all_instances_keep_their_order() {
     let scopes = [
         (PresentationAccessScope::Instance, [1, 3, 6, 2, 5, 4]),
         (PresentationAccessScope::Topic, [1, 2, 3, 4, 5, 6]),

@@ -52,7 +52,7 @@ fn an_endpoint_that_found_no_place_is_found_when_another_has_gone() {
 }
 
 #[test]
-fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_room() {
+fn an_announcement_that_is_too_long_for_the_free_space_is_requested_when_there_is_room() {
     let mut world = World::new(1);
     // Room for announcements of 504 bytes on average.
     let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
@@ -79,7 +79,7 @@ fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_
 }
 
 #[test]
-fn a_change_that_found_no_room_is_asked_for_when_there_is_some_though_no_endpoint_is_free() {
+fn a_change_that_found_no_room_is_requested_when_there_is_some_though_no_endpoint_is_free() {
     let mut world = World::new(1);
     let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
     let octets = || Octets::of(&[1; 256]).expect("they fit");

@@ -38,7 +38,7 @@ fn met(announces: Announces) -> (World, WriterHandle, ReaderHandle) {
 }
 
 #[test]
-fn whoever_takes_a_described_name_at_another_address_is_not_believed() {
+fn a_described_name_at_another_address_is_not_believed() {
     for announces in [Announces::All, Announces::Itself, Announces::Nothing] {
         let (mut world, writer, reader) = met(announces);
         world.run_for(SECOND);
@@ -190,7 +190,7 @@ fn say_what_harms(world: &mut World, peer: &mut Peer, writer: EntityId, behind: 
 }
 
 #[test]
-fn whoever_speaks_in_a_name_without_a_start_is_not_believed() {
+fn a_described_name_without_an_incarnation_is_not_believed() {
     for (behind, is_right_address) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut world = World::new(1);
         let config = NodeConfig {

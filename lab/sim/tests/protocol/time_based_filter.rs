@@ -166,7 +166,10 @@ fn over_bad_links_separations_are_kept_and_last_values_come() {
             })
         });
         assert_apart(&world, reader);
-        assert!(world.reader_ledger(reader).time_filtered > 20, "seed {seed}");
+        assert!(
+            world.reader_ledger(reader).time_filtered > 20,
+            "seed {seed}"
+        );
     });
 }
 
@@ -202,7 +205,11 @@ fn of_large_samples_no_more_are_kept_back_than_may_wait() {
     world.enqueue(writer, (0..8).flat_map(twice));
     world.run_for(ms(20));
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.held, ledger.time_filtered), (4, 4), "4 MiB: {ledger:?}");
+    assert_eq!(
+        (ledger.held, ledger.time_filtered),
+        (4, 4),
+        "4 MiB: {ledger:?}"
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn sequences(history: &History) -> Vec<i64> {
 }
 
 #[test]
-fn keep_last_pushes_out_the_oldest_of_its_own_instance_only() {
+fn keep_last_pushes_out_the_oldest_of_the_same_instance_only() {
     let mut history = a_history(HistoryPlan::new(
         Keep::Last { depth: 2 },
         4,

@@ -138,7 +138,7 @@ fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_ra
 }
 
 #[test]
-fn what_comes_unasked_and_finds_no_room_is_asked_for_again() {
+fn a_sample_that_comes_unrequested_and_finds_no_room_is_requested_again() {
     let topic = Topic::new("Foreign").reliable().keep_all(1);
     let (mut world, mut peer, reader) = a_reader_of(&topic, WRITER, DurabilityKind::TransientLocal);
     world.set_take(reader, Take::OnRequest);

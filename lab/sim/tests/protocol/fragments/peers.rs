@@ -169,7 +169,7 @@ fn fragments_may_come_in_any_order_twice_and_overlapping() {
 }
 
 #[test]
-fn what_is_missing_of_a_sample_is_asked_for_by_nack_frag_and_what_never_came_by_acknack() {
+fn missing_fragments_are_requested_by_nack_frag_and_missing_samples_by_acknack() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payloads = [1, 2, 3].map(|value| padded(value, 20_000).payload());
     let first = parts(1, &payloads[0], ONE_BY_ONE);
@@ -199,7 +199,7 @@ fn what_is_missing_of_a_sample_is_asked_for_by_nack_frag_and_what_never_came_by_
 }
 
 #[test]
-fn a_writer_that_does_not_answer_nack_frags_is_asked_for_the_whole_sample_after_a_while() {
+fn the_whole_sample_is_requested_from_a_writer_that_does_not_answer_nack_frags() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payload = padded(1, 5_000).payload();
     let all = parts(1, &payload, ONE_BY_ONE);

@@ -111,7 +111,7 @@ fn reliable() -> QosPolicies {
 }
 
 #[test]
-fn participants_without_end_disturb_nobody_and_keep_no_newcomer_out() {
+fn endless_participants_do_not_disturb_others_and_keep_no_newcomer_out() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let attacker = honest.world.node_down(NodeConfig::default());
@@ -133,7 +133,7 @@ fn participants_without_end_disturb_nobody_and_keep_no_newcomer_out() {
 }
 
 #[test]
-fn endpoints_without_end_of_one_participant_find_the_tables_full_and_disturb_nobody() {
+fn endless_endpoints_of_one_participant_find_the_tables_full_and_do_not_disturb_others() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let mut peers = honest.nodes.map(|node| {
@@ -284,7 +284,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
 }
 
 #[test]
-fn leases_of_nothing_and_for_ever_disturb_nobody() {
+fn zero_and_infinite_leases_do_not_disturb_others() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let leases = [
@@ -313,7 +313,7 @@ fn leases_of_nothing_and_for_ever_disturb_nobody() {
 }
 
 #[test]
-fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
+fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     const ACKNACKS: i32 = 400;
     let mut honest = Honest::new(1);
     let (world, node) = (&mut honest.world, honest.nodes[0]);

@@ -227,7 +227,7 @@ fn samples_of_one_instance_in_a_set_need_no_more_room_than_history_gives_them() 
 }
 
 #[test]
-fn a_writer_that_joins_late_finds_a_place_beside_one_that_fills_all() {
+fn a_writer_that_joins_late_finds_a_place_next_to_one_that_fills_all() {
     let mut crowd = crowd(1, &reliable("Sets").keep_all(4).keyed());
     let sample = |value: u64| Sample::keyed(value as u32, value);
     crowd.world.enqueue(crowd.writers[0], [1, 2].map(sample));

@@ -162,7 +162,7 @@ fn sets_of_a_group_that_does_not_number_its_samples_are_those_of_each_writer() {
 }
 
 #[test]
-fn samples_without_a_number_have_no_order_and_wait_for_nobody() {
+fn samples_without_a_number_have_no_order_and_do_not_wait() {
     let mut foreign = publisher(ORDERED_GROUP, 3);
     foreign.say(0, 1, 10, CoherentSetInfo::default());
     assert_eq!(foreign.values(), [10]);
