@@ -387,7 +387,7 @@ fn zero_copy(name: &str, device: &Device, wanted: &Wanted, checks: &mut Checks) 
         ),
         Some(_) if wanted.zero_copy => checks.impossible(
             Subject::ZeroCopy,
-            format!("zero copy is asked for, and the driver of {name} has none"),
+            format!("zero copy is requested, and the driver of {name} has none"),
             "leave the mode to auto: the kernel then copies each frame once",
         ),
         Some(_) => checks.degraded(

@@ -1,4 +1,4 @@
-//! Frames cost addresses until they are used: a program of its own, so that nothing else grows.
+//! Frames cost addresses until they are used: its own program, so that nothing else grows.
 
 use std::fs;
 
@@ -59,6 +59,6 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
     let grown = resident_bytes() - before;
     assert!(
         (wanted..wanted + MIB).contains(&grown),
-        "{grown} bytes for {wanted} that were asked for"
+        "{grown} bytes for {wanted} that were requested"
     );
 }

@@ -196,10 +196,10 @@ fn events(udp: &Udp) -> libc::c_short {
 #[test]
 fn an_error_that_a_host_reported_is_read_off_by_receiving() {
     let mut udp = open(on_loopback(), LANE).unwrap();
-    let nobody = open(on_loopback(), LANE).unwrap().unicast(LANE)[0];
+    let closed = open(on_loopback(), LANE).unwrap().unicast(LANE)[0];
     let mut burst = TransmitBurst::new();
     burst.push(udp.pool().take(LANE).unwrap()).unwrap();
-    burst.address(nobody).unwrap();
+    burst.address(closed).unwrap();
     assert_eq!(udp.send_burst(LANE, &mut burst).sent, 1);
     assert_ne!(events(&udp) & libc::POLLERR, 0);
     assert_eq!(udp.receive_burst(LANE, 16, &mut ReceiveBurst::new()), 0);

@@ -1,6 +1,6 @@
 //! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
 //!
-//! The test runs itself again inside of a namespace of its own, and once more, as the sender, inside of
+//! The test runs itself again inside of its own namespace, and once more, as the sender, inside of
 //! another. It takes root; where it is not to be had it says so, and fails in CI.
 
 use std::{
@@ -95,14 +95,14 @@ fn send() {
 
 /// Datagrams of the reader's flow that were dropped because its budget was used up.
 fn over_budget(reader: &DataReader<Tick>) -> u64 {
-    let decisions = reader.flow().expect("a flow of its own").decisions;
+    let decisions = reader.flow().expect("its own flow").decisions;
     let over = decisions
         .into_iter()
         .filter(|(name, _)| name.contains("budget"));
     over.map(|(_, count)| count).sum()
 }
 
-/// Runs until so many more samples have come.
+/// Runs until the given number of more samples have come.
 fn take_more(participant: &Participant, reader: &DataReader<Tick>, samples: u64) {
     let delivered = || reader.ledger().accounted;
     let wanted = delivered() + samples;
@@ -159,7 +159,7 @@ fn receive() {
         warnings.iter().all(|warning| !warning.contains("enforced")),
         "{warnings:?}"
     );
-    let flow = reader.flow().expect("a flow of its own");
+    let flow = reader.flow().expect("its own flow");
     assert_eq!(flow.rate_limit.map(|with| with.budget), Some(budget(5)));
 
     let mut sender = far.enter();

@@ -46,7 +46,7 @@ fn on_lanes() -> Builder {
         .datapath(XdpOptions::default())
 }
 
-/// Two hosts, each on a thread of its own inside its namespace, both until `end` says so.
+/// Two hosts, each on its own thread inside its namespace, both until `end` says so.
 fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&AtomicBool) + Send) {
     let mut segment = Segment::new();
     let [one, other]: [Host; 2] = [(); 2].map(|()| segment.add_host());

@@ -96,7 +96,7 @@ impl Pair {
         }
     }
 
-    /// So many rounds that the two know each other, whatever is lost.
+    /// The given number of rounds that the two know each other, whatever is lost.
     fn settle(&mut self, readers: &[ReaderId]) {
         for _ in 0..100_000 {
             self.round(readers);

@@ -1,7 +1,7 @@
 //! A domain of a thousand participants: the memory of a local participant that knows all of them, what a sample costs there, and who
 //! keeps a place when the tables are full.
 //!
-//! One protocol with endpoints of its own is sent what the others announce, without a world around it, so that what is
+//! One protocol with its own endpoints is sent what the others announce, without a world around it, so that what is
 //! counted is the protocol's alone.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
@@ -766,8 +766,8 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_req
     assert_eq!(user_data(&domain, 6), Some(MAX_OCTETS));
 }
 
-/// What a local participant has told a peer: DATA of SEDP by the address they are sent to.
-fn told(domain: &mut Domain, told: &mut [u8]) {
+/// Announcements of a local participant to its peers: DATA of SEDP by the address they are sent to.
+fn announced(domain: &mut Domain, announced: &mut [u8]) {
     if domain
         .protocol
         .next_time()
@@ -790,7 +790,7 @@ fn told(domain: &mut Domain, told: &mut [u8]) {
             continue;
         };
         let [.., high, low] = to[0].ipv4().expect("of IPv4");
-        told[usize::from(u16::from_be_bytes([high, low]))] += 1;
+        announced[usize::from(u16::from_be_bytes([high, low]))] += 1;
     }
 }
 
@@ -813,16 +813,16 @@ fn a_newcomer_announces_ten_endpoints_to_a_thousand_others_within_a_minute() {
             domain.acknowledge_without_work(peer, pair);
         }
     }
-    let mut told_of = vec![0; 1 + PARTICIPANTS as usize];
+    let mut announced_to = vec![0; 1 + PARTICIPANTS as usize];
     let begin = domain.now;
     let elapsed = |domain: &Domain| domain.now.saturating_since(begin);
-    while told_of[1..].iter().any(|&endpoints| endpoints < 10) {
-        told(&mut domain, &mut told_of);
+    while announced_to[1..].iter().any(|&endpoints| endpoints < 10) {
+        announced(&mut domain, &mut announced_to);
         let next = domain.protocol.next_time().expect("it goes on");
         domain.now = domain.now.max(next);
-        let least = told_of[1..].iter().min();
-        assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} told");
+        let least = announced_to[1..].iter().min();
+        assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} announced");
     }
-    println!("all were told within {:?}", elapsed(&domain));
+    println!("all were notified within {:?}", elapsed(&domain));
     assert!(domain.protocol.counters().discovery_limited > 0);
 }

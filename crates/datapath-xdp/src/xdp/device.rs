@@ -193,7 +193,7 @@ impl Device {
         };
         let queue = match self.queues.iter().flatten().next() {
             None => Queue::open(&self.umem, &config)?,
-            Some(first) => first.queue.open_beside(&config)?,
+            Some(first) => first.queue.open_shared(&config)?,
         };
         let open = OpenQueue::new(queue, place as u8, receive_chunks);
         let missing =

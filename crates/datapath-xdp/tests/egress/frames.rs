@@ -31,7 +31,7 @@ impl Capture {
             )
         };
         assert!(descriptor >= 0, "a packet socket needs CAP_NET_RAW");
-        // SAFETY: the descriptor was just made, and is nobody else's.
+        // SAFETY: the descriptor was just made, and is not shared.
         Capture(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) })
     }
 

@@ -45,7 +45,7 @@ impl Hosts {
         Hosts::with_queues(1)
     }
 
-    /// The same, with so many queues at both ends.
+    /// The same, with the given number of queues at both ends.
     pub(crate) fn with_queues(queues: u32) -> Hosts {
         let pair = Pair::new(queues).expect("namespaces, which need root");
         for (end, address) in [(End::A, HERE), (End::B, THERE)] {
@@ -68,7 +68,7 @@ impl Hosts {
         self.0.at(End::B).visit(work)
     }
 
-    /// Runs something on the other host, on a thread of its own.
+    /// Runs something on the other host, on its own thread.
     pub(crate) fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.0.run(End::B, work)
     }

@@ -146,7 +146,7 @@ fn polling_is_set_and_put_back() {
     plan.queues[0].polling = Some(polling);
     let guard = switch(index, &plan).expect("veth with XDP has NAPI");
     assert_eq!(guard.state()[0].polling, Some(polling));
-    assert_eq!(guard.state()[1].polling, before[1].polling, "not asked for");
+    assert_eq!(guard.state()[1].polling, before[1].polling, "not requested");
     drop(guard);
     assert_eq!(state(index).expect("still there"), before);
 }

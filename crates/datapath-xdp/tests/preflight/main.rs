@@ -163,6 +163,6 @@ fn capabilities_that_are_missing_are_named_exactly() {
     };
     let memory = obstacles("host-a", &much);
     let limited = ground.lockable_bytes.is_some();
-    let told = memory.iter().any(|check| check.subject == Subject::Memory);
-    assert_eq!(told, limited, "{memory:?}");
+    let is_reported = memory.iter().any(|check| check.subject == Subject::Memory);
+    assert_eq!(is_reported, limited, "{memory:?}");
 }

@@ -79,7 +79,7 @@ fn second_queue(pair: &Pair, receiver: &Receiver) -> (Queue, ReceiveSocket) {
     pair.run(End::B, || {
         let second = receiver
             .queue
-            .open_beside(&config(pair, End::B, 1))
+            .open_shared(&config(pair, End::B, 1))
             .unwrap();
         let socket = ReceiveSocket::open(&second, 64).unwrap();
         (second, socket)

@@ -1,4 +1,4 @@
-//! What receivers are protected with is asked for when the participant is made, before any lane is open.
+//! What receivers are protected with is requested when the participant is made, before any lane is open.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::hosts::{eventually, ip};
 use crate::network::{INTERFACE, Segment};
 use crate::support::{BULK, CRITICAL, finish, participant, payload, receive, send, until};
 
-/// So many datagrams, filled up so late that a test does not see it.
+/// The given number of datagrams, filled up so late that a test does not see it.
 fn budget(capacity: u32) -> Budget {
     Budget {
         capacity: NonZeroU32::new(capacity).expect("some"),
@@ -41,7 +41,7 @@ fn open(path: &mut On<Xdp>, lanes: &[Lane]) {
     }
 }
 
-/// Sends so many datagrams to a lane.
+/// Sends the given number of datagrams to a lane.
 fn flood(from: &mut On<Xdp>, to: &On<Xdp>, lane: Lane, datagrams: u32) {
     for number in 0..datagrams {
         send(from, CRITICAL, &payload(number, 64), &to.unicast(lane)[..1]);

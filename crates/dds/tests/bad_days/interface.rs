@@ -114,13 +114,13 @@ fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_
     for number in 0..50 {
         topic.write(sides, number, 200);
     }
-    let is_told = || {
+    let is_reported = || {
         let warnings = one.participant.warnings();
         warnings
             .iter()
             .any(|warning| warning.contains("moved to another"))
     };
-    assert!(until(sides, is_told), "{:?}", one.participant.warnings());
+    assert!(until(sides, is_reported), "{:?}", one.participant.warnings());
     assert!(one.participant.observe().interfaces.is_empty());
     // Nothing panics or spins, and what cannot be sent has a name.
     let before = one.participant.report();
@@ -193,13 +193,13 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
         output.status.success()
     };
     if one.host.enter(raise) {
-        let is_told = || {
+        let is_reported = || {
             let warnings = one.participant.warnings();
             warnings
                 .iter()
                 .any(|warning| warning.contains("MTU was raised to 9000"))
         };
-        assert!(until(sides, is_told), "{:?}", one.participant.warnings());
+        assert!(until(sides, is_reported), "{:?}", one.participant.warnings());
     }
     topic.pass_by_lane(sides, CRITICAL);
     drop(topic);
@@ -240,8 +240,8 @@ fn a_deleted_interface_is_reported_and_unsent_datagrams_are_counted() {
     let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
     topic.pass(sides, 1, 64);
     one.ip(&format!("link delete {INTERFACE}"));
-    let is_told = || !one.participant.warnings().is_empty();
-    assert!(until(sides, is_told), "the deletion is not noticed");
+    let is_reported = || !one.participant.warnings().is_empty();
+    assert!(until(sides, is_reported), "the deletion is not noticed");
     let warnings = one.participant.warnings().join("\n");
     assert!(
         warnings.contains("Make the participant again"),

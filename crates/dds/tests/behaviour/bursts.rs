@@ -142,10 +142,10 @@ fn acknowledged_by_callback(number: u8) -> Vec<u64> {
     let _brake = bob.create_view_reader::<Message>("Brake", &critical);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let of_callback = Rc::clone(&seen);
-    let told = bob.clone();
+    let observed = bob.clone();
     let before = steps(&bob, "acknack");
     let on_bulk = move |_: Sample<&Message>| {
-        let acknacks = steps(&told, "acknack") - before;
+        let acknacks = steps(&observed, "acknack") - before;
         of_callback.borrow_mut().push(acknacks);
     };
     reader.on_sample(Message::default(), on_bulk).unwrap();

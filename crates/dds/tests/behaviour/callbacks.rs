@@ -31,7 +31,7 @@ fn a_view_callback_may_answer() {
         // With the reader goes its callback, and with that the writer it owns.
         drop(echo);
         assert!(bob.report().writers.is_empty());
-        world.until("alice is told", || pongs.matched_writers() == 0);
+        world.until("alice is notified", || pongs.matched_writers() == 0);
     }
 }
 
@@ -120,7 +120,7 @@ fn a_callback_may_create_and_delete_endpoints() {
         commands.write(&Message::number(1)).unwrap();
         world.until("alice knows they are gone", || alice.endpoints().len() == 1);
         assert_eq!(made.borrow().count, 2);
-        // The callback owns a handle of its own participant, which ends with the reader.
+        // The callback owns its own handle participant, which ends with the reader.
         drop(obeys);
         world.assert_balanced();
     }

@@ -1,4 +1,4 @@
-//! What cannot be created, and says why; what is created as it was asked for.
+//! What cannot be created, and says why; what is created as it was requested.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn policies_that_are_compared_keep_apart_those_who_request_more_than_is_offered(
         let (world, alice, bob) = World::pair(Site::memory());
         let writer = alice.create_writer::<Message>("Less", &offered).unwrap();
         let reader = bob.create_reader::<Message>("Less", &requested).unwrap();
-        world.until("the reader is told", || reader.incompatible().is_some());
+        world.until("the reader is notified", || reader.incompatible().is_some());
         assert_eq!(reader.incompatible().unwrap().policy, policy);
         let equal = bob.create_reader::<Message>("Less", &offered).unwrap();
         world.until_matched(&writer, &equal);
@@ -205,7 +205,7 @@ fn receive_buffers_are_larger_than_the_systems_and_as_large_as_requested() {
         assert_eq!(sizes[0], sizes[1]);
         sizes[0]
     };
-    // The kernel doubles what is asked for.
+    // The kernel doubles what is requested.
     assert_eq!(size_of(Some(50_000)), 100_000);
     assert!(size_of(None) > 2 * 50_000);
 }

@@ -236,7 +236,7 @@ fn however_many_participants_and_endpoints_are_described_there_are_places_for_th
     for writer in &writers {
         assert_eq!(writer.matched_readers(), usize::from(PEERS));
     }
-    // Each has an address of its own, and none would ask for what it has missed.
+    // Each has its own address, and none would ask for what it has missed.
     let offered = || {
         let report = participant.report();
         let transmit = &report.datagrams.lane(Lane::Level(level(7))).transmit;

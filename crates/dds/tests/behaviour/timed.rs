@@ -13,12 +13,12 @@ use crate::support::{Message, PATIENCE, Site, World, take_numbers};
 
 const SHORT: Duration = Duration::from_millis(30);
 
-type Told<S> = Rc<RefCell<Vec<S>>>;
+type Recorded<S> = Rc<RefCell<Vec<S>>>;
 
-fn record<S: 'static>() -> (Told<S>, impl FnMut(S) + 'static) {
-    let told = Told::default();
-    let by_listener = Rc::clone(&told);
-    (told, move |status| by_listener.borrow_mut().push(status))
+fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
+    let recorded = Recorded::default();
+    let by_listener = Rc::clone(&recorded);
+    (recorded, move |status| by_listener.borrow_mut().push(status))
 }
 
 #[test]
@@ -119,15 +119,15 @@ fn both_ends_are_notified_of_a_missed_deadline() {
         world.run_for(2 * SHORT);
         assert!(offered.borrow().is_empty() && requested.borrow().is_empty());
         writer.write(&Message::number(1)).unwrap();
-        world.until("both are told", || {
+        world.until("both are notified", || {
             offered.borrow().len() >= 2 && requested.borrow().len() >= 2
         });
         let last: OfferedDeadlineMissedStatus = offered.borrow()[1];
-        let told: u64 = offered.borrow()[..2]
+        let recorded: u64 = offered.borrow()[..2]
             .iter()
             .map(|it| it.total_count_change)
             .sum();
-        assert_eq!(last.total_count, told);
+        assert_eq!(last.total_count, recorded);
         let last: RequestedDeadlineMissedStatus = requested.borrow()[1];
         assert!(last.total_count >= 2 && last.total_count_change >= 1);
         assert!(reader.requested_deadline_missed_status().total_count >= 2);

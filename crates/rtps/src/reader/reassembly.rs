@@ -198,7 +198,7 @@ impl Reassembly {
     }
 
     /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
-    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be asked for
+    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be requested
     /// at least one, so that writers that have begun many samples do not block the others.
     pub(crate) fn room(&self, writer: WriterProxyId, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());

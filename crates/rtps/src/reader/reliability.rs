@@ -326,8 +326,8 @@ impl Readers {
                 proxy.begun |= held_back > 0;
                 let mut lost = missing;
                 if missing > 0 && proxy.is_foreign {
-                    let told = proxy.irrelevant_among(proxy.expected.get()..end.get());
-                    let irrelevant = told.saturating_sub(held_back).min(missing);
+                    let announced = proxy.irrelevant_among(proxy.expected.get()..end.get());
+                    let irrelevant = announced.saturating_sub(held_back).min(missing);
                     reader.ledger.pass_irrelevant(irrelevant, proxy.begun);
                     lost -= irrelevant;
                 }

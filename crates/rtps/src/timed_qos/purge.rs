@@ -69,7 +69,7 @@ impl Purges {
     }
 
     /// Returns whether the policy purges anything.
-    pub(super) fn is_asked_for(policy: &ReaderDataLifecycle) -> bool {
+    pub(super) fn is_requested(policy: &ReaderDataLifecycle) -> bool {
         *policy != ReaderDataLifecycle::default()
     }
 
@@ -184,6 +184,6 @@ mod tests {
     #[test]
     fn the_default_keeps_all() {
         assert!(Purges::of(&ReaderDataLifecycle::default(), 4, 1).is_none());
-        assert!(!Purges::is_asked_for(&ReaderDataLifecycle::default()));
+        assert!(!Purges::is_requested(&ReaderDataLifecycle::default()));
     }
 }

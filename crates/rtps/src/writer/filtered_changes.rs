@@ -89,10 +89,10 @@ impl FilteredChanges {
     }
 
     /// Notes numbers that are filtered out and reported to the reader.
-    pub(crate) fn mark_announced(&mut self, told: &Range<SequenceNumber>) {
+    pub(crate) fn mark_announced(&mut self, announced: &Range<SequenceNumber>) {
         let window = self.window();
-        let start = told.start.get().max(window.start);
-        for (word, bits) in words(start..told.end.get().min(window.end)) {
+        let start = announced.start.get().max(window.start);
+        for (word, bits) in words(start..announced.end.get().min(window.end)) {
             self.judged[word] |= bits;
             self.unannounced[word] &= !bits;
         }
@@ -197,7 +197,7 @@ impl Writer {
         mut room: usize,
         message: &mut MessageWriter<'_>,
     ) -> Result<u64, BufferTooSmall> {
-        let mut told = 0;
+        let mut announced = 0;
         for &index in &self.proxies {
             let Some(proxy) = proxies.get_mut(index) else {
                 continue;
@@ -205,12 +205,12 @@ impl Writer {
             if room < GAP_TO_ONE_BYTES {
                 break;
             }
-            let is_untold = proxy
+            let has_unannounced = proxy
                 .filtered_changes
                 .as_ref()
                 .is_some_and(|it| it.unannounced() > 0);
             let is_of_part = |place| to >> place & 1 == 1;
-            if !is_untold || !self.place_of(proxy).is_some_and(is_of_part) {
+            if !has_unannounced || !self.place_of(proxy).is_some_and(is_of_part) {
                 continue;
             }
             let reader = proxy.guid;
@@ -218,10 +218,10 @@ impl Writer {
                 continue;
             };
             room -= INFO_DESTINATION_BYTES + gap.buffer_len();
-            told += gap.filtered.unwrap_or(0).unsigned_abs();
+            announced += gap.filtered.unwrap_or(0).unsigned_abs();
             message.info_destination(reader.prefix)?.gap(&gap)?;
         }
-        Ok(told)
+        Ok(announced)
     }
 }
 
@@ -266,19 +266,19 @@ impl Writers {
         let header = shared.header;
         let proxy = self.proxies.get_mut(index)?;
         let writer = self.table.get_mut(proxy.writer)?;
-        let told = proxy.take_unannounced(writer)?;
-        let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
-        for number in run.chain(&told.list) {
+        let announced = proxy.take_unannounced(writer)?;
+        let run = (announced.start.get()..announced.list.base().get()).map(SequenceNumber);
+        for number in run.chain(&announced.list) {
             proxy.requested.remove(number);
         }
         let (guid, to) = (proxy.guid, proxy.address());
         let level = writer.level;
-        writer.ledger.gaps += told.filtered.unwrap_or(0).unsigned_abs();
+        writer.ledger.gaps += announced.filtered.unwrap_or(0).unsigned_abs();
         let heartbeat = writer.heartbeat_to(guid.entity);
         let bytes = shared.finish(
             buffer,
             |message| {
-                let message = message.info_destination(guid.prefix)?.gap(&told)?;
+                let message = message.info_destination(guid.prefix)?.gap(&announced)?;
                 message.heartbeat(&heartbeat).map(drop)
             },
             header,
@@ -341,7 +341,7 @@ impl Writers {
         let writer = &mut self.table[writer_index];
         writer.filtered_from = writer.filtered_from.min(numbers.start);
         writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
-        let told = filtered_gap(writer, reader, numbers);
+        let announced = filtered_gap(writer, reader, numbers);
         let gone = gap(writer.guid.entity, reader.entity, gone_from, numbers.start);
         shared.finish(
             buffer,
@@ -350,7 +350,7 @@ impl Writers {
                 if gone_from < numbers.start {
                     message.gap(&gone)?;
                 }
-                message.gap(&told).map(drop)
+                message.gap(&announced).map(drop)
             },
             header,
         )
@@ -365,9 +365,9 @@ impl Writers {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let proxy = self.proxies.get_mut(index)?;
-        for told in proxy.requested.iter() {
-            if numbers.contains(&told) {
-                proxy.requested.remove(told);
+        for announced in proxy.requested.iter() {
+            if numbers.contains(&announced) {
+                proxy.requested.remove(announced);
             }
         }
         let (to, writer) = (proxy.address(), proxy.writer);
@@ -398,7 +398,7 @@ mod tests {
         filtered_changes
     }
 
-    fn told(gap: &Gap) -> Vec<i64> {
+    fn announced(gap: &Gap) -> Vec<i64> {
         let run = gap.start.get()..gap.list.base().get();
         run.chain(gap.list.iter().map(SequenceNumber::get))
             .collect()
@@ -421,7 +421,7 @@ mod tests {
                 let gap = filtered_changes
                     .take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN)
                     .expect("something was noted");
-                assert_eq!(told(&gap), all, "from {base} on");
+                assert_eq!(announced(&gap), all, "from {base} on");
                 assert_eq!(gap.filtered, Some(all.len() as i64));
                 let again = filtered_changes.take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN);
                 assert_eq!(again, None);
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(
             filtered_changes.unannounced(),
             3,
-            "what has no place takes nobody else's"
+            "what has no place takes not shared"
         );
         filtered_changes.pass(SequenceNumber(3));
         assert!(filtered_changes.has_place(beyond));

@@ -312,9 +312,9 @@ impl Writers {
                 .filtered_changes
                 .as_ref()
                 .map_or(0, |it| it.unannounced());
-            let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
+            let is_announced = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
             let is_time = unannounced > 0 && is_due || unannounced >= WINDOW / 2;
-            if is_time && !is_told() {
+            if is_time && !is_announced() {
                 self.schedule_repair(shared, proxy_index);
             }
         }
@@ -339,8 +339,8 @@ impl Writers {
         let room = writer.batch_bytes().min(buffer.len());
         let room = room.saturating_sub(AROUND_BYTES + bytes);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-            let told = writer.tell(&mut self.proxies, part.to, room, &mut message)?;
-            if told > 0 {
+            let announced = writer.tell(&mut self.proxies, part.to, room, &mut message)?;
+            if announced > 0 {
                 // The following submessages are for all participants again (RTPS 2.5 §8.3.8.8).
                 message.info_destination(GuidPrefix::UNKNOWN)?;
             }
@@ -349,14 +349,14 @@ impl Writers {
                 sample.emit(&mut message, last)?;
                 last = Some(sample.timestamp);
             }
-            Ok((message, told))
+            Ok((message, announced))
         });
-        let Ok((mut message, told)) = written else {
+        let Ok((mut message, announced)) = written else {
             shared.counters.buffer_too_small += 1;
             return 0;
         };
         let writer = &mut self.table[index];
-        writer.ledger.gaps += told;
+        writer.ledger.gaps += announced;
         if let Some(is_final) = heartbeat {
             let heartbeat = writer.heartbeat(is_final);
             // If it does not fit, the timer's HEARTBEAT follows.

@@ -15,7 +15,7 @@ fn by_source(topic: Topic) -> Topic {
     topic.qos(|qos| qos.destination_order = DestinationOrderKind::BySourceTimestamp)
 }
 
-/// Two writers, the first of which has a clock that is a second ahead, and a reader on a node of its own.
+/// Two writers, the first of which has a clock that is a second ahead, and a reader on its own node.
 struct Clocks {
     world: World,
     ahead: WriterHandle,

@@ -320,7 +320,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     let before = gaps(&world).len();
     peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     // Twice, where the history was on its way, too.
-    let told = gaps(&world).split_off(before);
-    assert!((1..=2).contains(&told.len()), "{told:?}");
-    assert!(told.iter().all(|&told| told == (2, 1_000)), "{told:?}");
+    let announced = gaps(&world).split_off(before);
+    assert!((1..=2).contains(&announced.len()), "{announced:?}");
+    assert!(announced.iter().all(|&announced| announced == (2, 1_000)), "{announced:?}");
 }

@@ -386,11 +386,11 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
             let life = lives.entry(received.info.key_hash).or_default();
             life.note(received.info.kind);
             let info = &received.info;
-            let told = (
+            let reported = (
                 info.disposed_generation_count,
                 info.no_writers_generation_count,
             );
-            assert_eq!(told, life.generations, "seed {seed}: {info:?}");
+            assert_eq!(reported, life.generations, "seed {seed}: {info:?}");
         }
         for number in 0..3 {
             let last = world.last_of_instance(reader, number).expect("some came");
@@ -509,7 +509,7 @@ fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_witho
         world.run_for(ms(1));
     }
     assert_eq!(world.values(reader), [1, 2, 3]);
-    // There was no room for its end: it is told with the last value.
+    // There was no room for its end: it is delivered with the last value.
     let (_, state) = world.last_of_instance(reader, 7).expect("it came").states();
     assert_eq!(state, InstanceState::NotAliveNoWriters);
     assert!(world.reader_ledger(reader).balances());

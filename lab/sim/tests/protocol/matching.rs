@@ -232,7 +232,7 @@ fn twenty_participants_all_match() {
 
 #[test]
 fn twenty_participants_with_peer_lists_all_match() {
-    // Each of them is an address of its own, in discovery and in data.
+    // Each of them is its own address, in discovery and in data.
     let mut world = World::new(20).link(LinkConfig::lossy(0.1));
     let everyone: Vec<_> = (0..20).map(NodeId).collect();
     let nodes = world.nodes(20, &NodeConfig::with_peers(&everyone));

@@ -26,7 +26,7 @@ fn owned(strength: i32) -> Topic {
     })
 }
 
-/// A weak writer and a strong one, each on a node of its own, and a reader on a third.
+/// A weak writer and a strong one, each on its own node, and a reader on a third.
 struct Rivals {
     world: World,
     nodes: Vec<NodeId>,

@@ -303,7 +303,7 @@ impl Peer {
         });
     }
 
-    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
+    /// The last ACKNACK that was sent to a writer of the peer: base, and what is requested.
     pub(crate) fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
         let mut last = None;
         for_each_submessage(world, |submessage| {

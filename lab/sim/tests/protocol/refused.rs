@@ -69,7 +69,7 @@ fn an_announcement_that_is_too_long_for_the_free_space_is_requested_when_there_i
     world.run_for(10 * SECOND);
     assert_eq!(endpoints(&world, small), 2);
     let refused = world.protocol(small).counters().endpoints_refused;
-    assert_eq!(refused, 1, "it is not asked for in vain");
+    assert_eq!(refused, 1, "it is not requested in vain");
     for other in others {
         world.delete_reader(other);
     }
@@ -103,7 +103,7 @@ fn a_change_that_found_no_room_is_requested_when_there_is_some_though_no_endpoin
     world.run_for(10 * SECOND);
     assert!(!is_known(&world));
     let refused = world.protocol(small).counters().endpoints_refused;
-    assert_eq!(refused, 1, "it is not asked for in vain");
+    assert_eq!(refused, 1, "it is not requested in vain");
     let shorten = |qos: &mut QosPolicies| qos.user_data = Octets::default();
     world.set_reader_qos(long, shorten).expect("it may change");
     // The participant's next announcement is at most two seconds away.

@@ -17,7 +17,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, values},
 };
 
-/// A stranger at an address of its own that calls itself as the described node 0 does, at whatever start.
+/// A stranger at its own address that calls itself as the described node 0 does, at whatever start.
 fn impostor(world: &mut World, start: u8) -> Peer {
     let node = world.node_down(NodeConfig::default());
     let mut peer = Peer::at(node, B, 9);

@@ -1,4 +1,4 @@
-//! The topics of an ordeal: one of each kind that has a way of its own through the protocol.
+//! The topics of an ordeal: one of each kind that has its own way through the protocol.
 
 use isolane_sim::{Random, Sample, Topic};
 

@@ -171,8 +171,8 @@ fn however_instances_end_there_are_never_more_changes_than_slots() {
                 if draw(33, 20) == 0 {
                     history.remove_below(SequenceNumber(sequence - 2));
                 }
-                let beside = |chain: &Chain| usize::from(chain.count().saturating_sub(depth));
-                let all: usize = history.instances.values().map(beside).sum();
+                let extra = |chain: &Chain| usize::from(chain.count().saturating_sub(depth));
+                let all: usize = history.instances.values().map(extra).sum();
                 assert_eq!(history.ends, all);
                 assert!(history.ends <= usize::from(ends));
             }

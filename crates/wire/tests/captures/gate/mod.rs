@@ -109,14 +109,14 @@ fn every_message_of_every_capture_is_read_without_a_remainder_and_written_again(
         );
         line(
             &mut table,
-            &format!("  submessages  {}", form::told(&tally.forms)),
+            &format!("  submessages  {}", form::description(&tally.forms)),
         );
         line(
             &mut table,
-            &format!("  lists        {}", tally.lists.told()),
+            &format!("  lists        {}", tally.lists.description()),
         );
-        for told in tally.payloads.told() {
-            line(&mut table, &format!("  payloads     {told}"));
+        for description in tally.payloads.description() {
+            line(&mut table, &format!("  payloads     {description}"));
         }
     }
     if std::env::var_os("GOLDEN").is_some_and(|wish| wish == "write") {

@@ -1,4 +1,4 @@
-//! Fragments as other implementations send them, and what they are asked for.
+//! Fragments as other implementations send them, and what they are requested.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
@@ -220,7 +220,7 @@ fn a_heartbeat_frag_says_how_much_of_a_sample_can_be_missing() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payload = padded(1, 20_000).payload();
     let all = parts(1, &payload, ONE_BY_ONE);
-    let told = |world: &mut World, last_fragment, count| {
+    let announce = |world: &mut World, last_fragment, count| {
         let heartbeat = HeartbeatFrag {
             reader: EntityId::UNKNOWN,
             writer: WRITER,
@@ -232,12 +232,12 @@ fn a_heartbeat_frag_says_how_much_of_a_sample_can_be_missing() {
             message.heartbeat_frag(&heartbeat).map(drop)
         });
     };
-    told(&mut world, 5, 1);
+    announce(&mut world, 5, 1);
     assert_eq!(last_nack_frag(&world), None, "nothing of it has come");
     say(&mut world, &peer, all[1]);
-    told(&mut world, 5, 2);
+    announce(&mut world, 5, 2);
     assert_eq!(last_nack_frag(&world), Some((1, vec![1, 3, 4, 5])));
-    told(&mut world, 1_000_000, 3);
+    announce(&mut world, 1_000_000, 3);
     assert_eq!(
         last_nack_frag(&world).map(|(_, lacks)| lacks.len()),
         Some(19)

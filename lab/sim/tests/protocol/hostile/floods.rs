@@ -338,7 +338,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
         peer.say(world, |message| message.acknack(&acknack).map(drop));
     }
     let after = world.writer_ledger(honest.writer);
-    // What is not there is not owed, and what is asked for again before it is sent is sent once.
+    // What is not there is not owed, and what is requested again before it is sent is sent once.
     let drawn = after.repaired - before.repaired;
     assert!(drawn > 0 && drawn <= 9 * ACKNACKS as u64, "{drawn} repairs");
     peer.leave(&mut honest.world);

@@ -12,7 +12,7 @@ fn available(world: &World, node: NodeId, reader: ReaderHandle) -> usize {
     world.protocol(node).available(world.reader_id(reader))
 }
 
-/// Readers of so many instances, with KEEP_ALL and with KEEP_LAST.
+/// Readers of the given number of instances, with KEEP_ALL and with KEEP_LAST.
 fn both_kinds(samples: u16) -> [Topic; 2] {
     let sets = || reliable("Sets").keyed();
     [

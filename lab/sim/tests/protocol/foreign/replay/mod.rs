@@ -43,7 +43,7 @@ fn every_conversation_leads_either_of_the_two_to_the_state_it_must_lead_to() {
             for said in &conversation.said {
                 place.hear(said);
             }
-            writeln!(table, "  {}", place.told()).expect("a string");
+            writeln!(table, "  {}", place.description()).expect("a string");
         }
     }
     if std::env::var_os("GOLDEN").is_some_and(|wish| wish == "write") {
