@@ -129,7 +129,7 @@ fn receive() {
         capacity: NonZeroU32::new(capacity).unwrap(),
         period: Duration::from_millis(100),
     };
-    // Asked for before there is an endpoint, and kept until there is one.
+    // Set before there is an endpoint, and kept until there is one.
     let (two, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
     let small = RateLimit {
         budget: budget(3),

@@ -96,7 +96,7 @@ fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
     let participant = builder.build().expect("lanes can be had");
     let (writer, reader) = ends(&participant, qos, "Ping", "Pong");
     let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
-    assert!(participant.run_until(DEADLINE, matched), "nobody is there");
+    assert!(participant.run_until(DEADLINE, matched), "no peer is there");
     // The answers' writer has to know its reader, too.
     participant.run_for(Duration::from_millis(300));
     for (number, bytes) in (0..).zip(sizes) {
@@ -234,7 +234,10 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
                 let report = participant.report();
                 report.writers.iter().any(|writer| writer.matched == 1)
             };
-            assert!(participant.run_until(DEADLINE, has_reader), "nobody reads");
+            assert!(
+                participant.run_until(DEADLINE, has_reader),
+                "no reader is there"
+            );
             participant.run_for(Duration::from_millis(300));
             let publisher = thread::spawn(move || {
                 for number in 0..SAMPLES {

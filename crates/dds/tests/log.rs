@@ -76,7 +76,7 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
     let flood = thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for number in 0..DATAGRAMS {
-            // A full socket drops; that is its own line kind.
+            // A full socket drops; that is a separate kind of line.
             let _ = socket.send_to(b"this is not RTPS", to);
             if number % 100 == 0 {
                 thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What another process sees of a participant that may be looked at; that nobody who looks, however
+//! What another process sees of a participant that may be looked at; that no observer, however
 //! badly, holds it up.
 //!
 //! The lookers here are threads of the same process: a socket does not know the difference.
@@ -57,7 +57,7 @@ fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
             .collect()
     });
     let is_done = participant.run_until(2 * PATIENCE, || looker.is_finished());
-    assert!(is_done, "nobody was served");
+    assert!(is_done, "no observer was served");
     looker.join().unwrap()
 }
 
@@ -233,8 +233,8 @@ fn connections_of_another_user_do_not_keep_others_from_looking() {
     let at = name(&participant);
     let other = thread::spawn(move || {
         // Of this thread alone.
-        let nobody = rustix::thread::Uid::from_raw(65_534);
-        rustix::thread::set_thread_uid(nobody).unwrap();
+        let other_user = rustix::thread::Uid::from_raw(65_534);
+        rustix::thread::set_thread_uid(other_user).unwrap();
         (0..400).map(|_| connect(&at)).collect::<Vec<_>>()
     });
     let held = loop {

@@ -268,7 +268,8 @@ impl LocalParticipant {
         let too_large = reader.ledger.too_large;
         let total = reader.ledger.lost.wrapping_add(too_large);
         let change = change(total, &mut reader.reported_lost)?;
-        let is_too_large = core::mem::replace(&mut reader.reported_too_large, too_large) != too_large;
+        let is_too_large =
+            core::mem::replace(&mut reader.reported_too_large, too_large) != too_large;
         Some(SampleLost {
             total,
             change,

@@ -185,7 +185,11 @@ fn a_lost_sample_is_reported_to_view_readers_and_to_readers_with_a_cache() {
         reported(&mut protocol);
         assert_eq!(protocol.take_sample_lost(reader), None);
         receive(&mut protocol, &sent[3]);
-        assert!(reported(&mut protocol).0.contains(ReaderStatus::SAMPLE_LOST));
+        assert!(
+            reported(&mut protocol)
+                .0
+                .contains(ReaderStatus::SAMPLE_LOST)
+        );
         let lost = protocol.take_sample_lost(reader).expect("two were lost");
         assert_eq!((lost.total, lost.change), (2, 2));
         assert_eq!(protocol.take_sample_lost(reader), None);

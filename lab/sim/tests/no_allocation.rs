@@ -78,7 +78,7 @@ impl Pair {
     fn new() -> Self {
         let now = Instant::new(1);
         let protocol = |which: u8| {
-            // One of ours by its first bytes: what others need beside is not for it.
+            // One of ours by its first bytes: the additions for other vendors are not for it.
             let mut prefix = [which + 1; 12];
             prefix[..2].copy_from_slice(&VENDOR_ID);
             let mut config = ParticipantConfig::new(0, GuidPrefix(prefix), u64::from(which));
@@ -96,7 +96,7 @@ impl Pair {
         }
     }
 
-    /// The given number of rounds that the two know each other, whatever is lost.
+    /// Number of rounds after which the two know each other, whatever is lost.
     fn settle(&mut self, readers: &[ReaderId]) {
         for _ in 0..100_000 {
             self.round(readers);

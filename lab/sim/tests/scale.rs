@@ -306,7 +306,7 @@ impl Domain {
         )
     }
 
-    /// Writers of others that the reader is matched with, beside the one here.
+    /// Writers of others that the reader is matched with, in addition to the one here.
     fn matched(&self) -> usize {
         self.protocol.matched_writers(self.reader) - 1
     }
@@ -513,7 +513,7 @@ fn participants_that_were_made_up_give_way_to_newcomers_and_no_proven_one_does()
         .remote_participants()
         .filter(|it| it.is_proven());
     assert_eq!(honest.count(), 30);
-    // Nobody is left to give way: who is there stays.
+    // No participant is left to give way: all others stay.
     domain.join(31);
     domain.join(32);
     let refused = domain.protocol.counters().participants_refused;
@@ -655,7 +655,7 @@ fn a_critical_endpoint_that_found_no_place_is_requested_when_another_critical_on
     domain.end_endpoint(14, 1, true, 12);
     assert_eq!(domain.matched(), 10);
     domain.announce(15);
-    // It is asked for its announcements, so that this one is no duplicate.
+    // Its announcements are requested, so that this one is no duplicate.
     domain.announce_endpoint(15, 1, true, SHARED, LEVEL_OF_SHARED);
     assert_eq!((domain.known(), domain.matched()), ((15, 611), 11));
 }
@@ -821,7 +821,10 @@ fn a_newcomer_announces_ten_endpoints_to_a_thousand_others_within_a_minute() {
         let next = domain.protocol.next_time().expect("it goes on");
         domain.now = domain.now.max(next);
         let least = announced_to[1..].iter().min();
-        assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} announced");
+        assert!(
+            elapsed(&domain) < Duration::from_secs(60),
+            "{least:?} announced"
+        );
     }
     println!("all were notified within {:?}", elapsed(&domain));
     assert!(domain.protocol.counters().discovery_limited > 0);

@@ -1,4 +1,4 @@
-//! What a process must be allowed, and what it is told when it is not.
+//! Rights that a process needs, and the errors that it gets without them.
 
 use std::io;
 use std::process::Command;

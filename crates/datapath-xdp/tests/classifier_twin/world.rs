@@ -170,7 +170,7 @@ impl Sequence {
         }
     }
 
-    /// Shows both the given number of frames; how many there were, or the first difference.
+    /// Shows the given number of frames to both. Returns their number, or the first difference.
     pub(crate) fn run(
         &mut self,
         world: &mut World,

@@ -93,7 +93,7 @@ fn turns(process_id: i32) -> u64 {
 /// A frame sent on queue N of one end of a veth pair arrives on queue N of the other; one sent
 /// around the queueing discipline takes the queue of the core's number.
 #[test]
-fn each_thread_receives_the_frames_of_its_own_queue() {
+fn each_thread_receives_the_frames_of_its_queue() {
     let hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
     let _program = PassAll::attach(index).expect("veth runs programs");

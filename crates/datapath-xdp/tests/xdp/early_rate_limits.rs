@@ -1,4 +1,4 @@
-//! What receivers are protected with is requested when the participant is made, before any lane is open.
+//! Budgets are set when the participant is made, before any lane is open.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

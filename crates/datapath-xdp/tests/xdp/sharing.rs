@@ -1,4 +1,4 @@
-//! What a lane that nobody reads costs the others: nothing; and what keeps it so.
+//! An unread lane costs the other lanes nothing.
 
 use isolane_datapath::{Datapath, LaneLedger};
 use isolane_datapath_xdp::classifier::Enforcement;
@@ -10,7 +10,7 @@ use crate::network::Segment;
 use crate::support::{BULK, CRITICAL, count, finish, participant, payload, receive, send};
 use isolane_datapath_xdp::xdp::Xdp;
 
-/// Bulk that nobody reads, then critical datagrams that somebody does; what became of either.
+/// Sends unread bulk, then critical datagrams that are read. Returns the counts of both.
 fn flood(change: impl FnOnce(&mut XdpConfig)) -> (LaneLedger, LaneLedger, On<Xdp>) {
     const BULK_SENT: u32 = 2_000;
     const CRITICAL_SENT: u32 = 100;

@@ -46,7 +46,7 @@ impl Udp {
     }
 
     /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast
-    /// is sent on all interfaces except `except`.
+    /// is sent on all interfaces but `except`.
     pub fn send_messages(
         &mut self,
         lane: Lane,

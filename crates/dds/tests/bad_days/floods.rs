@@ -1,8 +1,8 @@
-//! Floods at the port of a level, at another level's, at nobody's, with budgets and without. What is
-//! dropped has a name, and a critical topic beside it loses nothing.
+//! Floods at the port of a level, at another level's, at an unused one, with budgets and without. What is
+//! dropped has a name, and a critical topic meanwhile loses nothing.
 //!
 //! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample that comes
-//! behind them: what is lost on the way would be nobody's to count.
+//! behind them: what is lost on the way would not be counted.
 
 use std::net::UdpSocket;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use crate::world::{BULK, CRITICAL, OTHER, Side, Topic, best_effort};
 const ROUNDS: u32 = 25;
 const FLOOD: u32 = 150;
 const ALL: u64 = (ROUNDS * FLOOD) as u64;
-/// A port that nobody has.
+/// A port without a socket.
 const UNUSED_PORT: u16 = 9;
 
 fn budget(capacity: u32) -> Budget {

@@ -120,7 +120,11 @@ fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_
             .iter()
             .any(|warning| warning.contains("moved to another"))
     };
-    assert!(until(sides, is_reported), "{:?}", one.participant.warnings());
+    assert!(
+        until(sides, is_reported),
+        "{:?}",
+        one.participant.warnings()
+    );
     assert!(one.participant.observe().interfaces.is_empty());
     // Nothing panics or spins, and what cannot be sent has a name.
     let before = one.participant.report();
@@ -185,7 +189,7 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
     });
     assert!(is_followed, "1,200 bytes go by lane again");
 
-    // More than a chunk takes the kernel does not allow while the program is there, or it is told.
+    // More than a chunk takes the kernel does not allow while the program is there, or a warning reports it.
     let raise = || {
         let mut command = std::process::Command::new("ip");
         command.args(["link", "set", INTERFACE, "mtu", "9000"]);
@@ -199,7 +203,11 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
                 .iter()
                 .any(|warning| warning.contains("MTU was raised to 9000"))
         };
-        assert!(until(sides, is_reported), "{:?}", one.participant.warnings());
+        assert!(
+            until(sides, is_reported),
+            "{:?}",
+            one.participant.warnings()
+        );
     }
     topic.pass_by_lane(sides, CRITICAL);
     drop(topic);
@@ -210,7 +218,7 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
 #[test]
 fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
     let mut segment = Segment::new();
-    // Strangers: what they know of each other they have asked for.
+    // Strangers: what they know of each other they have requested.
     let hosts = [(); 2].map(|()| segment.add_host());
     for host in &hosts {
         host.enter(|| ip(&format!("neighbour flush dev {INTERFACE} nud permanent")));

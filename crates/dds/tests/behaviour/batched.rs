@@ -49,7 +49,7 @@ fn a_best_effort_writer_sends_full_datagrams_before_write_returns_and_the_rest_a
     for number in 0..100 {
         writer.write(&Message::number(number)).unwrap();
     }
-    // Nobody has run the loop.
+    // The loop has not run.
     let ledger = writer.ledger();
     assert!(ledger.sent > 50 && ledger.pending > 0, "{ledger:?}");
     writer.flush();

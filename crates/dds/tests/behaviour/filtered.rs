@@ -1,4 +1,4 @@
-//! Content filters that writers are told of, and what they then do not send.
+//! Content filters that are announced to writers, and the samples that these then do not send.
 
 use isolane::{Filter, Qos, TopicType, types::BoundedString};
 

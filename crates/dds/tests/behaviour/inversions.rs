@@ -181,7 +181,7 @@ fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
         let on_bulk = move |_: isolane::Sample<&Message>| {
             if let Some(brake) = brake.take() {
                 brake.write(&Message::number(7)).unwrap();
-                // Without its writer the sample is nobody's.
+                // Without its writer the sample has no owner.
                 std::mem::forget(brake);
             }
         };

@@ -88,7 +88,7 @@ fn deleting_a_writer_unregisters_its_instances_and_disposes_none() {
         assert_eq!(value, None);
         assert_eq!(left.instance_state, InstanceState::NotAliveNoWriters);
         assert_eq!(left.key_hash, alive.key_hash);
-        world.until("nobody is matched", || reader.matched_writers() == 0);
+        world.until("no writer is matched", || reader.matched_writers() == 0);
         world.assert_balanced();
     }
 }

@@ -19,7 +19,9 @@ type Recorded<S> = Rc<RefCell<Vec<S>>>;
 fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
     let recorded = Recorded::default();
     let by_listener = Rc::clone(&recorded);
-    (recorded, move |status| by_listener.borrow_mut().push(status))
+    (recorded, move |status| {
+        by_listener.borrow_mut().push(status)
+    })
 }
 
 #[test]
@@ -131,7 +133,8 @@ fn a_reader_is_notified_of_lost_samples_and_of_samples_that_are_too_large() {
     writer.write(&Message::new(4, large)).unwrap();
     world.until("all are notified", || {
         let recorded = lost.borrow();
-        recorded.last()
+        recorded
+            .last()
             .is_some_and(|last: &SampleLostStatus| last.total_count == 3)
     });
     let last = *lost.borrow().last().unwrap();
@@ -200,7 +203,9 @@ fn a_listener_may_write_create_replace_itself_and_delete_its_own_endpoint() {
         *own.borrow_mut() = Some(reader);
         let writer = alice.create_writer::<Message>("Free", &qos).unwrap();
         world.until("it is notified", || answered.get() > 0);
-        world.until("alice is notified of the end", || writer.matched_readers() == 0);
+        world.until("alice is notified of the end", || {
+            writer.matched_readers() == 0
+        });
         world.run_for(Duration::from_millis(10));
         assert_eq!(answered.get(), 1);
         let topics: Vec<_> = bob

@@ -18,7 +18,9 @@ type Recorded<S> = Rc<RefCell<Vec<S>>>;
 fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
     let recorded = Recorded::default();
     let by_listener = Rc::clone(&recorded);
-    (recorded, move |status| by_listener.borrow_mut().push(status))
+    (recorded, move |status| {
+        by_listener.borrow_mut().push(status)
+    })
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn a_sample_past_its_lifespan_is_neither_taken_nor_read_nor_counted_as_available
             let ledger = reader.ledger();
             ledger.available + ledger.expired + ledger.lost == 1
         });
-        // The loop does not run meanwhile: whoever looks finds out.
+        // The loop does not run meanwhile: a getter finds out.
         thread::sleep(SHORT);
         assert_eq!(reader.available(), 0);
         assert!(reader.read(0).unwrap().is_none());

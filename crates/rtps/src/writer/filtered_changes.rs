@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(
             filtered_changes.unannounced(),
             3,
-            "what has no place takes not shared"
+            "a number beyond the window changes no other"
         );
         filtered_changes.pass(SequenceNumber(3));
         assert!(filtered_changes.has_place(beyond));

@@ -19,7 +19,7 @@ const KINDS: [ChecksumKind; 3] = [ChecksumKind::Crc32c, ChecksumKind::Crc64, Che
 /// Where a body begins that follows the header.
 const BODY_AT: usize = HEADER_BYTES + 4;
 
-/// A list of one parameter that nobody knows.
+/// A list of one unknown parameter.
 fn unknown_parameter(order: ByteOrder, id: u16) -> Bytes {
     Bytes::new(order).u16(id).u16(4).u32(7)
 }

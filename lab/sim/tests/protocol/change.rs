@@ -135,7 +135,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
         .protocol(b)
         .requested_incompatible(world.reader_id(reader));
     for found in [offered, requested] {
-        let found = found.expect("both are told");
+        let found = found.expect("both are notified");
         assert_eq!((found.policy, found.total), (PolicyId::DEADLINE, 1));
     }
     let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));

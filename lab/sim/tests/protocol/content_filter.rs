@@ -90,7 +90,7 @@ fn what_does_not_pass_passes_on_no_ownership() {
     );
     let reader = world.create_filtered_reader(b, &of(0), wants);
     world.until_matched(&[weak, strong], &[reader]);
-    // The stronger one writes what nobody wants.
+    // The stronger one writes what every filter rejects.
     world.publish(strong, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n + 1)));
     world.publish(weak, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n)));
     world.run_for(2 * SECOND);

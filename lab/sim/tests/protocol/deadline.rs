@@ -1,4 +1,4 @@
-//! DEADLINE: a period without a sample is told at the end that waits for it (DDS 1.4 §2.2.3.7).
+//! DEADLINE: a period without a sample is reported at the end that waits for it (DDS 1.4 §2.2.3.7).
 
 use std::time::Duration;
 

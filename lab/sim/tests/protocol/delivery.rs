@@ -356,7 +356,7 @@ fn a_reader_that_joins_makes_no_other_answer() {
         let mut answers = 0;
         for_each_submessage(&world, |submessage| {
             if let Submessage::AckNack(acknack) = submessage {
-                // The newcomer's own: for the heartbeat it asked for, and for its share.
+                // The newcomer's own: for the heartbeat it requested, and for its share.
                 answers += usize::from(acknack.writer == entity);
             }
         });

@@ -66,7 +66,8 @@ fn more_events_than_are_kept_are_reported_as_missed_and_none_are_kept_without_a_
     assert_eq!(recorded.len(), MAX_DISCOVERY_EVENTS);
     assert_eq!(recorded.last(), Some(&DiscoveryEvent::Missed));
     assert_eq!(
-        recorded.iter()
+        recorded
+            .iter()
             .filter(|&&it| it == DiscoveryEvent::Missed)
             .count(),
         1

@@ -207,7 +207,7 @@ fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
     world.run_for(5 * SECOND);
     assert_eq!(world.unwritten(writer), 16);
     world.run_for(6 * SECOND);
-    assert_eq!(world.unwritten(writer), 0, "the rest was for nobody");
+    assert_eq!(world.unwritten(writer), 0, "the rest had no reader");
 }
 
 #[test]

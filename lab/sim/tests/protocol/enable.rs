@@ -79,7 +79,7 @@ fn a_best_effort_writer_that_is_not_enabled_refuses_and_one_that_goes_so_says_no
     world.delete_writer(never);
     let before = world.tapped().len();
     world.run_for(ms(10));
-    assert_eq!(world.tapped().len(), before, "nobody knew it");
+    assert_eq!(world.tapped().len(), before, "no peer knew it");
     let gone = world.writer_id(never);
     let enabled = world.with_protocol(a, |protocol, now| protocol.enable_writer(now, gone));
     assert_eq!(enabled, Err(EnableError::Gone));

@@ -1,5 +1,5 @@
 //! Content filters that writers evaluate (RTPS 2.5 §8.7.4): what no reader wants is not sent, each reader has what
-//! it wants, and nobody calls lost what a filter held back.
+//! it wants, and samples that a filter rejects never count as lost.
 
 use isolane_rtps::{ChangeKind, ContentFilter, limits::MAX_FILTERS};
 use isolane_sim::{

@@ -322,5 +322,8 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     // Twice, where the history was on its way, too.
     let announced = gaps(&world).split_off(before);
     assert!((1..=2).contains(&announced.len()), "{announced:?}");
-    assert!(announced.iter().all(|&announced| announced == (2, 1_000)), "{announced:?}");
+    assert!(
+        announced.iter().all(|&announced| announced == (2, 1_000)),
+        "{announced:?}"
+    );
 }

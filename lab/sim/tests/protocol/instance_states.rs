@@ -1,4 +1,4 @@
-//! Sample, view and instance states, and samples asked for by them (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
+//! Sample, view and instance states, and samples selected by them (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! LIFESPAN: nobody is handed what is stale, and nothing stale takes room (DDS 1.4 §2.2.3.16).
+//! LIFESPAN: stale samples are not delivered and take no room (DDS 1.4 §2.2.3.16).
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn a_sample_that_is_not_taken_in_time_is_not_delivered_and_gives_its_room_back()
     assert_eq!(
         world.reader_ledger(reader).expired,
         5,
-        "though nobody looked"
+        "though no user looked"
     );
     assert_eq!(world.take(reader, 8), 0);
     world.enqueue(writer, (9..17).map(Sample::value));

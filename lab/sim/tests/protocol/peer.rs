@@ -70,7 +70,7 @@ impl Peer {
         peer
     }
 
-    /// A peer of the test's own numbering that nobody has heard of.
+    /// An unknown peer with a number that the test chooses.
     pub(crate) fn at(node: NodeId, target: NodeId, number: u32) -> Self {
         let mut prefix = [9; 12];
         prefix[..2].copy_from_slice(&FAST);

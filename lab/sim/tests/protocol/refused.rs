@@ -258,7 +258,7 @@ fn discovery_that_found_no_place_goes_on_when_there_is_one() {
         2,
         "of both kinds one"
     );
-    assert_eq!(found(&world), (0, 1), "its readers are announced to nobody");
+    assert_eq!(found(&world), (0, 1), "its readers are not announced");
     world.delete_reader(own[0].1);
     world.run_for(SECOND);
     assert_eq!(found(&world), (1, 1));
@@ -297,7 +297,7 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
         world.run_for(ms(1));
         let now = matches(&world);
         assert!(before - now <= 1, "{before} matches, then {now}");
-        // It is shown to nobody from the first step on.
+        // It is not shown from the first step on.
         assert!(now == 40 || world.protocol(a).remote_endpoints().count() == 0);
         before = now;
         steps += 1;
@@ -337,7 +337,11 @@ fn messages_of_liveliness_that_found_no_place_are_sent_when_there_is_one() {
         let changed = world.take_liveliness_changed(reader);
         changed.map(|changed| (changed.alive, changed.not_alive))
     };
-    assert_eq!(alive(&mut world), Some((0, 1)), "nobody told the reader");
+    assert_eq!(
+        alive(&mut world),
+        Some((0, 1)),
+        "the reader was not notified"
+    );
     world.delete_reader(other);
     world.run_for(SECOND);
     assert_eq!(alive(&mut world), Some((1, 0)));

@@ -1,4 +1,4 @@
-//! Nobody else has a described participant's name: what is said in it by others, from another address and from the right
+//! No other participant has a described participant's name: what is said in it by others, from another address and from the right
 //! one, with a start that is forged and with none.
 
 use std::rc::Rc;

@@ -156,7 +156,7 @@ fn check(id: u16, value: &[u8]) {
                 rest.text();
                 rest.align(value.len());
             }
-            // The second sequence may be left out; nobody here has any in it.
+            // The second sequence may be left out; no sender here has any in it.
             if !rest.0.is_empty() {
                 assert_eq!(rest.number(), 0);
             }

@@ -189,7 +189,7 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
     assert_eq!(
         (ledger.lost, ledger.irrelevant, ledger.skipped),
         (0, 2, 5),
-        "why they are not for the reader it was not told"
+        "the GAP does not say why they are not for the reader"
     );
     // What the writer no longer has, and has said nothing of, is lost.
     peer.heartbeat(&mut world, (13, 13), 3);

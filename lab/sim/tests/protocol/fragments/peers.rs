@@ -1,4 +1,4 @@
-//! Fragments as other implementations send them, and what they are requested.
+//! Fragments as other implementations send them, and the requests that they get.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
@@ -181,7 +181,7 @@ fn missing_fragments_are_requested_by_nack_frag_and_missing_samples_by_acknack()
     assert_eq!(
         last_nack_frag(&world),
         None,
-        "nobody has said yet that all was sent"
+        "no HEARTBEAT_FRAG has said yet that all was sent"
     );
     peer.heartbeat(&mut world, (1, 2), 1);
     assert_eq!(last_nack_frag(&world), Some((1, vec![4, 8, 20])));

@@ -264,7 +264,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
     let (world, node) = (&mut honest.world, honest.nodes[1]);
     let mut peer = Peer::unproven(world, node);
     peer.announce(world, WRITER, reliable());
-    // Of writers that nobody has heard of: nothing, once what its announcements drew is over.
+    // Of unknown writers: nothing, once what its announcements drew is over.
     world.run_for(5 * SECOND);
     let stranger = Peer::at(peer.node, node, 77);
     let before = world.bytes_sent_to(peer.node);
@@ -322,7 +322,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     peer.announce(world, reader, reliable());
     let before = world.writer_ledger(honest.writer);
     for count in 1..=ACKNACKS {
-        // All that has been sent is acknowledged but one, and asked for again with all there could be.
+        // All that has been sent is acknowledged but one, and requested again with all there could be.
         let written = world.written(honest.writer).len() as i64;
         let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
         for bit in 0..256 {

@@ -20,7 +20,7 @@
 //!
 //! # What cannot be withstood without authentication
 //!
-//! Whoever knows a participant's GUID, as everybody in its network does, can speak in its name. That is
+//! An attacker that knows a participant's GUID, as everybody in its network does, can speak in its name. That is
 //! believed, and counted ([`forgery`]):
 //!
 //! - A GAP or HEARTBEAT of a matched writer makes its readers pass over samples that would have come: `lost`.

@@ -1,4 +1,4 @@
-//! Room for sets: at readers whose users take nothing, beside sets that never end, and for their ends at writers.
+//! Room for sets: at readers whose users take nothing, next to sets that never end, and for their ends at writers.
 
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, Take, Topic, World,
@@ -93,7 +93,7 @@ impl Crowd {
         self.world.until_matched(&self.writers, &[self.reader]);
     }
 
-    /// The open sets of three writers want one slot more than there are, and a sample lies there that nobody takes.
+    /// The open sets of three writers want one slot more than there are, and one slot holds a sample that is never taken.
     fn three_open_sets(&mut self) {
         self.world.enqueue(self.writers[0], [Sample::keyed(0, 100)]);
         self.world.run_for(ms(20));

@@ -1,4 +1,4 @@
-//! Writers of a group that say nothing, or not how far they are: what they cost, and that nobody waits for ever.
+//! Writers of a group that say nothing, or not how far they are: what they cost, and that no reader waits for ever.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
@@ -124,7 +124,7 @@ impl Publisher {
     }
 }
 
-/// Of a set of its writer, of which the group is told nothing.
+/// Of a set of its writer, without a number in the group.
 fn in_set(set: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
