@@ -1,6 +1,6 @@
 //! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
 //!
-//! The test runs itself again inside of its own namespace, and once more, as the sender, inside of
+//! The test runs itself again inside its own namespace, and once more, as the sender, inside of
 //! another. It takes root; where it is not to be had it says so, and fails in CI.
 
 use std::{

@@ -10,7 +10,7 @@
 //! kernel takes them down with all that is in them.
 //!
 //! It is our own, and not that of the measurements (`isolane-bench`): the tests of this crate should
-//! build, and fail, without all that stands above it.
+//! build, and fail, without the layers above it.
 
 #![allow(
     dead_code,

@@ -226,7 +226,7 @@ fn a_sample_that_is_written_long_after_the_loop_ran_last_lives_from_then_on() {
     let writer = alone.create_writer::<Message>("Late", &fresh).unwrap();
     let reader = alone.create_reader::<Message>("Late", &qos).unwrap();
     alone.run_for(Duration::from_millis(20));
-    // Longer than the life, and than it is believed that a loop stands still.
+    // Longer than the life, and than the limit after which a loop counts as stopped.
     thread::sleep(Duration::from_millis(2_500));
     writer.write(&Message::number(1)).unwrap();
     assert!(alone.run_until(PATIENCE, || reader.available() == 1));

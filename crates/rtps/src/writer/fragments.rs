@@ -525,7 +525,7 @@ impl Writers {
         })
     }
 
-    /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows, so that
+    /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so that
     /// the reader can request missing ones at once.
     fn emit_fragment(
         &mut self,

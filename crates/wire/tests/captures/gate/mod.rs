@@ -9,8 +9,8 @@
 //! in what order, is everybody's own choice. Of a payload it means the sample with the zeros up to a multiple
 //! of four that a DATA puts behind it. The standard leaves other forms open (big-endian, a last submessage
 //! that says no length, wider sets); in these captures no sender makes use of that, and a submessage that did
-//! would be a failure that names it. How many there are of each stands in `table.txt`, which is what the
-//! test expects, to the letter; after a change that is meant, `GOLDEN=write` in the environment writes it anew.
+//! would be a failure that names it. The count of each is in `table.txt`, which is what the
+//! test expects, to the letter; after an intended change, `GOLDEN=write` in the environment writes it anew.
 
 mod form;
 mod lists;

@@ -11,7 +11,7 @@ mod turns;
 
 use isolane_sim::{Sample, Topic};
 
-/// Longest payload of these topics, with all that stands around a sample's padding.
+/// Longest payload of these topics, with all that surrounds a sample's padding.
 const MAX_BYTES: usize = (1 << 20) + 64;
 
 /// A topic of samples that may be long.
