@@ -198,7 +198,7 @@ fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
 }
 
 #[test]
-fn a_flood_on_nobodys_port_is_dropped_by_the_budget_of_others_where_there_is_one() {
+fn a_flood_on_an_unused_port_is_dropped_by_the_budget_of_others_where_there_is_one() {
     let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL))]);
     let decided = |reason| world.other.decided(reason);
     world.flood(UNUSED_PORT, 1);
