@@ -5,8 +5,8 @@
  * A frame's way through it, from top to bottom of this file:
  *
  *   1. parse: Ethernet, up to two VLAN tags, IPv4 (no fragment), UDP, an RTPS message. What is anything
- *      else is not ours and goes the kernel's way, untouched, as if nobody were here; likewise what is
- *      for a port or address that nobody registered. (Where [protect.others] asks for it, all that is
+ *      else is not ours and goes the kernel's way, untouched, as without a program; likewise what is
+ *      for a port or address that is not registered. (Where [protect.others] asks for it, all that is
  *      not ours together has a budget.)
  *   2. find its flow: an array from the port to the first flow's slot, and from there a short chain
  *      of flows that share the port: groups, or sources.
@@ -26,7 +26,7 @@
  * the socket's statistics.
  *
  * What it never does: read a clock on a frame's way (that would cost as much as all the rest; budgets
- * are filled up by timers or from user space, and stamps are made only if asked for), search a hash
+ * are filled up by timers or from user space, and stamps are made only if requested), search a hash
  * table, allocate, wait, or loop longer than the bounds in layout.h. It keeps no packet and changes
  * none. Several processors may run it at the same time: what is counted is counted atomically.
  *
@@ -135,7 +135,7 @@ INLINE u32 host_bounded(u16 number)
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "RTPS_MAGIC and HOST assume it");
 #define RTPS_MAGIC 0x53505452 /* "RTPS" */
 
-/* What a frame is told by; valid if it was found to be an RTPS message. */
+/* Key of a frame; valid if it was found to be an RTPS message. */
 struct address {
 	u32 source;
 	u32 destination;

@@ -1,12 +1,12 @@
 /*
  * What the classifier and user space share: one value of one map, which user space has mapped into
- * its memory. Nobody makes a system call to read a counter, to change a budget, or to say how many
+ * its memory. No process makes a system call to read a counter, to change a budget, or to say how many
  * buffers are free. The same layout, field by field, is src/classifier/layout.rs; both sides assert
  * the sizes.
  *
  * Who writes what: configuration (settings, flows, ports, queues but for `taken`) is user space's;
  * counters and `taken` are the program's; a server's `left` is counted down by the program and filled
- * up by whoever replenishes. All numbers are read and written whole.
+ * up by the replenisher. All numbers are read and written whole.
  */
 #pragma once
 
@@ -26,14 +26,14 @@
 enum others_reason {
 	RUNT,             /* shorter than its Ethernet header and tags */
 	OTHER_ETHER_TYPE, /* neither IP nor ARP; a third VLAN tag is one, too */
-	ARP,              /* never charged: without it our own lanes reach nobody */
+	ARP,              /* never charged: without it our own lanes reach no host */
 	IPV6,             /* flows are IPv4 only */
 	MALFORMED_IPV4,   /* lengths that contradict each other, or no version 4 */
 	FRAGMENT,         /* also the first: only the kernel puts them together */
 	OTHER_PROTOCOL,   /* not UDP */
 	MALFORMED_UDP,    /* lengths that contradict each other */
 	NOT_RTPS,         /* another protocol's datagram */
-	UNKNOWN_PORT,     /* nobody registered it */
+	UNKNOWN_PORT,     /* not registered */
 	UNKNOWN_ADDRESS,  /* the port is registered, for other addresses or sources */
 	OVER_OTHERS,      /* dropped: beyond the budget of everything that is not ours */
 	OTHERS_REASONS
@@ -58,7 +58,7 @@ enum over { UNLIMITED, DROP, DEMOTE };
 /*
  * One flow; its slot is its place in the table. The port is cleared before anything else changes and
  * written last, so that a frame on its way along the chain passes by an entry that is half written, or
- * another port's by now. What it may still see is told at find_flow.
+ * another port's by now. See find_flow for what it may still see.
  */
 struct flow {
 	u32 destination; /* as in the header */
@@ -73,20 +73,20 @@ struct flow {
 };
 
 /*
- * A deferrable server: of `capacity` frames in each period, `left` may still pass. It has a cache
- * line of its own, as flows of different queues are counted on different processors.
+ * A deferrable server: of `capacity` frames in each period, `left` may still pass. It has a separate
+ * cache line, as flows of different queues are counted on different processors.
  */
 struct server {
 	s64 left;
 	s64 capacity;
 	u64 period_ns; /* 0: never replenished */
-	u64 next_ns;   /* when, on CLOCK_MONOTONIC; whoever replenishes keeps it */
+	u64 next_ns;   /* when, on CLOCK_MONOTONIC; kept by the replenisher */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Servers: one a flow, then these. */
 enum {
 	INTERFACE_SHARED = MAX_FLOWS, /* what all flows may have */
-	INTERFACE_RESERVE,            /* what critical flows have besides, and nobody else */
+	INTERFACE_RESERVE,            /* what only critical flows have in addition */
 	OTHERS,                       /* what is not ours */
 	SERVERS
 };

@@ -330,8 +330,8 @@ fn driver(name: &str, device: &Device, checks: &mut Checks) {
             Subject::Program,
             format!("an XDP program is on {name}: {program}"),
             format!(
-                "if it is another isolane's, use another interface; else end its owner, or, if nobody \
-                 needs it: ip link set dev {name} xdp off"
+                "if it is another isolane's, use another interface; else end its owner, or, if it is \
+                 not needed: ip link set dev {name} xdp off"
             ),
         ),
         None => checks.fine(Subject::Program, format!("no other XDP program is on {name}")),
@@ -387,7 +387,7 @@ fn zero_copy(name: &str, device: &Device, wanted: &Wanted, checks: &mut Checks) 
         ),
         Some(_) if wanted.zero_copy => checks.impossible(
             Subject::ZeroCopy,
-            format!("zero copy is asked for, and the driver of {name} has none"),
+            format!("zero copy is requested, and the driver of {name} has none"),
             "leave the mode to auto: the kernel then copies each frame once",
         ),
         Some(_) => checks.degraded(

@@ -105,8 +105,8 @@ pub enum OpenError {
     },
     /// The datapath does not support separate flows.
     #[error(
-        "the datapath {datapath} gives no topic a port of its own: it shares its level's. Choose \
-         xdp if the topic needs a budget of its own"
+        "the datapath {datapath} gives no topic its own port: it shares its level's. Choose \
+         xdp if the topic needs its own budget"
     )]
     NoFlows {
         /// Name of the datapath.

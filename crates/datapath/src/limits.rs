@@ -51,10 +51,10 @@ pub const CLOCK_STEP_NS: u64 = 5_000;
 /// a row.
 pub const CLOCK_READINGS: usize = 3;
 
-/// Maximum reasons of drops that a datapath counts of its own: AF_XDP has nine.
+/// Maximum number of drop reasons that one datapath adds: AF_XDP has nine.
 pub const MAX_OWN_RECEIVE_DROPS: usize = 16;
 
-/// Maximum reasons of refusals that a datapath counts of its own: AF_XDP has two.
+/// Maximum number of refusal reasons that one datapath adds: AF_XDP has two.
 pub const MAX_OWN_REFUSALS: usize = 8;
 
 /// Maximum events that a datapath counts: AF_XDP has eighteen.

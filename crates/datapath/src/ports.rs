@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_has_a_group_of_its_own() {
+    fn each_level_has_its_own_group() {
         let level = |index: usize| Lane::ALL[index + 1];
         assert_eq!(group(5, level(0)).unwrap(), ([239, 255, 16, 5], 8_651));
         assert_eq!(group(5, level(7)).unwrap(), ([239, 255, 23, 5], 8_651));

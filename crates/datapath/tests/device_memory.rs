@@ -1,4 +1,4 @@
-//! What a device still does to its memory when the program is done with it happens to nobody.
+//! A device may still write to its memory after the program has released it. No other memory changes.
 
 use std::fs;
 
@@ -27,9 +27,9 @@ fn device_pool() -> Pool {
     })
 }
 
-/// One test: another one beside it would map something in the same place.
+/// One test: another one at the same time would map something in the same place.
 #[test]
-fn memory_of_a_device_leaves_the_program_with_its_last_share_and_serves_nobody_else() {
+fn memory_of_a_device_leaves_the_program_with_its_last_share_and_is_not_reused() {
     for round in 0..4 {
         let pool = device_pool();
         let memory = pool.device_memory().expect("a device");

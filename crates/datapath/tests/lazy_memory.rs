@@ -1,4 +1,4 @@
-//! Frames cost addresses until they are used: a program of its own, so that nothing else grows.
+//! Frames cost addresses until they are used. A separate program, so that nothing else grows.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn resident_bytes() -> usize {
     pages.parse::<usize>().expect("a number") * PAGE_BYTES
 }
 
-/// One test: another one beside it would grow the same program.
+/// One test: another one at the same time would grow the same program.
 #[test]
 fn frames_cost_memory_only_where_they_were_written_or_touched() {
     const MIB: usize = 1 << 20;
@@ -25,7 +25,7 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
     let frames: usize = Lane::ALL.into_iter().map(|lane| pool.capacity(lane)).sum();
     assert!(frames * FRAME_BYTES > 16 * MIB);
     let grown = resident_bytes() - before;
-    assert!(grown < MIB, "{grown} bytes for frames that nobody used");
+    assert!(grown < MIB, "{grown} bytes for unused frames");
 
     let held: Vec<_> = std::iter::from_fn(|| pool.take(Lane::ALL[8])).collect();
     assert_eq!(held.len(), pool.capacity(Lane::ALL[8]));
@@ -59,6 +59,6 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
     let grown = resident_bytes() - before;
     assert!(
         (wanted..wanted + MIB).contains(&grown),
-        "{grown} bytes for {wanted} that were asked for"
+        "{grown} bytes for {wanted} that were requested"
     );
 }

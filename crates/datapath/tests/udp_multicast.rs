@@ -263,7 +263,7 @@ fn a_look_that_showed_one_socket_spares_the_other_once() {
         }
         udp.set_readable(LANE, readable);
         assert_eq!(received(&mut udp), first, "{readable:#b}");
-        assert_eq!(received(&mut udp), 2 - first, "nobody has looked: all");
+        assert_eq!(received(&mut udp), 2 - first, "not read before: all");
     }
 }
 

@@ -74,7 +74,7 @@ fn on_loopback_127_0_0_1_is_announced_and_no_group() {
 }
 
 #[test]
-fn a_port_asked_for_is_given_or_named_as_taken() {
+fn a_requested_port_is_given_or_named_as_taken() {
     let free = open(on_loopback(), LANE).unwrap().unicast(LANE)[0].port as u16;
     let mut config = on_loopback();
     config.level_ports[7] = Some(free);
@@ -86,7 +86,7 @@ fn a_port_asked_for_is_given_or_named_as_taken() {
 }
 
 #[test]
-fn a_participant_id_asked_for_is_given_or_named_as_taken() {
+fn a_requested_participant_id_is_given_or_named_as_taken() {
     let config = NetworkConfig {
         participant_id: Some(101),
         ..on_loopback()
@@ -196,10 +196,10 @@ fn events(udp: &Udp) -> libc::c_short {
 #[test]
 fn an_error_that_a_host_reported_is_read_off_by_receiving() {
     let mut udp = open(on_loopback(), LANE).unwrap();
-    let nobody = open(on_loopback(), LANE).unwrap().unicast(LANE)[0];
+    let closed = open(on_loopback(), LANE).unwrap().unicast(LANE)[0];
     let mut burst = TransmitBurst::new();
     burst.push(udp.pool().take(LANE).unwrap()).unwrap();
-    burst.address(nobody).unwrap();
+    burst.address(closed).unwrap();
     assert_eq!(udp.send_burst(LANE, &mut burst).sent, 1);
     assert_ne!(events(&udp) & libc::POLLERR, 0);
     assert_eq!(udp.receive_burst(LANE, 16, &mut ReceiveBurst::new()), 0);

@@ -1,6 +1,6 @@
 //! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
 //!
-//! The test runs itself again inside of a namespace of its own, and once more, as the sender, inside of
+//! The test runs itself again inside its own namespace, and once more, as the sender, inside of
 //! another. It takes root; where it is not to be had it says so, and fails in CI.
 
 use std::{
@@ -95,14 +95,14 @@ fn send() {
 
 /// Datagrams of the reader's flow that were dropped because its budget was used up.
 fn over_budget(reader: &DataReader<Tick>) -> u64 {
-    let decisions = reader.flow().expect("a flow of its own").decisions;
+    let decisions = reader.flow().expect("its own flow").decisions;
     let over = decisions
         .into_iter()
         .filter(|(name, _)| name.contains("budget"));
     over.map(|(_, count)| count).sum()
 }
 
-/// Runs until so many more samples have come.
+/// Runs until the given number of more samples have come.
 fn take_more(participant: &Participant, reader: &DataReader<Tick>, samples: u64) {
     let delivered = || reader.ledger().accounted;
     let wanted = delivered() + samples;
@@ -129,7 +129,7 @@ fn receive() {
         capacity: NonZeroU32::new(capacity).unwrap(),
         period: Duration::from_millis(100),
     };
-    // Asked for before there is an endpoint, and kept until there is one.
+    // Set before there is an endpoint, and kept until there is one.
     let (two, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
     let small = RateLimit {
         budget: budget(3),
@@ -159,7 +159,7 @@ fn receive() {
         warnings.iter().all(|warning| !warning.contains("enforced")),
         "{warnings:?}"
     );
-    let flow = reader.flow().expect("a flow of its own");
+    let flow = reader.flow().expect("its own flow");
     assert_eq!(flow.rate_limit.map(|with| with.budget), Some(budget(5)));
 
     let mut sender = far.enter();

@@ -1,7 +1,7 @@
 //! The interface a participant uses goes away while it runs: what cannot be sent is counted, nothing
 //! panics, and the loop goes on sleeping. Or its address changes: peers follow, and no reliable sample is lost.
 //!
-//! The test runs itself again inside a network namespace of its own, where it may make and remove
+//! The test runs itself again inside its own network namespace, where it may make and remove
 //! interfaces. Where the system does not allow that it says so, and fails in CI.
 
 #[path = "../../../tests/support/own_namespace.rs"]

@@ -46,7 +46,7 @@ fn on_lanes() -> Builder {
         .datapath(XdpOptions::default())
 }
 
-/// Two hosts, each on a thread of its own inside its namespace, both until `end` says so.
+/// Two hosts, each on its own thread inside its namespace, both until `end` says so.
 fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&AtomicBool) + Send) {
     let mut segment = Segment::new();
     let [one, other]: [Host; 2] = [(); 2].map(|()| segment.add_host());
@@ -96,7 +96,7 @@ fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
     let participant = builder.build().expect("lanes can be had");
     let (writer, reader) = ends(&participant, qos, "Ping", "Pong");
     let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
-    assert!(participant.run_until(DEADLINE, matched), "nobody is there");
+    assert!(participant.run_until(DEADLINE, matched), "no peer is there");
     // The answers' writer has to know its reader, too.
     participant.run_for(Duration::from_millis(300));
     for (number, bytes) in (0..).zip(sizes) {
@@ -234,7 +234,10 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
                 let report = participant.report();
                 report.writers.iter().any(|writer| writer.matched == 1)
             };
-            assert!(participant.run_until(DEADLINE, has_reader), "nobody reads");
+            assert!(
+                participant.run_until(DEADLINE, has_reader),
+                "no reader is there"
+            );
             participant.run_for(Duration::from_millis(300));
             let publisher = thread::spawn(move || {
                 for number in 0..SAMPLES {

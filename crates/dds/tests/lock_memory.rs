@@ -1,4 +1,4 @@
-//! Locking memory is done for the whole process or refused by name; so it is tested in one of its own.
+//! Locking memory is done for the whole process or refused by name; so its test has a separate process.
 
 use isolane::{BuildError, Network, Participant};
 

@@ -76,7 +76,7 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
     let flood = thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for number in 0..DATAGRAMS {
-            // A full socket drops; that is a line of its own kind.
+            // A full socket drops; that is a separate kind of line.
             let _ = socket.send_to(b"this is not RTPS", to);
             if number % 100 == 0 {
                 thread::sleep(Duration::from_millis(5));
@@ -95,10 +95,10 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
     assert!(!malformed.is_empty(), "{:?}", lines());
     assert!(malformed.len() <= seconds + 1, "{seconds} s: {malformed:?}");
     assert!(malformed[0].contains(&from.to_string()), "{malformed:?}");
-    let told: u64 = malformed.iter().map(|line| number_in(line)).sum();
+    let reported: u64 = malformed.iter().map(|line| number_in(line)).sum();
     let counters = victim.counters();
-    assert_eq!(told, counters.malformed_messages, "{malformed:?}");
-    assert!(told > 0);
+    assert_eq!(reported, counters.malformed_messages, "{malformed:?}");
+    assert!(reported > 0);
 }
 
 /// The first number of a line, its thousands grouped.
@@ -176,8 +176,8 @@ fn samples_refused_for_their_encapsulation_are_a_line_a_second_that_names_topic_
         !refused.is_empty() && refused.len() <= seconds + 1,
         "{refused:?}"
     );
-    let told: u64 = refused.iter().map(|line| number_in(line)).sum();
-    assert_eq!(told, reader.ledger().rejected, "{refused:?}");
+    let reported: u64 = refused.iter().map(|line| number_in(line)).sum();
+    assert_eq!(reported, reader.ledger().rejected, "{refused:?}");
     for part in [
         "topic Foreign",
         "D_CDR2_LE",

@@ -1,4 +1,4 @@
-//! What another process sees of a participant that may be looked at; that nobody who looks, however
+//! What another process sees of a participant that may be looked at; that no observer, however
 //! badly, holds it up.
 //!
 //! The lookers here are threads of the same process: a socket does not know the difference.
@@ -45,7 +45,7 @@ fn connect(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address)
 }
 
-/// Reads so many snapshots on a thread, while the participant runs on this one.
+/// Reads the given number of snapshots on a thread, while the participant runs on this one.
 fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
     let name = name(participant);
     let looker = thread::spawn(move || {
@@ -57,7 +57,7 @@ fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
             .collect()
     });
     let is_done = participant.run_until(2 * PATIENCE, || looker.is_finished());
-    assert!(is_done, "nobody was served");
+    assert!(is_done, "no observer was served");
     looker.join().unwrap()
 }
 
@@ -224,7 +224,7 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
 
 /// Other users may connect to an abstract socket: only who accepts sees who it is.
 #[test]
-fn connections_of_another_user_keep_nobody_else_from_looking() {
+fn connections_of_another_user_do_not_keep_others_from_looking() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: another user's name takes root");
         return;
@@ -233,8 +233,8 @@ fn connections_of_another_user_keep_nobody_else_from_looking() {
     let at = name(&participant);
     let other = thread::spawn(move || {
         // Of this thread alone.
-        let nobody = rustix::thread::Uid::from_raw(65_534);
-        rustix::thread::set_thread_uid(nobody).unwrap();
+        let other_user = rustix::thread::Uid::from_raw(65_534);
+        rustix::thread::set_thread_uid(other_user).unwrap();
         (0..400).map(|_| connect(&at)).collect::<Vec<_>>()
     });
     let held = loop {

@@ -22,7 +22,7 @@ const ROW: u64 = 64;
 /// times as many.
 const OTHER_FAULTS: u64 = 16;
 
-/// Large enough that each slot has pages of its own.
+/// Large enough that each slot has its own pages.
 const BYTES: usize = 32_000;
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]

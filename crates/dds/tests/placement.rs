@@ -1,6 +1,6 @@
-//! The thread that runs the loop is scheduled as asked for, from when it first runs it, and no other thread is.
+//! The thread that runs the loop is scheduled as requested, from when it first runs it, and no other thread is.
 //!
-//! Each case has a thread of its own, whose scheduling ends with it. No loop here spins.
+//! Each case has its own thread, whose scheduling ends with it. No loop here spins.
 
 use std::{fs, thread, time::Duration};
 

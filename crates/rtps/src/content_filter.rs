@@ -148,7 +148,7 @@ impl fmt::Debug for ContentFilter {
 }
 
 impl Reader {
-    pub(crate) fn is_unwanted(&self, kind: ChangeKind, payload: &[u8]) -> bool {
+    pub(crate) fn is_filtered_out(&self, kind: ChangeKind, payload: &[u8]) -> bool {
         let filter = self.content_filter.as_ref();
         filter.is_some_and(|filter| filter.holds_back(kind, payload))
     }
@@ -246,7 +246,7 @@ impl Readers {
 }
 
 /// Removes the first waiting sample of a writer if the filter rejects it; returns whether it did.
-pub(crate) fn drop_unwanted(
+pub(crate) fn drop_filtered(
     filter: &ContentFilter,
     cache: &mut Cache,
     proxy: WriterProxyId,

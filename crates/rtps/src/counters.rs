@@ -118,7 +118,7 @@ pub struct WriterLedger {
     /// Not sent because no reader was matched.
     pub unmatched: u64,
     /// Not sent because the content filters of all matched readers reject them.
-    pub unwanted: u64,
+    pub content_filtered: u64,
     /// Removed from the history (KEEP_LAST) before they were sent.
     pub evicted_unsent: u64,
     /// Expired (LIFESPAN) before they were sent.
@@ -152,7 +152,7 @@ impl WriterLedger {
     #[must_use]
     pub fn balances(&self) -> bool {
         let unsent = self.evicted_unsent + self.expired_unsent + self.pending;
-        self.written == self.sent + self.unmatched + self.unwanted + unsent
+        self.written == self.sent + self.unmatched + self.content_filtered + unsent
     }
 }
 
@@ -181,13 +181,13 @@ pub struct ReaderLedger {
     /// LIFESPAN expired before they were taken or received.
     pub expired: u64,
     /// Dropped by TIME_BASED_FILTER.
-    pub filtered: u64,
+    pub time_filtered: u64,
     /// Held back by TIME_BASED_FILTER until the separation has passed.
     pub held: u64,
     /// Written by a writer that does not own the instance (OWNERSHIP EXCLUSIVE).
     pub not_owner: u64,
     /// Rejected by the reader's content filter, at the reader or, as reported by the writer, at the writer.
-    pub unwanted: u64,
+    pub content_filtered: u64,
     /// Older than an accepted sample of the same instance (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
     pub outdated: u64,
     /// Part of a coherent set that was incomplete or too large.
@@ -218,8 +218,8 @@ impl ReaderLedger {
     pub fn balances(&self) -> bool {
         // `lost` depends on sequence numbers that writers claim, so it can have any value.
         let came = self.delivered + self.available + self.evicted + self.rejected + self.too_large;
-        let timed = self.expired + self.filtered + self.held + self.purged;
-        let not_for_it = self.not_owner + self.unwanted + self.outdated;
+        let timed = self.expired + self.time_filtered + self.held + self.purged;
+        let not_for_it = self.not_owner + self.content_filtered + self.outdated;
         let never_came = self.lost.wrapping_add(self.irrelevant);
         let of_sets = self.incomplete + self.in_sets + self.set_ends;
         let not_samples = of_sets + self.unregistered;
@@ -233,7 +233,7 @@ impl ReaderLedger {
 
     /// Counts samples withheld by the writer's filter for this reader.
     pub(crate) fn withhold(&mut self, count: u64) {
-        self.unwanted = self.unwanted.wrapping_add(count);
+        self.content_filtered = self.content_filtered.wrapping_add(count);
         self.accounted = self.accounted.wrapping_add(count);
     }
 

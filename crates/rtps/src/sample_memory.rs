@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_long_samples_are_kept_beside_each_other() {
+    fn short_and_long_samples_are_kept_together() {
         let mut memory = memory();
         let lengths = [
             10,

@@ -34,7 +34,7 @@ const BLOCK: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Index of a record in a [`Slab`]; a type of its own for each table.
+/// Index of a record in a [`Slab`]; its own type for each table.
 pub(crate) trait Id: Copy + Eq {
     fn at(slot: u16) -> Self;
 

@@ -144,8 +144,8 @@ pub struct SampleRejected {
 pub(crate) struct MatchTally {
     total: u32,
     current: u32,
-    told_total: u32,
-    told_current: u32,
+    reported_total: u32,
+    reported_current: u32,
     last: Option<Guid>,
     is_news: bool,
 }
@@ -175,19 +175,19 @@ impl MatchTally {
         }
         let taken = Matched {
             total: self.total,
-            total_change: self.total.wrapping_sub(self.told_total),
+            total_change: self.total.wrapping_sub(self.reported_total),
             current: self.current,
-            current_change: self.current.wrapping_sub(self.told_current) as i32,
+            current_change: self.current.wrapping_sub(self.reported_current) as i32,
             last,
         };
-        (self.told_total, self.told_current) = (self.total, self.current);
+        (self.reported_total, self.reported_current) = (self.total, self.current);
         Some(taken)
     }
 }
 
 /// Returns the growth of a total since the last take; `None` if there is none.
-fn change(total: u64, told: &mut u64) -> Option<u64> {
-    let change = total.wrapping_sub(core::mem::replace(told, total));
+fn change(total: u64, reported: &mut u64) -> Option<u64> {
+    let change = total.wrapping_sub(core::mem::replace(reported, total));
     (change > 0).then_some(change)
 }
 
@@ -267,8 +267,9 @@ impl LocalParticipant {
         let reader = self.readers.table.get_mut(id)?;
         let too_large = reader.ledger.too_large;
         let total = reader.ledger.lost.wrapping_add(too_large);
-        let change = change(total, &mut reader.told_lost)?;
-        let is_too_large = core::mem::replace(&mut reader.told_too_large, too_large) != too_large;
+        let change = change(total, &mut reader.reported_lost)?;
+        let is_too_large =
+            core::mem::replace(&mut reader.reported_too_large, too_large) != too_large;
         Some(SampleLost {
             total,
             change,
@@ -297,7 +298,7 @@ impl LocalParticipant {
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
         let reader = self.readers.table.get_mut(id)?;
         let total = reader.ledger.rejected;
-        let change = change(total, &mut reader.told_rejected)?;
+        let change = change(total, &mut reader.reported_rejected)?;
         Some(SampleRejected {
             total,
             change,

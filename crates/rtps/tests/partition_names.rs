@@ -1,4 +1,4 @@
-//! Which names of partitions stand for one another, beside what POSIX `fnmatch` says.
+//! Which names of partitions match each other, in addition to what POSIX `fnmatch` says.
 
 use std::{
     ffi::CString,

@@ -1,4 +1,4 @@
-//! What changes at an endpoint is told once, and then in numbers.
+//! Each change at an endpoint is reported once, with its counts.
 
 use isolane_rtps::{
     ChangeKind, DeliveryMode, EncapsulationsRefused, EndpointConfig, LocalParticipant, LostReason,
@@ -79,17 +79,17 @@ fn receive(protocol: &mut LocalParticipant, datagram: &[u8]) {
     while protocol.receive(NOW, &mut message, datagram).is_some() {}
 }
 
-/// All that is told of a reader now, and of a writer.
-fn told(protocol: &mut LocalParticipant) -> (ReaderStatus, WriterStatus) {
-    let mut told = (ReaderStatus::empty(), WriterStatus::empty());
+/// Statuses reported now for a reader and for a writer.
+fn reported(protocol: &mut LocalParticipant) -> (ReaderStatus, WriterStatus) {
+    let mut reported = (ReaderStatus::empty(), WriterStatus::empty());
     while let Some(change) = protocol.next_status() {
         match change {
-            StatusChange::Reader(_, status) => told.0 |= status,
-            StatusChange::Writer(_, status) => told.1 |= status,
+            StatusChange::Reader(_, status) => reported.0 |= status,
+            StatusChange::Writer(_, status) => reported.1 |= status,
             StatusChange::Discovery => {}
         }
     }
-    told
+    reported
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn endpoints_that_join_and_part_are_counted_on_both_sides() {
             DeliveryMode::View,
         )
     });
-    let (of_reader, of_writer) = told(&mut protocol);
+    let (of_reader, of_writer) = reported(&mut protocol);
     assert!(of_reader.contains(ReaderStatus::SUBSCRIPTION_MATCHED));
     assert!(of_writer.contains(WriterStatus::PUBLICATION_MATCHED));
     let matched = protocol
@@ -157,7 +157,7 @@ fn an_incompatible_endpoint_is_counted_with_the_policy() {
         ReliabilityKind::Reliable,
         DeliveryMode::Cache,
     );
-    let (of_reader, of_writer) = told(&mut protocol);
+    let (of_reader, of_writer) = reported(&mut protocol);
     assert!(of_reader.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS));
     assert!(of_writer.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
     let offered = protocol.take_offered_incompatible(writer).expect("one");
@@ -176,16 +176,20 @@ fn an_incompatible_endpoint_is_counted_with_the_policy() {
 }
 
 #[test]
-fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
+fn a_lost_sample_is_reported_to_view_readers_and_to_readers_with_a_cache() {
     for delivery in [DeliveryMode::View, DeliveryMode::Cache] {
         let (mut protocol, writer) = a_writer();
         let reader = a_reader(&mut protocol, ReliabilityKind::BestEffort, delivery);
         let sent: Vec<_> = (0..4).map(|_| write(&mut protocol, writer, 8)).collect();
         receive(&mut protocol, &sent[0]);
-        told(&mut protocol);
+        reported(&mut protocol);
         assert_eq!(protocol.take_sample_lost(reader), None);
         receive(&mut protocol, &sent[3]);
-        assert!(told(&mut protocol).0.contains(ReaderStatus::SAMPLE_LOST));
+        assert!(
+            reported(&mut protocol)
+                .0
+                .contains(ReaderStatus::SAMPLE_LOST)
+        );
         let lost = protocol.take_sample_lost(reader).expect("two were lost");
         assert_eq!((lost.total, lost.change), (2, 2));
         assert_eq!(protocol.take_sample_lost(reader), None);
@@ -193,7 +197,7 @@ fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
 }
 
 #[test]
-fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
+fn a_sample_that_is_too_large_is_reported_as_lost_with_its_size() {
     let (mut protocol, writer) = a_writer();
     let mut small = topic(ReliabilityKind::BestEffort);
     small.max_payload_bytes = 8;
@@ -203,7 +207,7 @@ fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
         let sent = write(&mut protocol, writer, 64);
         receive(&mut protocol, &sent);
     }
-    let status = told(&mut protocol).0;
+    let status = reported(&mut protocol).0;
     assert!(status.contains(ReaderStatus::SAMPLE_LOST));
     assert!(!status.contains(ReaderStatus::SAMPLE_REJECTED));
     let lost = protocol.take_sample_lost(reader).expect("three are");
@@ -228,7 +232,7 @@ fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
 }
 
 #[test]
-fn a_rejected_sample_is_told_with_its_reason() {
+fn a_rejected_sample_is_reported_with_its_reason() {
     let (mut protocol, writer) = a_writer();
     let mut small = topic(ReliabilityKind::BestEffort);
     small.max_payload_bytes = 8;
@@ -239,7 +243,7 @@ fn a_rejected_sample_is_told_with_its_reason() {
         receive(&mut protocol, &sent);
     }
     assert!(
-        told(&mut protocol)
+        reported(&mut protocol)
             .0
             .contains(ReaderStatus::SAMPLE_REJECTED)
     );
@@ -288,7 +292,7 @@ fn a_sample_in_a_parameter_list_is_rejected_by_name_although_its_writer_says_the
         };
         assert_eq!(protocol.encapsulations_refused(reader), Some(refused));
         assert!(
-            told(&mut protocol)
+            reported(&mut protocol)
                 .0
                 .contains(ReaderStatus::SAMPLE_REJECTED)
         );

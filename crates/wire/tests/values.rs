@@ -195,7 +195,7 @@ fn a_locator_of_another_kind_or_with_an_impossible_port_is_no_socket_address() {
 }
 
 #[test]
-fn groups_are_told_from_hosts() {
+fn groups_differ_from_hosts() {
     assert!(Locator::udpv4([224, 0, 0, 1], 1).is_multicast());
     assert!(Locator::udpv4([239, 255, 255, 255], 1).is_multicast());
     assert!(!Locator::udpv4([223, 255, 255, 255], 1).is_multicast());

@@ -39,7 +39,7 @@ impl World {
         protocol.drop_expired(at, id);
         let is_any = protocol.has_any(id, selection);
         let count = protocol.select(id, selection);
-        assert_eq!(is_any, count > 0, "what is asked for is there, or is not");
+        assert_eq!(is_any, count > 0, "what is requested is there, or is not");
         let selected = (0..count).filter_map(|nth| protocol.selected(id, nth));
         let selected: Vec<_> = selected
             .map(|sample| Received {

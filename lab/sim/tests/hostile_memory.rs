@@ -1,6 +1,6 @@
 //! What hostile peers cost a local participant: no memory, and a bounded number of steps a datagram.
 //!
-//! One protocol with endpoints of its own is sent datagrams of every kind of attack, without end and
+//! One protocol with its own endpoints is sent datagrams of every kind of attack, without end and
 //! without a world around it, so that what is counted is the protocol's alone. A *step* is one call of
 //! `poll_transmit`: at most one datagram comes of it.
 

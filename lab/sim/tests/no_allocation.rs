@@ -78,7 +78,7 @@ impl Pair {
     fn new() -> Self {
         let now = Instant::new(1);
         let protocol = |which: u8| {
-            // One of ours by its first bytes: what others need beside is not for it.
+            // One of ours by its first bytes: the additions for other vendors are not for it.
             let mut prefix = [which + 1; 12];
             prefix[..2].copy_from_slice(&VENDOR_ID);
             let mut config = ParticipantConfig::new(0, GuidPrefix(prefix), u64::from(which));
@@ -96,7 +96,7 @@ impl Pair {
         }
     }
 
-    /// So many rounds that the two know each other, whatever is lost.
+    /// Number of rounds after which the two know each other, whatever is lost.
     fn settle(&mut self, readers: &[ReaderId]) {
         for _ in 0..100_000 {
             self.round(readers);
@@ -306,7 +306,7 @@ fn a_participant_allocates_nothing_once_it_has_started() {
         "{missed:?}"
     );
     let ledger = pair.participants[1].reader_ledger(timed_reader);
-    assert!(ledger.is_some_and(|it| it.filtered > 50), "{ledger:?}");
+    assert!(ledger.is_some_and(|it| it.time_filtered > 50), "{ledger:?}");
     assert!(pair.participants[1].counters().unwatched > 100);
     for &reader in &readers {
         assert!(

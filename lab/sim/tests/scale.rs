@@ -1,7 +1,7 @@
 //! A domain of a thousand participants: the memory of a local participant that knows all of them, what a sample costs there, and who
 //! keeps a place when the tables are full.
 //!
-//! One protocol with endpoints of its own is sent what the others announce, without a world around it, so that what is
+//! One protocol with its own endpoints is sent what the others announce, without a world around it, so that what is
 //! counted is the protocol's alone.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
@@ -306,7 +306,7 @@ impl Domain {
         )
     }
 
-    /// Writers of others that the reader is matched with, beside the one here.
+    /// Writers of others that the reader is matched with, in addition to the one here.
     fn matched(&self) -> usize {
         self.protocol.matched_writers(self.reader) - 1
     }
@@ -513,7 +513,7 @@ fn participants_that_were_made_up_give_way_to_newcomers_and_no_proven_one_does()
         .remote_participants()
         .filter(|it| it.is_proven());
     assert_eq!(honest.count(), 30);
-    // Nobody is left to give way: who is there stays.
+    // No participant is left to give way: all others stay.
     domain.join(31);
     domain.join(32);
     let refused = domain.protocol.counters().participants_refused;
@@ -631,7 +631,7 @@ fn discovery_of_a_participant_that_found_no_place_goes_on_in_a_kept_one() {
 }
 
 #[test]
-fn a_critical_endpoint_that_found_no_place_is_asked_for_when_another_critical_one_has_gone() {
+fn a_critical_endpoint_that_found_no_place_is_requested_when_another_critical_one_has_gone() {
     let mut domain = Domain::new(Limits {
         participants: 32,
         remote_endpoints: 600,
@@ -655,7 +655,7 @@ fn a_critical_endpoint_that_found_no_place_is_asked_for_when_another_critical_on
     domain.end_endpoint(14, 1, true, 12);
     assert_eq!(domain.matched(), 10);
     domain.announce(15);
-    // It is asked for its announcements, so that this one is no duplicate.
+    // Its announcements are requested, so that this one is no duplicate.
     domain.announce_endpoint(15, 1, true, SHARED, LEVEL_OF_SHARED);
     assert_eq!((domain.known(), domain.matched()), ((15, 611), 11));
 }
@@ -677,7 +677,7 @@ fn full_of_shares(limits: Limits) -> Domain {
 }
 
 #[test]
-fn endpoints_beyond_a_share_are_asked_for_when_the_share_has_grown() {
+fn endpoints_beyond_a_share_are_requested_when_the_share_has_grown() {
     let mut domain = full_of_shares(Limits {
         participants: 32,
         remote_endpoints: 450,
@@ -726,7 +726,7 @@ fn one_participant_has_a_share_of_the_memory_for_announcements() {
 }
 
 #[test]
-fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_asked_for_it_later() {
+fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_requested_later() {
     let mut domain = Domain::new(Limits {
         participants: 32,
         remote_endpoints: 640,
@@ -766,8 +766,8 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_ask
     assert_eq!(user_data(&domain, 6), Some(MAX_OCTETS));
 }
 
-/// What a local participant has told a peer: DATA of SEDP by the address they are sent to.
-fn told(domain: &mut Domain, told: &mut [u8]) {
+/// Announcements of a local participant to its peers: DATA of SEDP by the address they are sent to.
+fn announced(domain: &mut Domain, announced: &mut [u8]) {
     if domain
         .protocol
         .next_time()
@@ -790,12 +790,12 @@ fn told(domain: &mut Domain, told: &mut [u8]) {
             continue;
         };
         let [.., high, low] = to[0].ipv4().expect("of IPv4");
-        told[usize::from(u16::from_be_bytes([high, low]))] += 1;
+        announced[usize::from(u16::from_be_bytes([high, low]))] += 1;
     }
 }
 
 #[test]
-fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
+fn a_newcomer_announces_ten_endpoints_to_a_thousand_others_within_a_minute() {
     let mut domain = Domain::new(Limits::default());
     for nth in 0..6 {
         let topic = endpoint("another", nth);
@@ -813,16 +813,19 @@ fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
             domain.acknowledge_without_work(peer, pair);
         }
     }
-    let mut told_of = vec![0; 1 + PARTICIPANTS as usize];
+    let mut announced_to = vec![0; 1 + PARTICIPANTS as usize];
     let begin = domain.now;
     let elapsed = |domain: &Domain| domain.now.saturating_since(begin);
-    while told_of[1..].iter().any(|&endpoints| endpoints < 10) {
-        told(&mut domain, &mut told_of);
+    while announced_to[1..].iter().any(|&endpoints| endpoints < 10) {
+        announced(&mut domain, &mut announced_to);
         let next = domain.protocol.next_time().expect("it goes on");
         domain.now = domain.now.max(next);
-        let least = told_of[1..].iter().min();
-        assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} told");
+        let least = announced_to[1..].iter().min();
+        assert!(
+            elapsed(&domain) < Duration::from_secs(60),
+            "{least:?} announced"
+        );
     }
-    println!("all were told within {:?}", elapsed(&domain));
+    println!("all were notified within {:?}", elapsed(&domain));
     assert!(domain.protocol.counters().discovery_limited > 0);
 }

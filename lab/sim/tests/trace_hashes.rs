@@ -2,7 +2,7 @@
 //!
 //! The protocol crate is being reordered by entity without a change of the protocol. An equal hash shows that each
 //! datagram is still sent at the same time, to the same address, with the same content. This test is removed when that
-//! work ends. Whoever changes the protocol on purpose before then updates the numbers.
+//! work ends. A change of the protocol on purpose before then updates the numbers.
 
 use std::{rc::Rc, time::Duration};
 

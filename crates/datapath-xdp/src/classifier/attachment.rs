@@ -85,7 +85,7 @@ impl Link {
             },
         };
         let descriptor = bpf(BPF_LINK_CREATE, &mut argument)?;
-        // SAFETY: the call has made this descriptor, and nobody else has it.
+        // SAFETY: the call has made this descriptor, and no other owner has it.
         Ok(Link(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 

@@ -74,7 +74,7 @@ pub enum ClassifierError {
     /// Another process's program is attached to the XDP hook.
     #[error(
         "another XDP program is on {interface}, {program}, and stays there: end its owner, or remove \
-         it with `ip link set dev {interface} xdp off` if nobody needs it, or use another interface \
+         it with `ip link set dev {interface} xdp off` if it is not needed, or use another interface \
          or the datapath udp"
     )]
     Foreign {

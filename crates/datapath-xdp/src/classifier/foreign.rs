@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_program_is_told_with_all_that_is_known() {
+    fn a_foreign_program_is_reported_with_all_that_is_known() {
         let mut foreign = Foreign {
             id: 12,
             name_and_tag: None,

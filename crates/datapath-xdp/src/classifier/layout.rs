@@ -40,7 +40,7 @@ pub(super) struct Settings {
     pub(super) last: [AtomicU8; 8],
 }
 
-/// Counter on a cache line of its own, written by the kernel only.
+/// Counter on its own cache line, written by the kernel only.
 #[repr(C, align(64))]
 pub(super) struct Taken(pub(super) AtomicU64);
 

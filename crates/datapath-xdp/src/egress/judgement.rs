@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_told_from_the_others() {
+    fn each_kind_differs_from_the_others() {
         let partial = udp_pseudo_header(SOURCE, DESTINATION, 13).fold();
         assert_eq!(both(&datagram(whole())), [Judgement::Valid; 2]);
         assert_eq!(both(&datagram(0)), [Judgement::None; 2]);

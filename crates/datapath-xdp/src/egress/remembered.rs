@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flows_of_a_usual_system_find_room_beside_each_other() {
+    fn the_flows_of_a_usual_system_all_find_room() {
         let mut remembered = Remembered::new();
         let count = (FLOW_SETS * FLOW_WAYS / 4) as u32;
         for number in 0..count {

@@ -104,7 +104,7 @@ fn memory_that_may_not_be_locked_is_said_with_both_numbers() {
 }
 
 #[test]
-fn kernels_that_are_too_old_or_locked_down_are_told() {
+fn kernels_that_are_too_old_or_locked_down_are_reported() {
     impossible(
         |ground| ground.kernel_release = "5.4.0".into(),
         Subject::Kernel,
@@ -119,7 +119,7 @@ fn kernels_that_are_too_old_or_locked_down_are_told() {
 }
 
 #[test]
-fn an_interface_that_cannot_carry_lanes_is_told_with_the_command_that_helps() {
+fn an_interface_that_cannot_carry_lanes_is_reported_with_the_command_that_helps() {
     let check = impossible(on_device(|device| device.is_up = false), Subject::Interface);
     assert!(check.remedy.contains("ip link set eth0 up"), "{check:?}");
     impossible(
@@ -148,7 +148,7 @@ fn a_foreign_program_is_named() {
 }
 
 #[test]
-fn a_driver_without_native_programs_is_told_from_one_that_is_not_known() {
+fn a_driver_without_native_programs_differs_from_an_unknown_one() {
     let none = XdpFeatures {
         has_zero_copy: true,
         ..XdpFeatures::default()
@@ -182,7 +182,7 @@ fn queues_are_there_and_free_or_it_is_said() {
 }
 
 #[test]
-fn zero_copy_stands_in_the_way_only_where_it_was_asked_for() {
+fn missing_zero_copy_is_a_problem_only_where_it_is_requested() {
     let copies = |ground: &mut XdpFacts| {
         on_device(|device| {
             device.features = Some(XdpFeatures {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_makes_up_is_nobodys() {
+    fn frames_that_the_kernel_makes_up_have_no_owner() {
         let (mut held, _chunks) = memory();
         for address in [0, 4 * 2_048, u64::MAX] {
             assert!(held.release(Side::Receive, address).is_none());

@@ -85,7 +85,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_beside(&self, config: &QueueConfig) -> Result<Queue, OpenError> {
+    pub fn open_shared(&self, config: &QueueConfig) -> Result<Queue, OpenError> {
         Queue::take(&self.umem, config, Some(self.socket.as_fd()))
     }
 

@@ -51,7 +51,7 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
         Ok(interface) => interface,
         Err(error) => return Some(error.to_string()),
     };
-    // The MTU has a check of its own.
+    // The MTU has its own check.
     let plan = Plan::new(options, config.udp.pool, &interface.name, 0);
     let plan = match plan {
         Ok(plan) => plan,

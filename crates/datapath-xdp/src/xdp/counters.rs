@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_counter_has_a_name_of_its_own() {
+    fn each_counter_has_its_own_name() {
         assert_eq!(NAMES.duplicate(), None);
     }
 }

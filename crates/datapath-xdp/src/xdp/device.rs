@@ -142,7 +142,7 @@ impl Device {
             .expect("the plan gave the pool a device");
         // SAFETY: the owner keeps the region mapped as long as it lives, and unmaps it then. Addresses given to rings
         // are those of frames that are in `held` from before the kernel may write to them, or are on their way there
-        // while nobody writes to them, until they come back (see `refill` and `send_single`, which hold them first, and
+        // while no code writes to them, until they come back (see `refill` and `send_single`, which hold them first, and
         // `send`, whose caller closes the lane if a panic leaves that path).
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
@@ -193,7 +193,7 @@ impl Device {
         };
         let queue = match self.queues.iter().flatten().next() {
             None => Queue::open(&self.umem, &config)?,
-            Some(first) => first.queue.open_beside(&config)?,
+            Some(first) => first.queue.open_shared(&config)?,
         };
         let open = OpenQueue::new(queue, place as u8, receive_chunks);
         let missing =

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_from_this_host_itself_or_from_nobody_is_dropped() {
+    fn a_frame_from_this_host_or_from_no_host_is_dropped() {
         // Tagged frames take the step-by-step path.
         for vlan in [None, Some(5)] {
             for source in [[10, 0, 0, 2], [127, 0, 0, 1], [239, 255, 0, 1], [0; 4]] {

@@ -62,7 +62,7 @@ const OPTIONS: [OptionSpec; 10] = [
         key: "busy_poll",
         kind: OptionKind::Bool,
         default: Value(OptionValue::Bool(false)),
-        help: "the loop drives the device itself; needs waiting = \"spin\" and a core of its own",
+        help: "the loop drives the device itself; needs waiting = \"spin\" and its own core",
     },
     OptionSpec {
         key: "receive_entries",

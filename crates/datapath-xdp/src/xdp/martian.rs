@@ -94,9 +94,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn sources_that_are_nobodys_are_refused_on_every_host() {
+    fn invalid_sources_are_refused_on_every_host() {
         let filter = MartianFilter::default();
-        let nobodys = [
+        let invalid = [
             [0, 0, 0, 0],
             [0, 255, 255, 255],
             [127, 0, 0, 1],
@@ -105,7 +105,7 @@ pub(super) mod tests {
             [239, 255, 0, 1],
             [255, 255, 255, 255],
         ];
-        for source in nobodys {
+        for source in invalid {
             assert!(refuses(&filter, source), "{source:?}");
         }
         let others = [

@@ -228,9 +228,9 @@ impl Xdp {
             // Multicast also leaves by the other interfaces.
             (split.groups, Some(way.index)),
         ];
-        for (which, beside) in by_sockets {
-            if which != 0 && (beside.is_none() || self.udp.multicasts_beside(way.index)) {
-                let sent = self.udp.send_messages(of, burst, which, beside);
+        for (which, except) in by_sockets {
+            if which != 0 && (except.is_none() || self.udp.multicasts_on_others(way.index)) {
+                let sent = self.udp.send_messages(of, burst, which, except);
                 report.sent += sent.sent;
                 report.refused += sent.refused;
             }

@@ -292,8 +292,8 @@ impl ClassCounter {
     }
 }
 
-/// Forwards every frame to another device, with so much metadata in front that nobody behind it has
-/// room for more. Its last eight bytes are [`METADATA`](Self::METADATA).
+/// Forwards every frame to another device, with so much metadata in front that no program behind it
+/// has room for more. Its last eight bytes are [`METADATA`](Self::METADATA).
 pub(crate) struct ForwardFull {
     _attached: Attached,
 }

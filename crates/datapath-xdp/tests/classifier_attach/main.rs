@@ -1,6 +1,6 @@
 //! The classifier on interfaces: attached, refused, and gone with its owner.
 //!
-//! Each test has a network namespace of its own thread. The kernel must let the tests load programs
+//! Each test runs on a thread with its own network namespace. The kernel must let the tests load programs
 //! (root): where it does not they say so, and fail in CI.
 
 #[path = "../hosts/mod.rs"]

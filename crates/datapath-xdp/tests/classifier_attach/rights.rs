@@ -1,4 +1,4 @@
-//! What a process must be allowed, and what it is told when it is not.
+//! Rights that a process needs, and the errors that it gets without them.
 
 use std::io;
 use std::process::Command;
@@ -93,9 +93,9 @@ fn a_missing_capability_is_named_and_no_more_than_three_are_needed() {
 }
 
 #[test]
-fn capabilities_of_a_user_namespace_are_told_from_those_that_count() {
+fn capabilities_of_a_user_namespace_do_not_count() {
     const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
-    const NAME: &str = "rights::capabilities_of_a_user_namespace_are_told_from_those_that_count";
+    const NAME: &str = "rights::capabilities_of_a_user_namespace_do_not_count";
     if std::env::var_os(INSIDE).is_some() {
         let refused = Classifier::load(&ClassifierConfig::default());
         assert!(

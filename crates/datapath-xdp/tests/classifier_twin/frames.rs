@@ -30,7 +30,7 @@ pub(crate) fn one_of<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.usize(..of.len())]
 }
 
-/// True so many times in a hundred.
+/// True in the given percentage of calls.
 pub(crate) fn happens(rng: &mut Rng, percent: u8) -> bool {
     rng.u8(..100) < percent
 }

@@ -1,9 +1,9 @@
 //! The loaded classifier and its twin decide alike.
 //!
 //! A seed makes a sequence: frames of all kinds, and between them changes of everything that can be
-//! changed while frames arrive. Both are told the same and shown the same; each verdict is compared,
+//! changed while frames arrive. Both get the same configuration and the same frames; each verdict is compared,
 //! and from time to time all counters and budgets. The program runs in the kernel, by
-//! BPF_PROG_TEST_RUN, as it would at the driver, with the queue it is told.
+//! BPF_PROG_TEST_RUN, as it would at the driver, with the queue of its context.
 //!
 //! `ISOLANE_TEST_SEED=N` repeats a sequence. The kernel must let the test load programs (root): where it
 //! does not the tests say so, and fail in CI.

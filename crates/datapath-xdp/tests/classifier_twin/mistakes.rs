@@ -7,7 +7,7 @@ use isolane_datapath_xdp::classifier::{Flow, FlowError, FlowSlot, Verdict};
 use isolane_wire::ethernet::Frame;
 use isolane_wire::level::Level;
 
-use crate::world::Beside;
+use crate::world::Model;
 
 /// What a twin does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Mistaken {
     }
 }
 
-impl Beside for Mistaken {
+impl Model for Mistaken {
     fn twin(&mut self) -> &mut Twin {
         &mut self.twin
     }

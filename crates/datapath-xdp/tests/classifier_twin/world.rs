@@ -112,12 +112,12 @@ fn socket() -> OwnedFd {
     // SAFETY: no memory is passed.
     let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and not shared.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// What goes through a sequence beside the program: the twin, or one that makes a mistake.
-pub(crate) trait Beside {
+/// What processes a sequence next to the program: the twin, or one that makes a mistake.
+pub(crate) trait Model {
     fn twin(&mut self) -> &mut Twin;
 
     fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
@@ -142,7 +142,7 @@ pub(crate) trait Beside {
     }
 }
 
-impl Beside for Twin {
+impl Model for Twin {
     fn twin(&mut self) -> &mut Twin {
         self
     }
@@ -170,11 +170,11 @@ impl Sequence {
         }
     }
 
-    /// Shows both so many frames; how many there were, or the first difference.
+    /// Shows the given number of frames to both. Returns their number, or the first difference.
     pub(crate) fn run(
         &mut self,
         world: &mut World,
-        twin: &mut impl Beside,
+        twin: &mut impl Model,
         frames: u64,
     ) -> Result<u64, String> {
         for number in 0..frames {
@@ -211,7 +211,7 @@ impl Sequence {
         Ok(frames)
     }
 
-    fn let_time_pass(&mut self, world: &mut World, twin: &mut impl Beside) {
+    fn let_time_pass(&mut self, world: &mut World, twin: &mut impl Model) {
         self.now_ns += match self.rng.u8(..10) {
             0 => self.rng.u64(..50_000_000),
             _ => self.rng.u64(..500_000),
@@ -222,7 +222,7 @@ impl Sequence {
     }
 
     /// Changes one thing.
-    fn change(&mut self, world: &mut World, twin: &mut impl Beside) {
+    fn change(&mut self, world: &mut World, twin: &mut impl Model) {
         self.changes += 1;
         let rng = &mut self.rng;
         let slot = FlowSlot(rng.u8(..MAX_FLOWS as u8));

@@ -1,4 +1,4 @@
-//! Our frames beside the kernel's own, byte by byte.
+//! Our frames compared with the kernel's, byte by byte.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -31,7 +31,7 @@ impl Capture {
             )
         };
         assert!(descriptor >= 0, "a packet socket needs CAP_NET_RAW");
-        // SAFETY: the descriptor was just made, and is nobody else's.
+        // SAFETY: the descriptor was just made, and is not shared.
         Capture(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) })
     }
 
@@ -128,7 +128,7 @@ fn headers_are_the_kernels_byte_by_byte() {
 }
 
 #[test]
-fn checksums_that_the_kernel_leaves_unfinished_are_told_from_wrong_ones() {
+fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
     let hosts = Hosts::new();
     meet();
     let socket = kernel_socket();

@@ -26,7 +26,7 @@ fn egress() -> Egress {
     Egress::open(&config).expect("netlink in the test's namespace")
 }
 
-/// Takes in all that the kernel has told so far.
+/// Takes in all notifications of the kernel so far.
 fn follow(egress: &mut Egress) {
     for _ in 0..1_000 {
         if egress.follow().is_drained {

@@ -139,7 +139,7 @@ fn a_neighbour_in_use_that_stops_answering_is_left_to_the_kernel() {
 }
 
 #[test]
-fn nobody_is_asked_about_neighbours_that_are_not_sent_to() {
+fn the_kernel_is_not_asked_about_neighbours_that_are_not_sent_to() {
     let _hosts = Hosts::new();
     be_impatient();
     let mut egress = egress();

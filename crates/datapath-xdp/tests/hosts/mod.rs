@@ -10,7 +10,7 @@
 //! kernel takes them down with all that is in them.
 //!
 //! It is our own, and not that of the measurements (`isolane-bench`): the tests of this crate should
-//! build, and fail, without all that stands above it.
+//! build, and fail, without the layers above it.
 
 #![allow(
     dead_code,
@@ -45,7 +45,7 @@ impl Hosts {
         Hosts::with_queues(1)
     }
 
-    /// The same, with so many queues at both ends.
+    /// The same, with the given number of queues at both ends.
     pub(crate) fn with_queues(queues: u32) -> Hosts {
         let pair = Pair::new(queues).expect("namespaces, which need root");
         for (end, address) in [(End::A, HERE), (End::B, THERE)] {
@@ -68,7 +68,7 @@ impl Hosts {
         self.0.at(End::B).visit(work)
     }
 
-    /// Runs something on the other host, on a thread of its own.
+    /// Runs something on the other host, on its own thread.
     pub(crate) fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.0.run(End::B, work)
     }

@@ -53,7 +53,7 @@ impl Namespace {
         work()
     }
 
-    /// Runs something there on a thread of its own, whose core and priority it may change.
+    /// Runs something there on its own thread, whose core and priority it may change.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         on_own_thread(|| {
             self.enter();

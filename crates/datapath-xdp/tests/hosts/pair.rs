@@ -57,7 +57,7 @@ impl Pair {
         &self.0[end as usize]
     }
 
-    /// Runs something at an end, on a thread of its own.
+    /// Runs something at an end, on its own thread.
     pub(crate) fn run<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
         self.at(end).run(work)
     }

@@ -93,7 +93,7 @@ fn turns(process_id: i32) -> u64 {
 /// A frame sent on queue N of one end of a veth pair arrives on queue N of the other; one sent
 /// around the queueing discipline takes the queue of the core's number.
 #[test]
-fn each_thread_receives_the_frames_of_its_own_queue() {
+fn each_thread_receives_the_frames_of_its_queue() {
     let hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
     let _program = PassAll::attach(index).expect("veth runs programs");
@@ -146,7 +146,7 @@ fn polling_is_set_and_put_back() {
     plan.queues[0].polling = Some(polling);
     let guard = switch(index, &plan).expect("veth with XDP has NAPI");
     assert_eq!(guard.state()[0].polling, Some(polling));
-    assert_eq!(guard.state()[1].polling, before[1].polling, "not asked for");
+    assert_eq!(guard.state()[1].polling, before[1].polling, "not requested");
     drop(guard);
     assert_eq!(state(index).expect("still there"), before);
 }
@@ -172,7 +172,7 @@ fn a_second_plan_puts_back_what_the_first_had_set() {
 
 /// What a process that is killed leaves behind: its program's link is closed, and nothing is undone.
 #[test]
-fn threads_of_a_veth_end_with_the_program_when_nobody_puts_them_back() {
+fn threads_of_a_veth_end_with_the_program_without_a_restore() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
     let program = PassAll::attach(index).expect("veth runs programs");

@@ -20,7 +20,7 @@ impl PacketSocket {
         if socket < 0 {
             fails();
         }
-        // SAFETY: the descriptor was just made, and is nobody else's.
+        // SAFETY: the descriptor was just made, and is not shared.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let yes: libc::c_int = 1;
         // SAFETY: the option's value is an int, alive during the call.

@@ -45,7 +45,7 @@ fn nothing_is_in_the_way_on_a_veth_pair() {
 }
 
 #[test]
-fn an_interface_that_is_down_renamed_or_moved_away_is_told() {
+fn an_interface_that_is_down_renamed_or_moved_away_is_reported() {
     let hosts = Hosts::new();
     ip("link set host-a down");
     let check = obstacle("host-a", &wanted(), Subject::Interface);
@@ -59,7 +59,7 @@ fn an_interface_that_is_down_renamed_or_moved_away_is_told() {
 }
 
 #[test]
-fn packets_longer_than_a_lanes_frames_are_told() {
+fn packets_longer_than_a_lanes_frames_are_reported() {
     let _hosts = Hosts::new();
     ip("link set host-a mtu 9000");
     obstacle("host-a", &wanted(), Subject::Mtu);
@@ -77,7 +77,7 @@ fn another_program_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_queue_that_is_not_there_and_zero_copy_that_cannot_be_are_told() {
+fn a_missing_queue_and_impossible_zero_copy_are_reported() {
     let _hosts = Hosts::with_queues(2);
     let beyond = Wanted {
         queues: vec![2],
@@ -92,7 +92,7 @@ fn a_queue_that_is_not_there_and_zero_copy_that_cannot_be_are_told() {
 }
 
 #[test]
-fn an_interface_whose_driver_runs_no_programs_is_told() {
+fn an_interface_whose_driver_runs_no_programs_is_reported() {
     let _hosts = Hosts::new();
     let mut checks = obstacles("lo", &wanted());
     checks.retain(|check| check.subject == Subject::Driver);
@@ -100,7 +100,7 @@ fn an_interface_whose_driver_runs_no_programs_is_told() {
 }
 
 #[test]
-fn a_queue_that_another_program_has_is_told() {
+fn a_queue_that_another_program_has_is_reported() {
     let _hosts = Hosts::with_queues(2);
     // SAFETY: no address is given to any ring.
     let fresh = unsafe { Umem::fresh(64, ChunkBytes::TwoKib) };
@@ -163,6 +163,6 @@ fn capabilities_that_are_missing_are_named_exactly() {
     };
     let memory = obstacles("host-a", &much);
     let limited = ground.lockable_bytes.is_some();
-    let told = memory.iter().any(|check| check.subject == Subject::Memory);
-    assert_eq!(told, limited, "{memory:?}");
+    let is_reported = memory.iter().any(|check| check.subject == Subject::Memory);
+    assert_eq!(is_reported, limited, "{memory:?}");
 }

@@ -79,7 +79,7 @@ fn what_lies_in_no_chunk_is_not_sent_and_counted() {
     let statistics = sender.socket.statistics().unwrap();
     assert_eq!(statistics.invalid_transmitted, wrong.len() as u64);
     // Newer kernels (6.18) give such entries back as if they had been sent, older ones do not: they
-    // are nobody's either way, and those that were sent are known by what was given.
+    // belong to neither ring, and those that were sent are known by what was given.
     let (mut strays, mut back) = (0, 0);
     eventually("what was sent comes back", || {
         let mut address = [0];

@@ -79,7 +79,7 @@ fn second_queue(pair: &Pair, receiver: &Receiver) -> (Queue, ReceiveSocket) {
     pair.run(End::B, || {
         let second = receiver
             .queue
-            .open_beside(&config(pair, End::B, 1))
+            .open_shared(&config(pair, End::B, 1))
             .unwrap();
         let socket = ReceiveSocket::open(&second, 64).unwrap();
         (second, socket)
@@ -119,8 +119,8 @@ fn what_one_lane_sends_comes_back_by_the_queue_it_shares_with_the_others() {
     sender.memory.assert_balanced();
 }
 
-/// A fill ring of 64, and a lane of bulk, with a receive ring of that many entries, that nobody
-/// drains: how many of 20 critical frames behind 100 of bulk arrive.
+/// A fill ring of 64, and a lane of bulk, with a receive ring of that many entries, that is not
+/// drained: how many of 20 critical frames behind 100 of bulk arrive.
 fn critical_behind_bulk(bulk_entries: u32) -> Option<u32> {
     let pair = Pair::new(1)?;
     let mut receiver = Receiver::new(&pair, 64, &[bulk_entries, 64]);

@@ -63,8 +63,8 @@ fn the_memory_of_one_queue_cannot_be_had_on_it_twice() {
     let at = config(&pair, End::A, 0);
     pair.run(End::A, || {
         let queue = Queue::open(&memory.umem, &at).unwrap();
-        // With rings of its own this is none of the sockets that share its rings.
-        let second = queue.open_beside(&at).unwrap_err();
+        // With separate rings this is none of the sockets that share its rings.
+        let second = queue.open_shared(&at).unwrap_err();
         assert!(matches!(second, OpenError::NoQueue { .. }), "{second}");
     });
 }

@@ -1,4 +1,4 @@
-//! What receivers are protected with is asked for when the participant is made, before any lane is open.
+//! Budgets are set when the participant is made, before any lane is open.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::hosts::{eventually, ip};
 use crate::network::{INTERFACE, Segment};
 use crate::support::{BULK, CRITICAL, finish, participant, payload, receive, send, until};
 
-/// So many datagrams, filled up so late that a test does not see it.
+/// The given number of datagrams, filled up so late that a test does not see it.
 fn budget(capacity: u32) -> Budget {
     Budget {
         capacity: NonZeroU32::new(capacity).expect("some"),
@@ -41,7 +41,7 @@ fn open(path: &mut On<Xdp>, lanes: &[Lane]) {
     }
 }
 
-/// Sends so many datagrams to a lane.
+/// Sends the given number of datagrams to a lane.
 fn flood(from: &mut On<Xdp>, to: &On<Xdp>, lane: Lane, datagrams: u32) {
     for number in 0..datagrams {
         send(from, CRITICAL, &payload(number, 64), &to.unicast(lane)[..1]);
@@ -59,7 +59,7 @@ fn assert_takes_three_of_ten(from: &mut On<Xdp>, to: &mut On<Xdp>, lane: Lane) {
 }
 
 #[test]
-fn a_budget_asked_for_before_the_device_is_taken_holds_from_the_first_datagram() {
+fn a_budget_set_before_the_device_is_taken_holds_from_the_first_datagram() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
@@ -74,7 +74,7 @@ fn a_budget_asked_for_before_the_device_is_taken_holds_from_the_first_datagram()
 }
 
 #[test]
-fn a_budget_asked_for_before_a_later_lane_opens_holds_for_that_lane_alone() {
+fn a_budget_set_before_a_later_lane_opens_holds_for_that_lane_alone() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[BULK], |_| {});
@@ -104,7 +104,7 @@ fn a_level_that_goes_by_sockets_has_its_budget_as_soon_as_another_level_has_a_la
 }
 
 #[test]
-fn what_is_asked_for_last_counts_and_a_budget_that_cannot_be_kept_changes_nothing() {
+fn the_last_budget_counts_and_one_that_cannot_be_kept_changes_nothing() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
@@ -127,7 +127,7 @@ fn what_is_asked_for_last_counts_and_a_budget_that_cannot_be_kept_changes_nothin
 }
 
 #[test]
-fn an_interfaces_budget_asked_for_early_holds_for_all_lanes_that_open() {
+fn an_interfaces_budget_set_early_holds_for_all_lanes_that_open() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
@@ -167,7 +167,7 @@ fn where_no_level_is_to_have_a_lane_a_budget_is_refused_at_once() {
 }
 
 #[test]
-fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enforced() {
+fn a_budget_on_the_device_of_another_program_is_reported_as_not_enforced() {
     let mut segment = Segment::new();
     let host = segment.add_host();
     let owner = participant(host.clone(), &[CRITICAL], |_| {});
@@ -222,7 +222,7 @@ fn where_no_level_so_far_has_a_lane_a_note_says_that_nothing_is_counted_yet() {
 }
 
 #[test]
-fn without_timers_of_the_kernel_nothing_is_said_of_budgets_that_nobody_has() {
+fn without_kernel_timers_only_set_budgets_are_reported() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |config| {
         config.options.kernel_timers = false;

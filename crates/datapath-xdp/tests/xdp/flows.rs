@@ -11,7 +11,7 @@ use isolane_datapath_xdp::xdp::counters;
 use crate::fixture::On;
 use crate::support::{BULK, CRITICAL, count, finish, pair, payload, receive, send, until};
 
-/// So many datagrams, filled up so late that a test does not see it.
+/// The given number of datagrams, filled up so late that a test does not see it.
 fn budget(capacity: u32, over: OverBudget) -> Option<RateLimit> {
     Some(RateLimit {
         budget: Budget {
@@ -28,7 +28,7 @@ fn flow_of(path: &mut On<isolane_datapath_xdp::xdp::Xdp>, lane: Lane) -> FlowId 
 }
 
 #[test]
-fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
+fn a_topics_port_comes_by_its_lane_and_has_its_own_budget() {
     let [mut one, mut other] = pair(&[CRITICAL]);
     let flow = flow_of(&mut other, CRITICAL);
     let (to_flow, to_lane) = (other.flow_unicast(flow)[0], other.unicast(CRITICAL)[0]);
@@ -51,7 +51,7 @@ fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
     let of_flow = observed.flows.iter().find(|one| one.flow == Some(flow));
     assert_eq!(of_flow.expect("it is shown").left, Some(0));
 
-    // Changed while it runs, and given back: then its port is nobody's, and what was dropped is kept.
+    // Changed while it runs, and given back: then its port is not registered, and what was dropped is kept.
     other
         .set_rate_limit(RateLimitTarget::Flow(flow), None)
         .expect("there");

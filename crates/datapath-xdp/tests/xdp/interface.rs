@@ -31,7 +31,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         send(&mut other, CRITICAL, &payload(number, 64), &[to]);
     }
     other.host.enter(|| ip(&format!("link set {INTERFACE} up")));
-    // Being down has made the kernel forget what a test's host was told of its neighbours.
+    // Being down has made the kernel forget the neighbours of a test's host.
     let mut number = 100;
     eventually("lanes work again, both ways", || {
         number += 1;
@@ -131,14 +131,14 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
         "{:?}",
         noted.collect::<Vec<_>>()
     );
-    // What has arrived was sent, though nobody had looked for its frames.
+    // What has arrived was sent, though its frames had not been collected.
     let transmit = one.ledger().lane(CRITICAL).transmit;
     assert_eq!(
         (transmit.sent, transmit.refused(counters::DEVICE_GONE)),
         (3, 0)
     );
     finish(other);
-    // Its address is nobody's now: named, and nothing panics or spins.
+    // No host has its address now: named, and nothing panics or spins.
     let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
     assert_eq!(sent.sent + sent.refused, 1);
     assert_eq!(one.peek_lanes(), None);
@@ -174,7 +174,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         send(&mut one, lane, &payload(1, 64), &[here]);
         assert_eq!(receive(&mut one, lane, 1), [payload(1, 64)]);
     }
-    // What came meanwhile is taken in, and then wakes nobody.
+    // What came meanwhile is taken in, and then wakes no thread.
     eventually("no news are left", || (!take_news(&mut one)).then_some(()));
     finish(one);
 
@@ -184,7 +184,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
 }
 
 #[test]
-fn a_queue_has_one_program_and_the_second_is_told_or_goes_by_sockets() {
+fn a_queue_has_one_program_and_the_second_gets_an_error_or_goes_by_sockets() {
     let mut segment = Segment::new();
     let host = segment.add_host();
     let first = participant(host.clone(), &[CRITICAL], |_| {});

@@ -17,11 +17,11 @@ fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed
     let mut segment = Segment::new();
     let (forger, host) = (segment.add_host(), segment.add_host());
     // An address of another interface, which the kernel refuses as well.
-    let beside = [192, 0, 2, 1];
+    let bridge = [192, 0, 2, 1];
     host.enter(|| {
-        ip("link add beside type bridge");
-        ip("link set beside up");
-        ip("address add 192.0.2.1/24 dev beside");
+        ip("link add bridge type bridge");
+        ip("link set bridge up");
+        ip("address add 192.0.2.1/24 dev bridge");
     });
     let mac = MacAddress(host.enter(|| mac_of(INTERFACE)));
     let mut device = forger.enter(|| PacketSocket::on(index_of(INTERFACE)));
@@ -30,7 +30,7 @@ fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed
     let port = other.unicast(CRITICAL)[0].port as u16;
 
     let broadcast = [former[0], former[1], former[2], 255];
-    for source in [former, beside, broadcast, [127, 0, 0, 1]] {
+    for source in [former, bridge, broadcast, [127, 0, 0, 1]] {
         device.send(&udp_frame(source, mac, former, port, &payload(1, 64)));
     }
     let neighbour = forger.address().octets();

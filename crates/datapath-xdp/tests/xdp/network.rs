@@ -1,4 +1,4 @@
-//! Hosts on one Ethernet segment, each in a network namespace of its own:
+//! Hosts on one Ethernet segment, each in its own network namespace:
 //!
 //! ```text
 //!   host 1            host 2            host 3
@@ -43,7 +43,7 @@ impl Segment {
         Segment::with_queues(1)
     }
 
-    /// Interfaces have so many queues each way.
+    /// Interfaces have the given number of queues each way.
     pub(crate) fn with_queues(queues: u32) -> Segment {
         let hub = new_namespace();
         hub.visit(|| {

@@ -183,7 +183,7 @@ fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them()
     const FRAMES: usize = 20;
     let [mut one, other] = pair(&[CRITICAL]);
     let to = other.unicast(CRITICAL)[0];
-    // Nobody has told the lane yet: frames wait in the ring.
+    // The lane was not notified yet: frames wait in the ring.
     one.host.enter(|| ip(&format!("link set {INTERFACE} down")));
     for number in 0..FRAMES {
         send(&mut one, CRITICAL, &payload(number as u32, 64), &[to]);

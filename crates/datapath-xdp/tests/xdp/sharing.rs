@@ -1,4 +1,4 @@
-//! What a lane that nobody reads costs the others: nothing; and what keeps it so.
+//! An unread lane costs the other lanes nothing.
 
 use isolane_datapath::{Datapath, LaneLedger};
 use isolane_datapath_xdp::classifier::Enforcement;
@@ -10,7 +10,7 @@ use crate::network::Segment;
 use crate::support::{BULK, CRITICAL, count, finish, participant, payload, receive, send};
 use isolane_datapath_xdp::xdp::Xdp;
 
-/// Bulk that nobody reads, then critical datagrams that somebody does; what became of either.
+/// Sends unread bulk, then critical datagrams that are read. Returns the counts of both.
 fn flood(change: impl FnOnce(&mut XdpConfig)) -> (LaneLedger, LaneLedger, On<Xdp>) {
     const BULK_SENT: u32 = 2_000;
     const CRITICAL_SENT: u32 = 100;
@@ -50,7 +50,7 @@ fn receive_now(reader: &mut On<Xdp>) -> usize {
 }
 
 #[test]
-fn bulk_that_nobody_reads_fills_its_own_ring_and_costs_what_is_critical_nothing() {
+fn unread_bulk_fills_its_own_ring_and_costs_critical_traffic_nothing() {
     let (critical, bulk, reader) = flood(|_| {});
     assert_eq!(critical.receive.received, 100);
     assert_eq!(critical.receive.dropped_total(), 0);

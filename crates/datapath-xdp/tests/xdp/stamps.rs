@@ -58,7 +58,7 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
     assert_eq!(of_lane.receive.unstamped, u64::from(DATAGRAMS));
     let by_lane = of_lane.events.get(counters::RECEIVED_BY_LANE);
     assert_eq!(by_lane, u64::from(2 * DATAGRAMS));
-    assert_eq!(other.warnings(), [], "nobody has looked after it so far");
+    assert_eq!(other.warnings(), [], "it was not served so far");
     other.check_interfaces();
     let warnings: Vec<String> = other.warnings().iter().map(ToString::to_string).collect();
     let said = warnings

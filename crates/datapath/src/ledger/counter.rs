@@ -184,7 +184,7 @@ pub struct CounterNames {
 }
 
 impl CounterNames {
-    /// Names of a datapath without counters of its own.
+    /// Names of a datapath without its own counters.
     pub const NONE: &'static CounterNames = &CounterNames::new(&[], &[], &[]);
 
     /// Creates the table of a datapath, which lists its counters by number.

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_has_an_index_of_its_own() {
+    fn every_class_has_its_own_index() {
         assert!(Class::all().all(|class| Class::of_index(class.index()) == class));
         let mut seen: Vec<usize> = Class::all().map(Class::index).collect();
         seen.sort_unstable();

@@ -26,7 +26,7 @@ const _: () = assert!(
 );
 
 /// Value of `held_by` for a frame that is not lent to a reader.
-const NOBODY: u8 = u8::MAX;
+const NO_LANE: u8 = u8::MAX;
 
 /// Asserts that a range lies in a frame. Ranges come from our own arithmetic, never from a peer.
 #[inline]
@@ -60,7 +60,7 @@ pub struct Frame {
     slot: ManuallyDrop<Slot>,
     start: u32,
     end: u32,
-    /// Index of the lane whose reader holds the frame, or [`NOBODY`].
+    /// Index of the lane whose reader holds the frame, or [`NO_LANE`].
     held_by: u8,
 }
 
@@ -75,7 +75,7 @@ impl Frame {
             slot: ManuallyDrop::new(slot),
             start: range.start as u32,
             end: range.end as u32,
-            held_by: NOBODY,
+            held_by: NO_LANE,
         }
     }
 
@@ -115,7 +115,7 @@ impl Frame {
         // The index of an unlent frame has no counter.
         if let Some(held) = self.home.held.get(usize::from(self.held_by)) {
             held.set(held.get() - 1);
-            self.held_by = NOBODY;
+            self.held_by = NO_LANE;
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) const PAGE_BYTES: usize = 4_096;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no {bytes} bytes of memory are left for frames ({source}): raise the limit of the process (ulimit -v, or LimitAS= of \
-     a systemd unit), or use fewer levels, each of which takes frames of its own"
+     a systemd unit), or use fewer levels, each of which takes its own frames"
 )]
 pub struct NoMemory {
     /// Requested bytes.

@@ -46,13 +46,13 @@ impl Udp {
     }
 
     /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast
-    /// is sent on all interfaces except `beside`.
+    /// is sent on all interfaces but `except`.
     pub fn send_messages(
         &mut self,
         lane: Lane,
         burst: &TransmitBurst,
         which: u64,
-        beside: Option<u32>,
+        except: Option<u32>,
     ) -> SendReport {
         let mut report = SendReport::default();
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
@@ -75,7 +75,7 @@ impl Udp {
                 Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
                 Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NO_MULTICAST, 1),
                 Ok(to) => {
-                    let others = |egress: &&Egress| Some(egress.index) != beside;
+                    let others = |egress: &&Egress| Some(egress.index) != except;
                     for egress in self.egress.iter().filter(others) {
                         if egress.is_present {
                             batch.push(bytes, to, Some(*egress));
@@ -122,7 +122,7 @@ impl Udp {
 
     /// Returns true if multicast is sent on an interface other than this one.
     #[must_use]
-    pub fn multicasts_beside(&self, interface: u32) -> bool {
+    pub fn multicasts_on_others(&self, interface: u32) -> bool {
         self.egress.iter().any(|one| one.index != interface)
     }
 

@@ -235,7 +235,7 @@ impl Opener<'_> {
             ip,
             libc::IP_RECVERR,
             1,
-            "be told of datagrams that were dropped",
+            "get reports of dropped datagrams",
         )?;
         // Discovery's class depends on the open levels.
         let Some(level) = lane.level() else {
@@ -253,7 +253,7 @@ impl Opener<'_> {
             level,
             libc::SO_RXQ_OVFL,
             1,
-            "be told of receive overflows",
+            "get reports of receive overflows",
         )?;
         if self.config.timestamps {
             must(

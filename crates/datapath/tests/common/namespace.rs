@@ -53,7 +53,7 @@ impl Tunnel {
         (&self.0).write_all(&packet).expect("a packet comes in");
     }
 
-    /// The next packet that is IPv4 and UDP; the kernel sends others of its own.
+    /// The next packet that is IPv4 and UDP; the kernel sends others, too.
     pub(crate) fn next_udp(&self) -> Vec<u8> {
         let mut packet = vec![0; 2_048];
         loop {
@@ -89,7 +89,7 @@ fn set_flags(name: &str, flags: libc::c_int) -> io::Result<()> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     let mut request = interface_request(name);
     request.ifr_ifru.ifru_flags = flags as libc::c_short;

@@ -217,13 +217,14 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     reports.iter().map(sample).collect()
 }
 
+/// Counts of a writer by their keys in the schema `isolane/observe/2`: `unwanted` for `content_filtered`.
 fn of_writer(ledger: &WriterLedger) -> Counts {
     let WriterLedger {
         written,
         set_ends,
         sent,
         unmatched,
-        unwanted,
+        content_filtered,
         evicted_unsent,
         expired_unsent,
         pending,
@@ -242,7 +243,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
         ("set_ends", set_ends),
         ("sent", sent),
         ("unmatched", unmatched),
-        ("unwanted", unwanted),
+        ("unwanted", content_filtered),
         ("evicted_unsent", evicted_unsent),
         ("expired_unsent", expired_unsent),
         ("pending", pending),
@@ -258,6 +259,8 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
     ])
 }
 
+/// Counts of a reader by their keys in the schema `isolane/observe/2`: `filtered` for `time_filtered`, `unwanted` for
+/// `content_filtered`.
 fn of_reader(ledger: &ReaderLedger) -> Counts {
     let ReaderLedger {
         accounted,
@@ -269,10 +272,10 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         rejected,
         too_large,
         expired,
-        filtered,
+        time_filtered,
         held,
         not_owner,
-        unwanted,
+        content_filtered,
         outdated,
         incomplete,
         in_sets,
@@ -294,10 +297,10 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         ("rejected", rejected),
         ("too_large", too_large),
         ("expired", expired),
-        ("filtered", filtered),
+        ("filtered", time_filtered),
         ("held", held),
         ("not_owner", not_owner),
-        ("unwanted", unwanted),
+        ("unwanted", content_filtered),
         ("outdated", outdated),
         ("incomplete", incomplete),
         ("in_sets", in_sets),

@@ -137,7 +137,7 @@ impl Participant {
 
     /// Creates a reader that accepts only samples that pass a filter (DDS 1.4 §2.2.2.3.3, *ContentFilteredTopic*).
     ///
-    /// Other samples are acknowledged and counted ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no slot.
+    /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take no slot.
     /// A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it does not
     /// send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`] replaces
     /// the filter.
@@ -160,7 +160,7 @@ impl Participant {
     /// }
     /// assert!(participant.run_until(Duration::from_secs(5), || reader.ledger().accounted == 3));
     /// assert_eq!(reader.take()?.and_then(|hot| hot.value).map(|hot| hot.celsius), Some(95.0));
-    /// assert_eq!(reader.ledger().unwanted, 2);
+    /// assert_eq!(reader.ledger().content_filtered, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

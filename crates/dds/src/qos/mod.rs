@@ -313,7 +313,7 @@ impl Qos {
 
     /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
     ///
-    /// Earlier samples are counted (`filtered`) and, if reliable, acknowledged. A reliable reader stores the last of
+    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last of
     /// them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
     /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The
     /// policy has no effect on a writer. Default: zero.

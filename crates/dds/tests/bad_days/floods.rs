@@ -1,8 +1,8 @@
-//! Floods at the port of a level, at another level's, at nobody's, with budgets and without. What is
-//! dropped has a name, and a critical topic beside it loses nothing.
+//! Floods at the port of a level, at another level's, at an unused one, with budgets and without. What is
+//! dropped has a name, and a critical topic meanwhile loses nothing.
 //!
 //! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample that comes
-//! behind them: what is lost on the way would be nobody's to count.
+//! behind them: what is lost on the way would not be counted.
 
 use std::net::UdpSocket;
 use std::num::NonZeroU32;
@@ -18,8 +18,8 @@ use crate::world::{BULK, CRITICAL, OTHER, Side, Topic, best_effort};
 const ROUNDS: u32 = 25;
 const FLOOD: u32 = 150;
 const ALL: u64 = (ROUNDS * FLOOD) as u64;
-/// A port that nobody has.
-const NOBODY: u16 = 9;
+/// A port without a socket.
+const UNUSED_PORT: u16 = 9;
 
 fn budget(capacity: u32) -> Budget {
     Budget {
@@ -108,7 +108,7 @@ impl Flooded {
 
 #[test]
 fn a_flood_on_the_critical_port_is_dropped_at_the_driver_and_other_topics_go_on() {
-    // The level's port is flooded; one topic of that level has a port of its own.
+    // The level's port is flooded; one topic of that level has its own port.
     let own = best_effort(CRITICAL).budget(budget(1_000), OverBudget::Drop);
     let world = Flooded::new(&[
         (OTHER, best_effort(OTHER)),
@@ -198,10 +198,10 @@ fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
 }
 
 #[test]
-fn a_flood_on_nobodys_port_is_dropped_by_the_budget_of_others_where_there_is_one() {
+fn a_flood_on_an_unused_port_is_dropped_by_the_budget_of_others_where_there_is_one() {
     let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL))]);
     let decided = |reason| world.other.decided(reason);
-    world.flood(NOBODY, 1);
+    world.flood(UNUSED_PORT, 1);
     assert!(decided("unknown port") >= ALL, "passed, untouched");
     assert_eq!(decided("over the budget of others"), 0);
 
@@ -211,7 +211,7 @@ fn a_flood_on_nobodys_port_is_dropped_by_the_budget_of_others_where_there_is_one
     };
     let other = &world.other.participant;
     other.set_interface_limit(rate_limit).expect("it is there");
-    world.flood(NOBODY, 1);
+    world.flood(UNUSED_PORT, 1);
     let dropped = decided("over the budget of others");
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
     assert_eq!(world.looked_at(), 0);

@@ -73,7 +73,7 @@ impl Stranger {
     }
 }
 
-/// What is told of a frame; everything else is right.
+/// The fields of a frame that a test sets; the others are correct.
 #[derive(Clone)]
 struct Packet {
     macs: [u8; 12],

@@ -91,7 +91,7 @@ fn a_name_is_only_a_name_for_samples_and_for_announcements() {
 }
 
 #[test]
-fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_there() {
+fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_there() {
     let mut segment = Segment::new();
     let [home, far] = [(); 2].map(|()| segment.add_host());
     let elsewhere = segment.add_host();
@@ -114,13 +114,17 @@ fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_ther
     for number in 0..50 {
         topic.write(sides, number, 200);
     }
-    let is_told = || {
+    let is_reported = || {
         let warnings = one.participant.warnings();
         warnings
             .iter()
             .any(|warning| warning.contains("moved to another"))
     };
-    assert!(until(sides, is_told), "{:?}", one.participant.warnings());
+    assert!(
+        until(sides, is_reported),
+        "{:?}",
+        one.participant.warnings()
+    );
     assert!(one.participant.observe().interfaces.is_empty());
     // Nothing panics or spins, and what cannot be sent has a name.
     let before = one.participant.report();
@@ -159,7 +163,7 @@ fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_ther
 }
 
 #[test]
-fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
+fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported() {
     let hosts = two_hosts();
     let [one, other] = [0, 1].map(|place| Side::on_lanes(&hosts[place]));
     let sides = [&one, &other];
@@ -185,7 +189,7 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
     });
     assert!(is_followed, "1,200 bytes go by lane again");
 
-    // More than a chunk takes the kernel does not allow while the program is there, or it is told.
+    // More than a chunk takes the kernel does not allow while the program is there, or a warning reports it.
     let raise = || {
         let mut command = std::process::Command::new("ip");
         command.args(["link", "set", INTERFACE, "mtu", "9000"]);
@@ -193,13 +197,17 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
         output.status.success()
     };
     if one.host.enter(raise) {
-        let is_told = || {
+        let is_reported = || {
             let warnings = one.participant.warnings();
             warnings
                 .iter()
                 .any(|warning| warning.contains("MTU was raised to 9000"))
         };
-        assert!(until(sides, is_told), "{:?}", one.participant.warnings());
+        assert!(
+            until(sides, is_reported),
+            "{:?}",
+            one.participant.warnings()
+        );
     }
     topic.pass_by_lane(sides, CRITICAL);
     drop(topic);
@@ -210,7 +218,7 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
 #[test]
 fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
     let mut segment = Segment::new();
-    // Strangers: what they know of each other they have asked for.
+    // Strangers: what they know of each other they have requested.
     let hosts = [(); 2].map(|()| segment.add_host());
     for host in &hosts {
         host.enter(|| ip(&format!("neighbour flush dev {INTERFACE} nud permanent")));
@@ -232,7 +240,7 @@ fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
+fn a_deleted_interface_is_reported_and_unsent_datagrams_are_counted() {
     let hosts = two_hosts();
     let one = Side::on_lanes(&hosts[0]);
     let other = Side::new(&hosts[1], with(UdpOptions)).expect("sockets");
@@ -240,8 +248,8 @@ fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
     let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
     topic.pass(sides, 1, 64);
     one.ip(&format!("link delete {INTERFACE}"));
-    let is_told = || !one.participant.warnings().is_empty();
-    assert!(until(sides, is_told), "the deletion is not noticed");
+    let is_reported = || !one.participant.warnings().is_empty();
+    assert!(until(sides, is_reported), "the deletion is not noticed");
     let warnings = one.participant.warnings().join("\n");
     assert!(
         warnings.contains("Make the participant again"),

@@ -25,7 +25,7 @@
 //! | completions late | `full` | `socket/full` |
 //! | malformed headers, tags in tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
 //! | 64 KiB datagrams in fragments | `dds/tests/lanes.rs` | `xdp/sending` |
-//! | floods: on the critical port, on another one, on nobody's | `floods` | `xdp/flows`, `xdp/sharing` |
+//! | floods: on the critical port, on another one, on an unused one | `floods` | `xdp/flows`, `xdp/sharing` |
 
 #[path = "../../../datapath-xdp/tests/hosts/mod.rs"]
 #[allow(unreachable_pub)]

@@ -54,7 +54,7 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
     let refused = side.reader("Topic", &best_effort(CRITICAL));
     let refused = refused.map(drop).expect_err("no native XDP").to_string();
     assert_says(&refused, &["upper0", "no native XDP", "datapath udp"]);
-    // Whoever asks for it has the mode that every interface has.
+    // A participant that requests it has the mode that every interface has.
     let generic = XdpOptions {
         attach: AttachMode::Generic,
         ..options()
@@ -88,14 +88,14 @@ fn a_queue_that_another_participant_has_is_named_and_given_as_soon_as_that_is_go
         ..XdpOptions::default()
     };
     let second = Side::new(&host, lanes(sockets)).expect("sockets do");
-    let beside = Topic::new([&other, &second], "Second", &best_effort(CRITICAL));
-    beside.pass([&other, &second], 1, 64);
+    let other_topic = Topic::new([&other, &second], "Second", &best_effort(CRITICAL));
+    other_topic.pass([&other, &second], 1, 64);
     topic.pass_by_lane([&other, &first], CRITICAL);
     assert_says(
         &second.participant.warnings().join("\n"),
         &["kernel sockets are used instead", "queue 0"],
     );
-    drop((topic, beside));
+    drop((topic, other_topic));
     drop(second);
     first.finish();
 

@@ -164,7 +164,7 @@ impl Topic {
         let topic = Topic { writer, reader };
         let is_matched =
             || topic.writer.matched_readers() == 1 && topic.reader.matched_writers() == 1;
-        assert!(until(sides, is_matched), "{name}: nobody is there");
+        assert!(until(sides, is_matched), "{name}: no peer is there");
         topic
     }
 

@@ -39,7 +39,7 @@ fn samples_of_a_budget_share_datagrams_and_all_arrive_in_order() {
 }
 
 #[test]
-fn a_best_effort_writer_sends_full_datagrams_before_write_returns_and_the_rest_when_told() {
+fn a_best_effort_writer_sends_full_datagrams_before_write_returns_and_the_rest_at_flush() {
     let qos = Qos::best_effort().keep_last(200).latency_budget(LONG);
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Message>("Messages", &qos).unwrap();
@@ -49,7 +49,7 @@ fn a_best_effort_writer_sends_full_datagrams_before_write_returns_and_the_rest_w
     for number in 0..100 {
         writer.write(&Message::number(number)).unwrap();
     }
-    // Nobody has run the loop.
+    // The loop has not run.
     let ledger = writer.ledger();
     assert!(ledger.sent > 50 && ledger.pending > 0, "{ledger:?}");
     writer.flush();

@@ -108,16 +108,16 @@ fn a_sample_callback_gets_what_the_cache_holds_one_by_one() {
 }
 
 #[test]
-fn a_sample_for_nobody_counts_as_unmatched() {
+fn a_sample_without_a_matched_reader_counts_as_unmatched() {
     for site in Site::both() {
         let mut world = World::new(site);
         let alice = world.join();
         let writer = alice
-            .create_writer::<Message>("Nobody", &Qos::best_effort())
+            .create_writer::<Message>("Unread", &Qos::best_effort())
             .unwrap();
         writer.write(&Message::number(1)).unwrap();
         assert_eq!((writer.ledger().written, writer.ledger().unmatched), (1, 1));
-        assert!(writer.all_acknowledged(), "best effort waits for nobody");
+        assert!(writer.all_acknowledged(), "best effort waits for no reader");
         world.assert_balanced();
     }
 }

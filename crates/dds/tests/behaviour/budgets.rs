@@ -116,7 +116,7 @@ fn what_is_changed_later_is_refused_by_name() {
 }
 
 #[test]
-fn a_budget_that_nobody_could_keep_is_refused_when_the_reader_is_created() {
+fn a_budget_that_cannot_be_kept_is_refused_when_the_reader_is_created() {
     let participant = alone();
     for period in [Duration::from_micros(99), Duration::from_millis(10_001)] {
         let refused = reader(&participant, "Never", budget(20, period)).err();

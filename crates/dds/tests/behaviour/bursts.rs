@@ -78,7 +78,7 @@ fn a_sample_alone_is_not_held_back_for_others() {
 }
 
 #[test]
-fn large_samples_leave_in_bursts_each_in_a_datagram_of_its_own() {
+fn large_samples_leave_in_bursts_each_in_its_own_datagram() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = bulk(7).max_bytes(1_400);
@@ -142,10 +142,10 @@ fn acknowledged_by_callback(number: u8) -> Vec<u64> {
     let _brake = bob.create_view_reader::<Message>("Brake", &critical);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let of_callback = Rc::clone(&seen);
-    let told = bob.clone();
+    let observed = bob.clone();
     let before = steps(&bob, "acknack");
     let on_bulk = move |_: Sample<&Message>| {
-        let acknacks = steps(&told, "acknack") - before;
+        let acknacks = steps(&observed, "acknack") - before;
         of_callback.borrow_mut().push(acknacks);
     };
     reader.on_sample(Message::default(), on_bulk).unwrap();

@@ -31,7 +31,7 @@ fn a_view_callback_may_answer() {
         // With the reader goes its callback, and with that the writer it owns.
         drop(echo);
         assert!(bob.report().writers.is_empty());
-        world.until("alice is told", || pongs.matched_writers() == 0);
+        world.until("alice is notified", || pongs.matched_writers() == 0);
     }
 }
 
@@ -51,7 +51,7 @@ fn a_sample_callback_may_write_reliably_and_never_waits() {
         let written = Rc::new(RefCell::new((0, 0)));
         let of_callback = Rc::clone(&written);
         let answer = move |_: isolane::Sample<&Message>| {
-            // Five answers do not fit a history of four, and here nobody could make room.
+            // Five answers do not fit a history of four, and here no reader could make room.
             for number in 0..5 {
                 let mut written = of_callback.borrow_mut();
                 match answers.write(&Message::number(number)) {
@@ -120,7 +120,7 @@ fn a_callback_may_create_and_delete_endpoints() {
         commands.write(&Message::number(1)).unwrap();
         world.until("alice knows they are gone", || alice.endpoints().len() == 1);
         assert_eq!(made.borrow().count, 2);
-        // The callback owns a handle of its own participant, which ends with the reader.
+        // The callback owns a handle of the reader's participant, which ends with the reader.
         drop(obeys);
         world.assert_balanced();
     }

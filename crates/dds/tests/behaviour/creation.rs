@@ -1,4 +1,4 @@
-//! What cannot be created, and says why; what is created as it was asked for.
+//! What cannot be created, and says why; what is created as it was requested.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn policies_that_are_compared_keep_apart_those_who_request_more_than_is_offered(
         let (world, alice, bob) = World::pair(Site::memory());
         let writer = alice.create_writer::<Message>("Less", &offered).unwrap();
         let reader = bob.create_reader::<Message>("Less", &requested).unwrap();
-        world.until("the reader is told", || reader.incompatible().is_some());
+        world.until("the reader is notified", || reader.incompatible().is_some());
         assert_eq!(reader.incompatible().unwrap().policy, policy);
         let equal = bob.create_reader::<Message>("Less", &offered).unwrap();
         world.until_matched(&writer, &equal);
@@ -160,7 +160,7 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
 }
 
 #[test]
-fn a_participant_that_nobody_can_find_says_so() {
+fn a_participant_that_cannot_be_found_says_so() {
     let Site::Loopback(domain) = Site::loopback() else {
         unreachable!("it is on loopback")
     };
@@ -190,7 +190,7 @@ fn a_domain_without_ports_is_answered_with_the_last_that_has_some() {
 }
 
 #[test]
-fn receive_buffers_are_larger_than_the_systems_and_as_large_as_was_asked_for() {
+fn receive_buffers_are_larger_than_the_systems_and_as_large_as_requested() {
     let size_of = |asked: Option<usize>| {
         let site = Site::loopback();
         let builder = asked.map_or(site.builder(), |bytes| {
@@ -205,7 +205,7 @@ fn receive_buffers_are_larger_than_the_systems_and_as_large_as_was_asked_for() {
         assert_eq!(sizes[0], sizes[1]);
         sizes[0]
     };
-    // The kernel doubles what is asked for.
+    // The kernel doubles what is requested.
     assert_eq!(size_of(Some(50_000)), 100_000);
     assert!(size_of(None) > 2 * 50_000);
 }

@@ -34,7 +34,7 @@ fn described(name: &str, at: SocketAddrV4, is_writer: bool) -> StaticDescription
     }
 }
 
-/// Eight ports in a row on 127.0.0.1 that nobody has now, from one on that depends on what is given.
+/// Eight ports in a row on 127.0.0.1 that no socket has now, from one on that depends on what is given.
 fn free_ports(from: u16) -> SocketAddrV4 {
     let is_free = |first: &u16| {
         (*first..first + 8).all(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
@@ -97,7 +97,7 @@ fn described_endpoints_match_when_they_are_created_and_talk() {
         let reports = pedal.create_writer::<Message>("Report", &report()).unwrap();
         let reader = wheel.create_reader::<Message>("Brake", &brake()).unwrap();
         let taken = wheel.create_reader::<Message>("Report", &report()).unwrap();
-        // Nobody has run.
+        // No loop has run.
         assert_eq!((writer.matched_readers(), reader.matched_writers()), (1, 1));
         world.drive(&pedal);
         world.drive(&wheel);
@@ -198,7 +198,7 @@ fn an_endpoint_that_is_not_as_described_is_not_created() {
     let error = refused.err().expect("it is at another level");
     assert!(error.to_string().contains("its level"), "{error}");
     let refused = pedal.create_writer::<Message>("Other", &report());
-    let error = refused.err().expect("nobody would learn of it");
+    let error = refused.err().expect("no peer would learn of it");
     assert!(
         error.to_string().contains("announces no endpoints"),
         "{error}"
@@ -238,7 +238,7 @@ fn however_many_participants_and_endpoints_are_described_there_are_places_for_th
     for writer in &writers {
         assert_eq!(writer.matched_readers(), usize::from(PEERS));
     }
-    // Each has an address of its own, and none would ask for what it has missed.
+    // Each has its own address, and none would ask for what it has missed.
     let offered = || {
         let report = participant.report();
         let transmit = &report.datagrams.lane(Lane::Level(level(7))).transmit;

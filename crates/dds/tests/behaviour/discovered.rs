@@ -1,4 +1,4 @@
-//! What a participant knows of others, is told of them, and ignores.
+//! What a participant discovers, reports and ignores.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -10,14 +10,14 @@ type Events = Rc<RefCell<Vec<DiscoveryEvent>>>;
 
 fn watch(participant: &isolane::Participant) -> Events {
     let events = Events::default();
-    let told = Rc::clone(&events);
-    let listener = move |event| told.borrow_mut().push(event);
+    let recorded = Rc::clone(&events);
+    let listener = move |event| recorded.borrow_mut().push(event);
     participant.on_discovery(listener).unwrap();
     events
 }
 
 #[test]
-fn a_callback_is_told_what_is_found_what_changes_and_what_goes() {
+fn a_callback_gets_each_discovery_change_and_removal() {
     use DiscoveryChange::{Changed, Found, Gone};
 
     for site in Site::both() {
@@ -25,7 +25,7 @@ fn a_callback_is_told_what_is_found_what_changes_and_what_goes() {
         let events = watch(&alice);
         let of_bob = bob.guid();
         let qos = Qos::best_effort();
-        let writer = bob.create_writer::<Message>("Told", &qos).unwrap();
+        let writer = bob.create_writer::<Message>("Found", &qos).unwrap();
         let _other = alice.create_writer::<Message>("Own", &qos).unwrap();
         world.until("the writer is known", || alice.publications().len() == 1);
         let guid = alice.publications()[0].data.guid;
@@ -46,22 +46,22 @@ fn a_callback_is_told_what_is_found_what_changes_and_what_goes() {
             let gone = DiscoveryEvent::Participant(of_bob, Gone);
             events.borrow().contains(&gone)
         });
-        let told = |of: fn(&DiscoveryEvent) -> Option<DiscoveryChange>| -> Vec<_> {
+        let recorded = |of: fn(&DiscoveryEvent) -> Option<DiscoveryChange>| -> Vec<_> {
             events.borrow().iter().filter_map(of).collect()
         };
-        let of_participant = told(|event| match event {
+        let of_participant = recorded(|event| match event {
             DiscoveryEvent::Participant(_, change) => Some(*change),
             _ => None,
         });
         assert_eq!(of_participant, [Found, Changed, Gone]);
-        let of_writer = told(|event| match event {
+        let of_writer = recorded(|event| match event {
             DiscoveryEvent::Writer(_, change) => Some(*change),
             _ => None,
         });
         assert_eq!(
             of_writer,
             [Found, Changed, Gone],
-            "of its own nobody is told"
+            "a participant does not report its own entities"
         );
         world.assert_balanced();
     }

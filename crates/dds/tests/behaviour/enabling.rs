@@ -9,7 +9,7 @@ use crate::support::{Message, Site, World, take_numbers};
 const LONG_ENOUGH: Duration = Duration::from_millis(50);
 
 #[test]
-fn a_participant_that_is_not_enabled_is_known_to_nobody_and_knows_nobody() {
+fn a_participant_that_is_not_enabled_neither_discovers_nor_is_discovered() {
     for site in Site::both() {
         let mut world = World::new(site);
         let alice = world.join();
@@ -70,7 +70,7 @@ fn where_nothing_is_enabled_by_itself_each_endpoint_is_enabled_by_its_own_call()
         world.until("it came", || reader.available() == 1);
         assert_eq!(take_numbers(&reader), [2]);
     }
-    // A writer of another thread has nobody to enable it, and is.
+    // A writer of another thread has no owner that could enable it, and is enabled.
     let qos = Qos::reliable();
     let reader = alice.create_reader::<Message>("Remote", &qos).unwrap();
     let mut remote = bob.create_remote_writer::<Message>("Remote", &qos).unwrap();

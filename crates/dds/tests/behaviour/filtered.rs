@@ -1,4 +1,4 @@
-//! Content filters that writers are told of, and what they then do not send.
+//! Content filters that are announced to writers, and the samples that these then do not send.
 
 use isolane::{Filter, Qos, TopicType, types::BoundedString};
 
@@ -27,8 +27,12 @@ fn what_no_reader_wants_does_not_leave() {
         world.until("all is acknowledged", || writer.all_acknowledged());
         assert_eq!(take_numbers(&reader), [0, 1, 2, 3, 4]);
         let (sent, counted) = (writer.ledger(), reader.ledger());
-        assert_eq!((sent.sent, sent.unwanted), (5, 25), "{sent:?}");
-        assert_eq!((counted.unwanted, counted.lost), (25, 0), "{counted:?}");
+        assert_eq!((sent.sent, sent.content_filtered), (5, 25), "{sent:?}");
+        assert_eq!(
+            (counted.content_filtered, counted.lost),
+            (25, 0),
+            "{counted:?}"
+        );
     }
 }
 
@@ -48,8 +52,8 @@ fn a_writer_that_keeps_the_last_alone_holds_back_too_and_loses_nothing() {
         }
         world.until("all is acknowledged", || writer.all_acknowledged());
         let (sent, counted) = (writer.ledger(), reader.ledger());
-        assert_eq!((sent.sent, sent.unwanted), (5, 25), "{sent:?}");
-        assert_eq!(counted.unwanted, 25, "{counted:?}");
+        assert_eq!((sent.sent, sent.content_filtered), (5, 25), "{sent:?}");
+        assert_eq!(counted.content_filtered, 25, "{counted:?}");
         let came = counted.available + counted.evicted + counted.delivered;
         assert_eq!(came + counted.lost, 5, "{counted:?}");
         assert_eq!(take_numbers(&reader), [4]);
@@ -66,7 +70,7 @@ fn other_parameters_hold_from_their_announcement_on() {
     world.until_matched(&writer, &reader);
     writer.write(&Message::number(7)).unwrap();
     world.until("it is done with", || writer.all_acknowledged());
-    assert_eq!(writer.ledger().unwanted, 1);
+    assert_eq!(writer.ledger().content_filtered, 1);
 
     // Announcements take their time; what is written before they come is judged by the former filter.
     let comes_in_the_end = |number| {
@@ -80,10 +84,10 @@ fn other_parameters_hold_from_their_announcement_on() {
     };
     reader.set_filter(Some(below("10"))).unwrap();
     comes_in_the_end(8);
-    let unwanted = writer.ledger().unwanted;
+    let content_filtered = writer.ledger().content_filtered;
     writer.write(&Message::number(99)).unwrap();
     world.until("all is acknowledged", || writer.all_acknowledged());
-    assert_eq!(writer.ledger().unwanted, unwanted + 1);
+    assert_eq!(writer.ledger().content_filtered, content_filtered + 1);
     reader.set_filter(None).unwrap();
     comes_in_the_end(99);
 }
@@ -94,7 +98,7 @@ struct Note {
 }
 
 /// Sends as much as the reader takes in, whatever its filter costs.
-fn unwanted_at_the_writer(expression: &str) -> (u64, u64) {
+fn filtered_at_the_writer(expression: &str) -> (u64, u64) {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Note>("Notes", &qos()).unwrap();
     let filter = Filter::<Note>::new(expression, &[]).expect("an expression");
@@ -105,19 +109,22 @@ fn unwanted_at_the_writer(expression: &str) -> (u64, u64) {
         writer.write(&Note { text }).unwrap();
     }
     world.until("all is acknowledged", || writer.all_acknowledged());
-    (writer.ledger().unwanted, reader.ledger().unwanted)
+    (
+        writer.ledger().content_filtered,
+        reader.ledger().content_filtered,
+    )
 }
 
 #[test]
 fn a_filter_that_could_cost_much_is_left_to_its_reader() {
-    assert_eq!(unwanted_at_the_writer("text LIKE '%b%'"), (10, 10));
+    assert_eq!(filtered_at_the_writer("text LIKE '%b%'"), (10, 10));
     // A pattern as long as may be tried at every place of the text.
     let pattern = format!("text LIKE '%{}b%'", "a".repeat(100));
-    assert_eq!(unwanted_at_the_writer(&pattern), (0, 10));
+    assert_eq!(filtered_at_the_writer(&pattern), (0, 10));
     let comparisons = vec!["text = 'b'"; 20].join(" OR ");
-    assert_eq!(unwanted_at_the_writer(&comparisons), (0, 10));
+    assert_eq!(filtered_at_the_writer(&comparisons), (0, 10));
     // A member as pattern is as long as a peer likes.
-    assert_eq!(unwanted_at_the_writer("'b' LIKE text"), (0, 10));
+    assert_eq!(filtered_at_the_writer("'b' LIKE text"), (0, 10));
 }
 
 #[test]
@@ -136,5 +143,5 @@ fn readers_of_one_topic_with_and_without_a_filter_each_get_their_own() {
     world.until("all is acknowledged", || writer.all_acknowledged());
     assert_eq!(take_numbers(&few), [0, 1, 2]);
     assert_eq!(take_numbers(&all).len(), 20);
-    assert_eq!((few.ledger().unwanted, few.ledger().lost), (17, 0));
+    assert_eq!((few.ledger().content_filtered, few.ledger().lost), (17, 0));
 }

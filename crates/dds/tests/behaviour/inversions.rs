@@ -33,7 +33,7 @@ fn critical() -> Qos {
     Qos::best_effort().level(level(7))
 }
 
-/// Writes bulk as fast as it is acknowledged, and a critical sample each millisecond, until it is told
+/// Writes bulk as fast as it is acknowledged, and a critical sample each millisecond, until it is stopped
 /// to stop.
 fn publish(domain: &Domain, stop: &AtomicBool) {
     let alice = domain.builder().loopback().build().unwrap();
@@ -79,8 +79,8 @@ fn under_load(order: Order) -> Report {
 
     let stop = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
-        let (domain, told) = (&domain, Arc::clone(&stop));
-        let publisher = scope.spawn(move || publish(domain, &told));
+        let (domain, notified) = (&domain, Arc::clone(&stop));
+        let publisher = scope.spawn(move || publish(domain, &notified));
         let is_done = || seen.get() >= SAMPLES && taken.get() >= 10 * SAMPLES;
         let is_in_time = bob.run_until(PATIENCE, is_done);
         stop.store(true, Ordering::Relaxed);
@@ -174,14 +174,14 @@ fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
         world.until_matched(&flood, &backlog);
         world.until_matched(&brake, &view);
         let seen = Rc::new(Cell::new(false));
-        let told = Rc::clone(&seen);
-        view.on_view(move |_| told.set(true));
+        let notified = Rc::clone(&seen);
+        view.on_view(move |_| notified.set(true));
         // The first bulk sample's callback makes the critical one arrive.
         let mut brake = Some(brake);
         let on_bulk = move |_: isolane::Sample<&Message>| {
             if let Some(brake) = brake.take() {
                 brake.write(&Message::number(7)).unwrap();
-                // Without its writer the sample is nobody's.
+                // Without its writer the sample has no owner.
                 std::mem::forget(brake);
             }
         };

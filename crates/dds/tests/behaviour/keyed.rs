@@ -46,7 +46,7 @@ fn next(world: &World, reader: &DataReader<Shape>) -> (Option<Shape>, SampleInfo
 }
 
 #[test]
-fn a_disposed_and_an_unregistered_instance_are_told_apart() {
+fn a_disposed_instance_differs_from_an_unregistered_one() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let (writer, reader) = endpoints(&world, &alice, &bob);
@@ -88,7 +88,7 @@ fn deleting_a_writer_unregisters_its_instances_and_disposes_none() {
         assert_eq!(value, None);
         assert_eq!(left.instance_state, InstanceState::NotAliveNoWriters);
         assert_eq!(left.key_hash, alive.key_hash);
-        world.until("nobody is matched", || reader.matched_writers() == 0);
+        world.until("no writer is matched", || reader.matched_writers() == 0);
         world.assert_balanced();
     }
 }

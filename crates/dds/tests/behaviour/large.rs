@@ -98,7 +98,7 @@ fn what_is_written_behind_a_large_best_effort_sample_stays_behind_it() {
     let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
     let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
     world.until_matched(&writer, &reader);
-    // A short one that nothing stands before leaves at once.
+    // A short one with nothing queued before it leaves at once.
     writer.write(&scan(0, 10)).unwrap();
     assert_eq!(writer.ledger().pending, 0);
     for (number, size) in [(1, 200_000), (2, 10), (3, 5_000), (4, 10)] {
@@ -167,7 +167,7 @@ fn another_thread_writes_what_fits_a_frame_of_the_datapath_and_it_leaves_in_frag
 }
 
 #[test]
-fn datagrams_may_be_larger_where_that_is_asked_for() {
+fn datagrams_may_be_larger_where_that_is_requested() {
     for site in Site::both() {
         for qos in [Qos::best_effort(), Qos::reliable()] {
             let (world, alice, bob) = World::pair(site.clone());

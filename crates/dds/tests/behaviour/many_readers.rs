@@ -7,7 +7,7 @@ use isolane_datapath::limits::MAX_MESSAGES;
 
 use crate::support::{Domain, Message, Site, World, level, take_numbers};
 
-/// Reading participants, each at ports of its own: the last six are in the second call.
+/// Reading participants, each at its own ports: the last six are in the second call.
 const READERS: usize = MAX_MESSAGES + 6;
 
 const SAMPLES: u32 = 20;

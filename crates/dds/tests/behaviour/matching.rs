@@ -31,7 +31,7 @@ fn an_incompatible_policy_is_named_on_both_sides() {
             let (world, alice, bob) = World::pair(site.clone());
             let writer = alice.create_writer::<Message>("Unlike", &offered).unwrap();
             let reader = bob.create_reader::<Message>("Unlike", &requested).unwrap();
-            world.until("both sides are told", || {
+            world.until("both sides are notified", || {
                 writer.incompatible().is_some() && reader.incompatible().is_some()
             });
             let (offered, requested) = (writer.incompatible(), reader.incompatible());
@@ -58,7 +58,7 @@ fn topics_of_other_names_do_not_match() {
 }
 
 #[test]
-fn each_level_is_announced_with_a_port_of_its_own() {
+fn each_level_is_announced_with_its_own_port() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let readers = [1, 4, 7].map(|number| {
@@ -159,7 +159,7 @@ fn a_deleted_reader_is_written_to_no_longer() {
         let reader = bob.create_reader::<Message>("Deleted", &qos).unwrap();
         world.until_matched(&writer, &reader);
         drop(reader);
-        world.until("the writer is told", || writer.matched_readers() == 0);
+        world.until("the writer is notified", || writer.matched_readers() == 0);
         writer.write(&Message::number(1)).unwrap();
         assert_eq!(writer.ledger().unmatched, 1);
         assert_eq!(bob.participants().len(), 1, "the participant stays");

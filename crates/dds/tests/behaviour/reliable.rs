@@ -79,7 +79,7 @@ fn a_write_waits_for_room_as_long_as_max_blocking_time_and_no_longer() {
         let reader = bob.create_reader::<Message>("Waits", &qos).unwrap();
         world.until_matched(&writer, &reader);
 
-        // Only the writer's own participant is driven meanwhile: nobody answers.
+        // Only the writer's own participant is driven meanwhile: no reader answers.
         for number in 0..8 {
             writer.write(&Message::number(number)).unwrap();
         }
@@ -141,7 +141,9 @@ fn a_late_joiner_gets_the_history_of_a_transient_local_writer_and_only_if_it_ask
         for number in 1..=5 {
             writer.write(&Message::number(number)).unwrap();
         }
-        world.until("all is sent, to nobody", || writer.ledger().pending == 0);
+        world.until("all is sent, without a reader", || {
+            writer.ledger().pending == 0
+        });
 
         let bob = world.join();
         let late = bob.create_reader::<Message>("History", &kept).unwrap();

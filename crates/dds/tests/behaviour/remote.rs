@@ -154,7 +154,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
         let reader = bob.create_reader::<Message>("Dropped", &qos).unwrap();
         world.until("they match", || reader.matched_writers() == 1);
         thread::spawn(move || drop(writer)).join().unwrap();
-        world.until("the reader is told", || reader.matched_writers() == 0);
+        world.until("the reader is notified", || reader.matched_writers() == 0);
         assert!(alice.report().writers.is_empty());
         assert_eq!(alice.report().frames_lent, 0);
 

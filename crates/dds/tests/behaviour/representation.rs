@@ -61,7 +61,7 @@ fn a_reader_takes_both_representations() {
 }
 
 #[test]
-fn a_reader_of_one_representation_does_not_match_a_writer_of_the_other_and_both_are_told() {
+fn a_reader_of_one_representation_does_not_match_a_writer_of_the_other_and_both_are_notified() {
     for (sent, taken) in [
         (Representation::Xcdr1, Representation::Xcdr2),
         (Representation::Xcdr2, Representation::Xcdr1),
@@ -72,7 +72,7 @@ fn a_reader_of_one_representation_does_not_match_a_writer_of_the_other_and_both_
         let writer = alice.create_writer::<Final>("Apart", &offers).unwrap();
         let only = qos.only_representation(taken);
         let reader = bob.create_reader::<Final>("Apart", &only).unwrap();
-        world.until("both are told", || {
+        world.until("both are notified", || {
             writer.incompatible().is_some() && reader.incompatible().is_some()
         });
         let policies =

@@ -15,7 +15,7 @@ fn activations(participant: &Participant, job: &str) -> u64 {
 }
 
 #[test]
-fn a_participant_saturated_at_level_7_for_longer_than_the_leases_loses_nobody_and_is_not_lost() {
+fn a_participant_saturated_at_level_7_for_longer_than_the_leases_loses_no_peer_and_is_not_lost() {
     for site in Site::both() {
         let timing = Timing {
             lease: LEASE,
@@ -71,6 +71,6 @@ fn a_participant_saturated_at_level_7_for_longer_than_the_leases_loses_nobody_an
         commander.write(&Message::number(1)).unwrap();
         world.until("a sample arrives", || commands.available() == 1);
         // The timer's callback has gone, and the writer with it.
-        world.until("alice is told", || reader.matched_writers() == 0);
+        world.until("alice is notified", || reader.matched_writers() == 0);
     }
 }

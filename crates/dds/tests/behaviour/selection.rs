@@ -1,4 +1,4 @@
-//! Samples asked for by states, instances and conditions, and how instances end. The states themselves are shown in
+//! Samples selected by states, instances and conditions, and how instances end. The states themselves are shown in
 //! virtual time (`lab/sim/tests/protocol`).
 
 use std::time::Duration;

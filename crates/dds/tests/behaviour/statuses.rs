@@ -1,4 +1,4 @@
-//! Statuses of endpoints (DDS 1.4 §2.2.4.1): who is told what, when, and what a listener may do.
+//! Statuses of endpoints (DDS 1.4 §2.2.4.1): who is notified, of what, when, and what a listener may do.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,17 +13,19 @@ use isolane::{
 
 use crate::support::{Message, PATIENCE, Site, World, level};
 
-/// What a listener was told, in order.
-type Told<S> = Rc<RefCell<Vec<S>>>;
+/// Statuses that a listener got, in order.
+type Recorded<S> = Rc<RefCell<Vec<S>>>;
 
-fn record<S: 'static>() -> (Told<S>, impl FnMut(S) + 'static) {
-    let told = Told::default();
-    let by_listener = Rc::clone(&told);
-    (told, move |status| by_listener.borrow_mut().push(status))
+fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
+    let recorded = Recorded::default();
+    let by_listener = Rc::clone(&recorded);
+    (recorded, move |status| {
+        by_listener.borrow_mut().push(status)
+    })
 }
 
 #[test]
-fn both_ends_are_told_when_they_match_and_when_they_part() {
+fn both_ends_are_notified_when_they_match_and_when_they_part() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let writer = alice
@@ -36,7 +38,7 @@ fn both_ends_are_told_when_they_match_and_when_they_part() {
             .unwrap();
         let (subscribed, of_reader) = record();
         reader.on_subscription_matched(of_reader).unwrap();
-        world.until("both are told", || {
+        world.until("both are notified", || {
             published.borrow().len() == 1 && subscribed.borrow().len() == 1
         });
         let joined: PublicationMatchedStatus = published.borrow()[0];
@@ -49,7 +51,7 @@ fn both_ends_are_told_when_they_match_and_when_they_part() {
         assert_eq!(other, Some(alice.guid().prefix));
 
         drop(reader);
-        world.until("alice is told", || published.borrow().len() == 2);
+        world.until("alice is notified", || published.borrow().len() == 2);
         let parted = published.borrow()[1];
         assert_eq!((parted.total_count, parted.total_count_change), (1, 0));
         assert_eq!((parted.current_count, parted.current_count_change), (0, -1));
@@ -57,7 +59,7 @@ fn both_ends_are_told_when_they_match_and_when_they_part() {
 }
 
 #[test]
-fn a_listener_is_told_of_what_happened_before_it_was_set_and_what_a_getter_has_told_is_no_change() {
+fn a_listener_gets_changes_from_before_it_was_set_unless_a_getter_has_read_them() {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice
         .create_writer::<Message>("Early", &Qos::best_effort())
@@ -66,23 +68,23 @@ fn a_listener_is_told_of_what_happened_before_it_was_set_and_what_a_getter_has_t
         .create_reader::<Message>("Early", &Qos::best_effort())
         .unwrap();
     world.until_matched(&writer, &reader);
-    let (told, listener) = record();
+    let (recorded, listener) = record();
     reader.on_subscription_matched(listener).unwrap();
-    world.until("it is told", || told.borrow().len() == 1);
+    world.until("it is notified", || recorded.borrow().len() == 1);
     let status = reader.subscription_matched_status();
     assert_eq!((status.current_count, status.current_count_change), (1, 0));
 
     let status = writer.publication_matched_status();
     assert_eq!((status.current_count, status.current_count_change), (1, 1));
-    let (told, listener) = record();
+    let (recorded, listener) = record();
     writer.on_publication_matched(listener).unwrap();
     world.run_for(Duration::from_millis(20));
-    assert!(told.borrow().is_empty(), "{told:?}");
+    assert!(recorded.borrow().is_empty(), "{recorded:?}");
     assert_eq!(writer.publication_matched_status().current_count_change, 0);
 }
 
 #[test]
-fn both_ends_are_told_which_policy_keeps_them_apart() {
+fn both_ends_learn_which_policy_keeps_them_apart() {
     let (world, alice, bob) = World::pair(Site::memory());
     let offered = Qos::best_effort();
     let requested = Qos::reliable();
@@ -92,7 +94,7 @@ fn both_ends_are_told_which_policy_keeps_them_apart() {
     let reader = bob.create_reader::<Message>("Apart", &requested).unwrap();
     let (at_reader, listener) = record();
     reader.on_requested_incompatible_qos(listener).unwrap();
-    world.until("both are told", || {
+    world.until("both are notified", || {
         at_writer.borrow().len() == 1 && at_reader.borrow().len() == 1
     });
     let offered: OfferedIncompatibleQosStatus = at_writer.borrow()[0];
@@ -106,7 +108,7 @@ fn both_ends_are_told_which_policy_keeps_them_apart() {
 }
 
 #[test]
-fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_that_are_too_large() {
+fn a_reader_is_notified_of_lost_samples_and_of_samples_that_are_too_large() {
     let site = Site::memory();
     let Site::Memory(network) = &site else {
         unreachable!("it is in memory")
@@ -129,9 +131,10 @@ fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_that_are_too_large()
     network.set_loss_per_million(0);
     let large = "more than thirty-two bytes, with the head";
     writer.write(&Message::new(4, large)).unwrap();
-    world.until("all are told", || {
-        let told = lost.borrow();
-        told.last()
+    world.until("all are notified", || {
+        let recorded = lost.borrow();
+        recorded
+            .last()
             .is_some_and(|last: &SampleLostStatus| last.total_count == 3)
     });
     let last = *lost.borrow().last().unwrap();
@@ -150,11 +153,11 @@ fn listeners_are_jobs_at_the_protocol_priority_of_their_topic() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::best_effort().level(level(3));
     let reader = bob.create_reader::<Message>("Three", &qos).unwrap();
-    let (told, listener) = record();
+    let (recorded, listener) = record();
     reader.on_subscription_matched(listener).unwrap();
     reader.on_sample_lost(|_| {}).unwrap();
     let _writer = alice.create_writer::<Message>("Three", &qos).unwrap();
-    world.until("it is told", || told.borrow().len() == 1);
+    world.until("it is notified", || recorded.borrow().len() == 1);
     let report = bob.report();
     let jobs: Vec<_> = report
         .jobs
@@ -199,8 +202,10 @@ fn a_listener_may_write_create_replace_itself_and_delete_its_own_endpoint() {
             .unwrap();
         *own.borrow_mut() = Some(reader);
         let writer = alice.create_writer::<Message>("Free", &qos).unwrap();
-        world.until("it is told", || answered.get() > 0);
-        world.until("alice is told of the end", || writer.matched_readers() == 0);
+        world.until("it is notified", || answered.get() > 0);
+        world.until("alice is notified of the end", || {
+            writer.matched_readers() == 0
+        });
         world.run_for(Duration::from_millis(10));
         assert_eq!(answered.get(), 1);
         let topics: Vec<_> = bob
@@ -236,7 +241,7 @@ fn a_listener_that_panics_is_dropped_and_the_loop_goes_on() {
 }
 
 #[test]
-fn a_sample_that_is_not_of_the_type_is_told_as_rejected() {
+fn a_sample_that_is_not_of_the_type_is_reported_as_rejected() {
     use isolane::TopicType;
     /// Under the name of another type, and longer than that takes.
     #[derive(TopicType, Debug, Default, Clone, PartialEq)]
@@ -258,7 +263,7 @@ fn a_sample_that_is_not_of_the_type_is_told_as_rejected() {
     reader.on_sample_rejected(listener).unwrap();
     let text = "x".repeat(100);
     writer.write(&Longer { number: 1, text }).unwrap();
-    world.until("it is told", || rejected.borrow().len() == 1);
+    world.until("it is notified", || rejected.borrow().len() == 1);
     let reason = rejected.borrow()[0].last_reason;
     assert_eq!(reason, Some(RejectReason::NotOfType));
 }

@@ -101,7 +101,7 @@ impl Site {
     }
 }
 
-/// A domain of the test's own, as long as this lives: tests run beside each other, and so do
+/// A domain of the test's own, as long as this lives: tests run at the same time, and so do
 /// checkouts. It is claimed by a socket on an address that no participant uses.
 pub(crate) struct Domain {
     number: u32,

@@ -13,12 +13,14 @@ use crate::support::{Message, PATIENCE, Site, World, take_numbers};
 
 const SHORT: Duration = Duration::from_millis(30);
 
-type Told<S> = Rc<RefCell<Vec<S>>>;
+type Recorded<S> = Rc<RefCell<Vec<S>>>;
 
-fn record<S: 'static>() -> (Told<S>, impl FnMut(S) + 'static) {
-    let told = Told::default();
-    let by_listener = Rc::clone(&told);
-    (told, move |status| by_listener.borrow_mut().push(status))
+fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
+    let recorded = Recorded::default();
+    let by_listener = Rc::clone(&recorded);
+    (recorded, move |status| {
+        by_listener.borrow_mut().push(status)
+    })
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn a_sample_past_its_lifespan_is_neither_taken_nor_read_nor_counted_as_available
             let ledger = reader.ledger();
             ledger.available + ledger.expired + ledger.lost == 1
         });
-        // The loop does not run meanwhile: whoever looks finds out.
+        // The loop does not run meanwhile: a getter finds out.
         thread::sleep(SHORT);
         assert_eq!(reader.available(), 0);
         assert!(reader.read(0).unwrap().is_none());
@@ -88,7 +90,7 @@ fn a_filtering_reader_sees_the_first_and_the_last_of_a_burst() {
     assert_eq!(seen[0], 1);
     assert_eq!(take_numbers(&hardly), [1]);
     let ledger = hardly.ledger();
-    assert_eq!((ledger.filtered, ledger.held), (18, 1));
+    assert_eq!((ledger.time_filtered, ledger.held), (18, 1));
     assert_eq!(writer.ledger().repaired, 0);
 }
 
@@ -105,7 +107,7 @@ fn a_deadline_shorter_than_the_filters_separation_is_refused_with_the_reason() {
 }
 
 #[test]
-fn both_ends_are_told_of_a_missed_deadline() {
+fn both_ends_are_notified_of_a_missed_deadline() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::reliable().deadline(SHORT);
@@ -119,15 +121,15 @@ fn both_ends_are_told_of_a_missed_deadline() {
         world.run_for(2 * SHORT);
         assert!(offered.borrow().is_empty() && requested.borrow().is_empty());
         writer.write(&Message::number(1)).unwrap();
-        world.until("both are told", || {
+        world.until("both are notified", || {
             offered.borrow().len() >= 2 && requested.borrow().len() >= 2
         });
         let last: OfferedDeadlineMissedStatus = offered.borrow()[1];
-        let told: u64 = offered.borrow()[..2]
+        let recorded: u64 = offered.borrow()[..2]
             .iter()
             .map(|it| it.total_count_change)
             .sum();
-        assert_eq!(last.total_count, told);
+        assert_eq!(last.total_count, recorded);
         let last: RequestedDeadlineMissedStatus = requested.borrow()[1];
         assert!(last.total_count >= 2 && last.total_count_change >= 1);
         assert!(reader.requested_deadline_missed_status().total_count >= 2);
@@ -136,7 +138,7 @@ fn both_ends_are_told_of_a_missed_deadline() {
 }
 
 #[test]
-fn a_writer_that_is_silent_is_told_so_is_its_reader_and_both_when_it_is_asserted_again() {
+fn a_silent_writer_and_its_reader_are_notified_and_again_when_it_is_asserted() {
     for kind in [
         LivelinessKind::ManualByParticipant,
         LivelinessKind::ManualByTopic,
@@ -171,7 +173,7 @@ fn a_writer_that_is_silent_is_told_so_is_its_reader_and_both_when_it_is_asserted
 }
 
 #[test]
-fn an_automatic_writer_needs_nobody_to_say_that_it_is_alive() {
+fn an_automatic_writer_is_alive_without_assertions() {
     let (world, alice, bob) = World::pair(Site::memory());
     // Long enough for a machine that stops now and then.
     let lease = Duration::from_secs(2);
@@ -224,7 +226,7 @@ fn a_sample_that_is_written_long_after_the_loop_ran_last_lives_from_then_on() {
     let writer = alone.create_writer::<Message>("Late", &fresh).unwrap();
     let reader = alone.create_reader::<Message>("Late", &qos).unwrap();
     alone.run_for(Duration::from_millis(20));
-    // Longer than the life, and than it is believed that a loop stands still.
+    // Longer than the life, and than the limit after which a loop counts as stopped.
     thread::sleep(Duration::from_millis(2_500));
     writer.write(&Message::number(1)).unwrap();
     assert!(alone.run_until(PATIENCE, || reader.available() == 1));

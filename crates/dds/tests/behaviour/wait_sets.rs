@@ -75,20 +75,20 @@ fn a_wait_set_wakes_by_each_kind_of_condition_and_says_which() {
 }
 
 #[test]
-fn a_status_holds_from_its_change_until_it_is_told() {
+fn a_status_holds_from_its_change_until_it_is_read() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all();
-    let writer = alice.create_writer::<Message>("Told", &qos).unwrap();
+    let writer = alice.create_writer::<Message>("Notified", &qos).unwrap();
     let changed = writer.status_condition(StatusMask::all());
     assert!(!changed.trigger_value());
-    let told = Rc::new(Cell::new(0));
-    let by_listener = Rc::clone(&told);
-    let reader = bob.create_reader::<Message>("Told", &qos).unwrap();
+    let notified = Rc::new(Cell::new(0));
+    let by_listener = Rc::clone(&notified);
+    let reader = bob.create_reader::<Message>("Notified", &qos).unwrap();
     reader
         .on_subscription_matched(move |status| by_listener.set(status.current_count))
         .unwrap();
     world.until_matched(&writer, &reader);
-    world.until("it was told", || told.get() == 1);
+    world.until("the listener was notified", || notified.get() == 1);
     assert_eq!(writer.status_changes(), StatusMask::PUBLICATION_MATCHED);
     assert!(changed.trigger_value());
     changed.set_enabled_statuses(StatusMask::LIVELINESS_LOST);
@@ -101,7 +101,7 @@ fn a_status_holds_from_its_change_until_it_is_told() {
     let of_reader = reader.status_changes();
     assert!(
         !of_reader.contains(StatusMask::SUBSCRIPTION_MATCHED),
-        "the listener was told"
+        "the listener was notified"
     );
     assert!(!of_reader.contains(StatusMask::DATA_AVAILABLE));
     writer.write(&Message::number(1)).unwrap();
@@ -361,7 +361,7 @@ fn a_guard_whose_participant_is_gone_is_an_error_and_no_sleep() {
 }
 
 #[test]
-fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen() {
+fn a_status_that_was_read_does_not_hold_again_when_a_listener_is_set() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all();
     let writer = alice.create_writer::<Message>("Heard", &qos).unwrap();
@@ -377,8 +377,8 @@ fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen(
     assert_eq!(reader.subscription_matched_status().current_count, 1);
     assert_eq!(holds(), [false, false]);
 
-    let told = Rc::new(Cell::new(0));
-    let (by_writer, by_reader) = (Rc::clone(&told), Rc::clone(&told));
+    let notified = Rc::new(Cell::new(0));
+    let (by_writer, by_reader) = (Rc::clone(&notified), Rc::clone(&notified));
     writer
         .on_publication_matched(move |_| by_writer.set(by_writer.get() + 1))
         .unwrap();
@@ -387,10 +387,10 @@ fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen(
         .unwrap();
     assert_eq!(holds(), [false, false], "nothing has changed");
     world.run_for(Duration::from_millis(20));
-    assert_eq!((holds(), told.get()), ([false, false], 0));
+    assert_eq!((holds(), notified.get()), ([false, false], 0));
 
     drop(reader);
-    world.until("it was told", || told.get() == 1);
+    world.until("the listener was notified", || notified.get() == 1);
     assert_eq!(holds(), [false, false], "the listener has taken it");
 }
 
@@ -405,7 +405,7 @@ fn what_a_getter_tells_does_not_count_as_changed_afterwards() {
     assert!(alone.run_until(PATIENCE, || writer.matched_readers() == 1));
     drop(reader);
     assert_eq!(writer.publication_matched_status().current_count_change, 0);
-    assert!(!matched.trigger_value(), "both changes were told");
+    assert!(!matched.trigger_value(), "both changes were reported");
     alone.run_for(Duration::from_millis(5));
     assert!(!matched.trigger_value());
 }

@@ -95,7 +95,7 @@ fn protocol_work_that_runs_for_want_of_data_uses_up_what_was_due() {
 }
 
 #[test]
-fn data_that_waits_for_a_share_of_its_own_level_has_suffered_no_inversion() {
+fn data_that_waits_for_the_share_of_its_level_has_suffered_no_inversion() {
     let (mut executor, data, protocol) = level();
     let bulk = event_job(&mut executor, "bulk", PROTOCOL - 1);
     executor.activate(data, at(0));

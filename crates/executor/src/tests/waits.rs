@@ -132,7 +132,7 @@ fn each_arrival_counts_for_itself_and_the_earliest_is_the_release() {
 }
 
 #[test]
-fn an_activation_is_as_urgent_as_the_most_urgent_item_it_was_told_of() {
+fn an_activation_is_as_urgent_as_its_most_urgent_item() {
     let mut executor = executor();
     let shared = receive_job(&mut executor);
     for (begin, items) in [(10, &[3, 7][..]), (30, &[3][..]), (50, &[][..])] {
@@ -181,7 +181,7 @@ fn that_there_was_an_inversion_is_not_forgotten_behind_many_activations() {
 }
 
 #[test]
-fn being_told_of_an_arrival_while_nothing_runs_is_nothing() {
+fn an_arrival_while_nothing_runs_has_no_effect() {
     assert_eq!(
         executor().record_arrival(CRITICAL, at(5)),
         PriorityInversions::default()

@@ -9,7 +9,7 @@ use isolane_wire::{
 
 use crate::{
     coherent_access::{Access, heartbeat_request::HeartbeatRequest},
-    content_filter::{ContentFilter, drop_unwanted},
+    content_filter::{ContentFilter, drop_filtered},
     counters::ReaderLedger,
     reader::{
         Reader, WriterProxy,
@@ -324,9 +324,9 @@ pub(crate) fn admit(
     });
     progress.hole = None;
     // A filtered sample takes no slot and replaces none.
-    if open.is_whole && filter.is_some_and(|filter| drop_unwanted(filter, cache, index)) {
+    if open.is_whole && filter.is_some_and(|filter| drop_filtered(filter, cache, index)) {
         progress.reach(place.number);
-        ledger.unwanted += 1;
+        ledger.content_filtered += 1;
         return Ok(Admission::Done);
     }
     if open.is_whole && !cache.makes_set_room(index) {

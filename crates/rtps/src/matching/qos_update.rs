@@ -39,7 +39,7 @@ pub enum SetQosError {
     AnnouncementFull,
     /// The endpoint is statically described, so peers cannot learn of a change.
     #[error(
-        "the endpoint is known by a description and not announced, so nobody would learn of the change; describe it so on all sides"
+        "the endpoint is known by a description and not announced, so no peer would learn of the change; describe it so on all sides"
     )]
     Described,
     /// No such endpoint exists.

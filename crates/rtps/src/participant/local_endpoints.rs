@@ -253,7 +253,7 @@ impl LocalParticipant {
         };
         let seed = self.shared.config.seed;
         let ends = match config.keyed {
-            true => ends_beside(keeps, samples, config.slot_bytes()),
+            true => extra_ends(keeps, samples, config.slot_bytes()),
             false => 0,
         };
         let zeroed = self.shared.config.zeroed;
@@ -596,7 +596,7 @@ impl Shared {
 }
 
 /// Returns the number of instance ends kept in addition to the values.
-fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
+fn extra_ends(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
     let Keep::Last { depth } = keeps else {
         return 0;
     };

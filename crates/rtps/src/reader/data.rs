@@ -42,7 +42,7 @@ pub(crate) fn is_due(
     }
     begin_unasked(proxy, reader, sequence);
     if proxy.reliable {
-        return is_asked_for(proxy, reader, sequence).then_some(false);
+        return is_requested(proxy, reader, sequence).then_some(false);
     }
     let missing = (sequence.get() - proxy.expected.get()) as u64;
     let has_lost = reader.ledger.lose(missing, proxy.begun);
@@ -99,7 +99,7 @@ pub(crate) fn begin_unasked(
 
 /// Returns whether a reliable reader, which may have received it out of order, still needs this sequence number.
 #[inline(never)]
-fn is_asked_for(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
+fn is_requested(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
     let is_within = proxy.in_window(sequence);
     if is_within && !proxy.has(sequence) {
         return true;

@@ -85,11 +85,11 @@ impl WriterProxy {
         if !self.is_foreign {
             return 0;
         }
-        let told_to = self.irrelevant_to.get().clamp(run.start, run.end);
+        let announced_to = self.irrelevant_to.get().clamp(run.start, run.end);
         let window_end = run.start.saturating_add(i64::from(WINDOW));
-        let marked = words(told_to.min(window_end)..run.end.min(window_end))
+        let marked = words(announced_to.min(window_end)..run.end.min(window_end))
             .map(|(word, numbers)| u64::from((self.received[word] & numbers).count_ones()));
-        told_to.abs_diff(run.start) + marked.sum::<u64>()
+        announced_to.abs_diff(run.start) + marked.sum::<u64>()
     }
 }
 

@@ -120,9 +120,9 @@ pub(crate) struct Reader {
     pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,
     /// Values of the ledger when the user last took the status.
-    pub(crate) told_lost: u64,
-    pub(crate) told_rejected: u64,
-    pub(crate) told_too_large: u64,
+    pub(crate) reported_lost: u64,
+    pub(crate) reported_rejected: u64,
+    pub(crate) reported_too_large: u64,
     /// Payload bytes of the last sample that was too large.
     pub(crate) too_large_bytes: u32,
     pub(crate) reject_reason: RejectReason,

@@ -9,7 +9,7 @@
 //! A new sample takes, in this order:
 //! 1. a free place;
 //! 2. a place whose sample is done with, because it was overtaken or is gone;
-//! 3. the least wanted sample of its own writer: the furthest ahead at a reliable reader, which needs the nearest
+//! 3. the least useful sample of the same writer: the furthest ahead at a reliable reader, which needs the nearest
 //!    first; the oldest at a best-effort reader, where newer samples count;
 //! 4. a sample that has had no fragment for a while;
 //! 5. if its writer has no place, one of the participant that has the most: another participant that keeps more even
@@ -198,7 +198,7 @@ impl Reassembly {
     }
 
     /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
-    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be asked for
+    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be sent a request
     /// at least one, so that writers that have begun many samples do not block the others.
     pub(crate) fn room(&self, writer: WriterProxyId, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());

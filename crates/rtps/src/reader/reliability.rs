@@ -20,7 +20,7 @@ use isolane_wire::{
 
 use crate::{
     coherent_access::{Admission, admit},
-    content_filter::drop_unwanted,
+    content_filter::drop_filtered,
     limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
     participant::{Facts, Shared},
     reader::{
@@ -280,10 +280,10 @@ impl Readers {
                     let is_left = groups && turn != Admission::Done;
                     let number = is_left.then(|| cache.first_waiting_number(proxy_index));
                     // Samples held for a set were filtered before they were stored.
-                    let is_unwanted = turn == Admission::Show
-                        && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
-                    reader.ledger.unwanted += u64::from(is_unwanted);
-                    let is_done_with = is_unwanted
+                    let is_filtered_out = turn == Admission::Show
+                        && filter.is_some_and(|filter| drop_filtered(filter, cache, proxy_index));
+                    reader.ledger.content_filtered += u64::from(is_filtered_out);
+                    let is_done_with = is_filtered_out
                         || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.
                         || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
@@ -326,8 +326,8 @@ impl Readers {
                 proxy.begun |= held_back > 0;
                 let mut lost = missing;
                 if missing > 0 && proxy.is_foreign {
-                    let told = proxy.irrelevant_among(proxy.expected.get()..end.get());
-                    let irrelevant = told.saturating_sub(held_back).min(missing);
+                    let announced = proxy.irrelevant_among(proxy.expected.get()..end.get());
+                    let irrelevant = announced.saturating_sub(held_back).min(missing);
                     reader.ledger.pass_irrelevant(irrelevant, proxy.begun);
                     lost -= irrelevant;
                 }

@@ -324,7 +324,7 @@ impl WriterProxy {
         if !reader.refused_for_room && self.claim.is_none() {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
-            room = room.min(reader.room_beside_assemblies(index, now));
+            room = room.min(reader.room_without_assemblies(index, now));
             if room == 0 {
                 // Nothing is requested, so only room is awaited.
                 self.nacked_until = SequenceNumber(self.expected.get() - 1);
@@ -389,7 +389,7 @@ impl Reader {
 
     /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
     /// fragmented.
-    fn room_beside_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
+    fn room_without_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
         let assemblies = self.assemblies.as_ref();
         assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
     }
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_not_found_in_an_empty_place() {
+    fn an_unknown_writer_is_not_found_in_an_empty_place() {
         assert_eq!(
             WriterProxyIndex::new(1, true, 1).recall(&Guid::UNKNOWN),
             None

@@ -31,7 +31,7 @@ pub(crate) struct Deadline {
     period: Option<Duration>,
     instances: EventOrder<()>,
     total: u64,
-    told: u64,
+    reported: u64,
     last_instance: KeyHash,
 }
 
@@ -41,7 +41,7 @@ impl Deadline {
             period: Some(period),
             instances: EventOrder::new(instances, seed),
             total: 0,
-            told: 0,
+            reported: 0,
             last_instance: KeyHash::default(),
         }
     }
@@ -124,8 +124,8 @@ impl Deadline {
     }
 
     pub(crate) fn take(&mut self) -> Option<DeadlineMissed> {
-        let change = self.total - self.told;
-        self.told = self.total;
+        let change = self.total - self.reported;
+        self.reported = self.total;
         (change > 0).then_some(DeadlineMissed {
             total: self.total,
             change,

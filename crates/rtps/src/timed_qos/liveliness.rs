@@ -60,7 +60,7 @@ pub(crate) struct LivelinessAssertion {
     asserted: Instant,
     is_lost: bool,
     lost: u32,
-    told: u32,
+    reported: u32,
 }
 
 impl LivelinessAssertion {
@@ -71,7 +71,7 @@ impl LivelinessAssertion {
             asserted: now,
             is_lost: false,
             lost: 0,
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -99,8 +99,8 @@ impl LivelinessAssertion {
     }
 
     pub(crate) fn take(&mut self) -> Option<LivelinessLost> {
-        let change = self.lost.wrapping_sub(self.told);
-        self.told = self.lost;
+        let change = self.lost.wrapping_sub(self.reported);
+        self.reported = self.lost;
         (change > 0).then_some(LivelinessLost {
             total: self.lost,
             change,
@@ -195,8 +195,8 @@ impl Lease {
 pub(crate) struct LivelinessTally {
     alive: u32,
     not_alive: u32,
-    told_alive: u32,
-    told_not_alive: u32,
+    reported_alive: u32,
+    reported_not_alive: u32,
     last: Option<Guid>,
     is_news: bool,
 }
@@ -245,11 +245,11 @@ impl LivelinessTally {
         let taken = LivelinessChanged {
             alive: self.alive,
             not_alive: self.not_alive,
-            alive_change: self.alive.wrapping_sub(self.told_alive) as i32,
-            not_alive_change: self.not_alive.wrapping_sub(self.told_not_alive) as i32,
+            alive_change: self.alive.wrapping_sub(self.reported_alive) as i32,
+            not_alive_change: self.not_alive.wrapping_sub(self.reported_not_alive) as i32,
             last,
         };
-        (self.told_alive, self.told_not_alive) = (self.alive, self.not_alive);
+        (self.reported_alive, self.reported_not_alive) = (self.alive, self.not_alive);
         Some(taken)
     }
 }

@@ -164,7 +164,7 @@ impl ReaderTimedQos {
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
             owners: is_exclusive.then(|| Owners::new(instances, seed)),
             source_order: is_by_source.then(|| SourceOrder::new(instances, seed)),
-            purges: Purges::is_asked_for(&qos.reader_data_lifecycle),
+            purges: Purges::is_requested(&qos.reader_data_lifecycle),
             latest: Instant::new(0),
             unwatched: 0,
         }
@@ -432,7 +432,7 @@ impl Readers {
         let lifecycle = &reader.data.qos.reader_data_lifecycle;
         let before = reader.clock.as_ref().is_some_and(|clock| clock.purges);
         if let Some(cache) = &mut reader.cache
-            && (before || Purges::is_asked_for(lifecycle))
+            && (before || Purges::is_requested(lifecycle))
         {
             cache.instances.set_purges(lifecycle, seed, now);
         }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_without_owner_is_owned_by_whoever_comes_first() {
+    fn an_instance_without_owner_is_owned_by_the_first_writer() {
         let mut owners = Owners::new(1, 1);
         let at = Instant::new(0);
         assert!(owners.is_owner([1; 16], claimant(1, 9), at));

@@ -165,11 +165,11 @@ impl LocalParticipant {
             .table
             .get(index)
             .map(|it| it.data.qos.liveliness);
-        let is_told = liveliness.is_some_and(|liveliness| {
+        let is_reported = liveliness.is_some_and(|liveliness| {
             PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
                 && period(liveliness.lease).is_some()
         });
-        if is_told {
+        if is_reported {
             self.connect_message_writer(now, prefix);
         }
     }
@@ -412,7 +412,7 @@ impl Facts<'_> {
     ) -> Option<Instant> {
         let which = PARTICIPANT_LIVELINESS_KINDS
             .iter()
-            .position(|&told| told == kind)?;
+            .position(|&reported| reported == kind)?;
         if prefix == shared.header.prefix {
             return match kind {
                 LivelinessKind::Automatic => Some(now),

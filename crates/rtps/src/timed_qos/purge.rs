@@ -69,7 +69,7 @@ impl Purges {
     }
 
     /// Returns whether the policy purges anything.
-    pub(super) fn is_asked_for(policy: &ReaderDataLifecycle) -> bool {
+    pub(super) fn is_requested(policy: &ReaderDataLifecycle) -> bool {
         *policy != ReaderDataLifecycle::default()
     }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_a_time_of_its_own_and_a_new_life_ends_it() {
+    fn each_end_has_its_own_time_and_a_new_life_ends_it() {
         let mut purges = purges();
         purges.turn([1; 16], InstanceState::NotAliveNoWriters, at(0));
         purges.turn([2; 16], InstanceState::NotAliveDisposed, at(5));
@@ -184,6 +184,6 @@ mod tests {
     #[test]
     fn the_default_keeps_all() {
         assert!(Purges::of(&ReaderDataLifecycle::default(), 4, 1).is_none());
-        assert!(!Purges::is_asked_for(&ReaderDataLifecycle::default()));
+        assert!(!Purges::is_requested(&ReaderDataLifecycle::default()));
     }
 }

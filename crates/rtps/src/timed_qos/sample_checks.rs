@@ -70,8 +70,8 @@ pub(crate) fn judge(
     let judged = if info.expires.is_some_and(|expires| expires <= info.received) {
         reader.ledger.expired += 1;
         Check::Done
-    } else if reader.is_unwanted(info.kind, data.bytes) {
-        reader.ledger.unwanted += 1;
+    } else if reader.is_filtered_out(info.kind, data.bytes) {
+        reader.ledger.content_filtered += 1;
         Check::Done
     } else {
         let claimant = Claimant {
@@ -187,7 +187,7 @@ pub(crate) fn check_held(
     }
     let is_shown = clock.is_shown(writer.proxy, info, Some(cache), ledger);
     // TIME_BASED_FILTER does not hold back samples of sets.
-    ledger.filtered += u64::from(!is_shown);
+    ledger.time_filtered += u64::from(!is_shown);
     is_shown
 }
 
@@ -205,7 +205,7 @@ impl Reader {
         if let (Some(clock), Some(cache)) = (&mut self.clock, &mut self.cache)
             && let Some(filter) = &mut clock.filter
         {
-            self.ledger.filtered += filter.writer_gone(index, cache);
+            self.ledger.time_filtered += filter.writer_gone(index, cache);
         }
     }
 }
@@ -327,7 +327,7 @@ impl ReaderTimedQos {
             };
             if let (Some(slot), Some(cache)) = (replaced, cache) {
                 cache.drop_held(slot);
-                ledger.filtered += 1;
+                ledger.time_filtered += 1;
             }
         }
         true
@@ -338,7 +338,7 @@ impl ReaderTimedQos {
         let key = info.key_hash.unwrap_or_default();
         if let Some(slot) = self.filter.as_mut().and_then(|filter| filter.end(key)) {
             cache.drop_held(slot);
-            ledger.filtered += 1;
+            ledger.time_filtered += 1;
         }
     }
 
@@ -347,7 +347,7 @@ impl ReaderTimedQos {
         let key = info.key_hash.unwrap_or_default();
         match (slot, &mut self.filter) {
             (Some(slot), Some(filter)) => filter.keep_back(key, slot),
-            _ => ledger.filtered += 1,
+            _ => ledger.time_filtered += 1,
         }
     }
 }

@@ -89,10 +89,10 @@ impl FilteredChanges {
     }
 
     /// Notes numbers that are filtered out and reported to the reader.
-    pub(crate) fn mark_announced(&mut self, told: &Range<SequenceNumber>) {
+    pub(crate) fn mark_announced(&mut self, announced: &Range<SequenceNumber>) {
         let window = self.window();
-        let start = told.start.get().max(window.start);
-        for (word, bits) in words(start..told.end.get().min(window.end)) {
+        let start = announced.start.get().max(window.start);
+        for (word, bits) in words(start..announced.end.get().min(window.end)) {
             self.judged[word] |= bits;
             self.unannounced[word] &= !bits;
         }
@@ -197,7 +197,7 @@ impl Writer {
         mut room: usize,
         message: &mut MessageWriter<'_>,
     ) -> Result<u64, BufferTooSmall> {
-        let mut told = 0;
+        let mut announced = 0;
         for &index in &self.proxies {
             let Some(proxy) = proxies.get_mut(index) else {
                 continue;
@@ -205,12 +205,12 @@ impl Writer {
             if room < GAP_TO_ONE_BYTES {
                 break;
             }
-            let is_untold = proxy
-                .unwanted
+            let has_unannounced = proxy
+                .filtered_changes
                 .as_ref()
                 .is_some_and(|it| it.unannounced() > 0);
             let is_of_part = |place| to >> place & 1 == 1;
-            if !is_untold || !self.place_of(proxy).is_some_and(is_of_part) {
+            if !has_unannounced || !self.place_of(proxy).is_some_and(is_of_part) {
                 continue;
             }
             let reader = proxy.guid;
@@ -218,38 +218,38 @@ impl Writer {
                 continue;
             };
             room -= INFO_DESTINATION_BYTES + gap.buffer_len();
-            told += gap.filtered.unwrap_or(0).unsigned_abs();
+            announced += gap.filtered.unwrap_or(0).unsigned_abs();
             message.info_destination(reader.prefix)?.gap(&gap)?;
         }
-        Ok(told)
+        Ok(announced)
     }
 }
 
 impl ReaderProxy {
     /// Returns whether samples were withheld from the reader without a GAP so far.
     pub(crate) fn has_unannounced(&self) -> bool {
-        self.unwanted
+        self.filtered_changes
             .as_ref()
             .is_some_and(|it| it.unannounced() > 0)
     }
 
     /// Returns a GAP over all withheld samples not yet covered by one.
     fn take_unannounced(&mut self, writer: &Writer) -> Option<Gap> {
-        let unwanted = self.unwanted.as_mut()?;
-        unwanted.take_unannounced(writer.guid.entity, self.guid.entity)
+        let filtered_changes = self.filtered_changes.as_mut()?;
+        filtered_changes.take_unannounced(writer.guid.entity, self.guid.entity)
     }
 
     /// Next sequence number from `sequence` on that is recorded as filtered for this reader.
-    pub(crate) fn next_unwanted(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
-        self.unwanted.as_ref()?.next_from(sequence)
+    pub(crate) fn next_filtered(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
+        self.filtered_changes.as_ref()?.next_from(sequence)
     }
 
     /// Drops records of filtered samples that the reader has acknowledged. Returns whether it has a filter.
-    pub(crate) fn pass_unwanted(&mut self) -> bool {
+    pub(crate) fn pass_filtered(&mut self) -> bool {
         let done_to = self.done_to();
-        let unwanted = self.unwanted.as_mut();
-        unwanted.is_some_and(|unwanted| {
-            unwanted.pass(done_to);
+        let filtered_changes = self.filtered_changes.as_mut();
+        filtered_changes.is_some_and(|filtered_changes| {
+            filtered_changes.pass(done_to);
             true
         })
     }
@@ -266,19 +266,19 @@ impl Writers {
         let header = shared.header;
         let proxy = self.proxies.get_mut(index)?;
         let writer = self.table.get_mut(proxy.writer)?;
-        let told = proxy.take_unannounced(writer)?;
-        let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
-        for number in run.chain(&told.list) {
+        let announced = proxy.take_unannounced(writer)?;
+        let run = (announced.start.get()..announced.list.base().get()).map(SequenceNumber);
+        for number in run.chain(&announced.list) {
             proxy.requested.remove(number);
         }
         let (guid, to) = (proxy.guid, proxy.address());
         let level = writer.level;
-        writer.ledger.gaps += told.filtered.unwrap_or(0).unsigned_abs();
+        writer.ledger.gaps += announced.filtered.unwrap_or(0).unsigned_abs();
         let heartbeat = writer.heartbeat_to(guid.entity);
         let bytes = shared.finish(
             buffer,
             |message| {
-                let message = message.info_destination(guid.prefix)?.gap(&told)?;
+                let message = message.info_destination(guid.prefix)?.gap(&announced)?;
                 message.heartbeat(&heartbeat).map(drop)
             },
             header,
@@ -289,13 +289,13 @@ impl Writers {
     /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
     /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
     /// is gone. Fragmented samples are sent to all readers and are in no run.
-    pub(crate) fn unwanted_run(
+    pub(crate) fn filtered_run(
         &self,
         index: ReaderProxyId,
         sequence: SequenceNumber,
     ) -> Option<Numbers> {
         let proxy = self.proxies.get(index)?;
-        let noted = proxy.unwanted.as_ref()?.run_from(sequence);
+        let noted = proxy.filtered_changes.as_ref()?.run_from(sequence);
         if !noted.is_empty() {
             return Some(noted);
         }
@@ -303,7 +303,7 @@ impl Writers {
         let writer = self.table.get(proxy.writer)?;
         let filters = writer.filters.as_ref()?;
         let history = writer.history.as_ref()?;
-        let is_unwanted = |sequence: SequenceNumber| {
+        let is_filtered_out = |sequence: SequenceNumber| {
             let found = history.get(sequence);
             sequence < writer.next_unsent
                 && found.is_some_and(|(change, payload)| {
@@ -315,7 +315,7 @@ impl Writers {
         };
         let mut end = sequence;
         for _ in 0..filters.run_length() {
-            if !is_unwanted(end) {
+            if !is_filtered_out(end) {
                 break;
             }
             end = end.next();
@@ -324,7 +324,7 @@ impl Writers {
     }
 
     /// Sends a GAP for filtered samples, preceded by one for removed samples from `gone_from` on.
-    pub(crate) fn emit_unwanted(
+    pub(crate) fn emit_filtered_gap(
         &mut self,
         shared: &mut Shared,
         index: ReaderProxyId,
@@ -335,13 +335,13 @@ impl Writers {
         let header = shared.header;
         let proxy = &mut self.proxies[index];
         let (reader, writer_index) = (proxy.guid, proxy.writer);
-        if let Some(unwanted) = &mut proxy.unwanted {
-            unwanted.mark_announced(numbers);
+        if let Some(filtered_changes) = &mut proxy.filtered_changes {
+            filtered_changes.mark_announced(numbers);
         }
         let writer = &mut self.table[writer_index];
-        writer.unwanted_from = writer.unwanted_from.min(numbers.start);
+        writer.filtered_from = writer.filtered_from.min(numbers.start);
         writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
-        let told = filtered_gap(writer, reader, numbers);
+        let announced = filtered_gap(writer, reader, numbers);
         let gone = gap(writer.guid.entity, reader.entity, gone_from, numbers.start);
         shared.finish(
             buffer,
@@ -350,14 +350,14 @@ impl Writers {
                 if gone_from < numbers.start {
                     message.gap(&gone)?;
                 }
-                message.gap(&told).map(drop)
+                message.gap(&announced).map(drop)
             },
             header,
         )
     }
 
     /// Answers a request for filtered samples with a GAP.
-    pub(crate) fn answer_unwanted(
+    pub(crate) fn answer_filtered(
         &mut self,
         shared: &mut Shared,
         index: ReaderProxyId,
@@ -365,14 +365,14 @@ impl Writers {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let proxy = self.proxies.get_mut(index)?;
-        for told in proxy.requested.iter() {
-            if numbers.contains(&told) {
-                proxy.requested.remove(told);
+        for announced in proxy.requested.iter() {
+            if numbers.contains(&announced) {
+                proxy.requested.remove(announced);
             }
         }
         let (to, writer) = (proxy.address(), proxy.writer);
         let level = self.table.get(writer)?.level;
-        let bytes = self.emit_unwanted(shared, index, numbers.start, numbers, buffer);
+        let bytes = self.emit_filtered_gap(shared, index, numbers.start, numbers, buffer);
         Some(self.repaired(shared, index, level, bytes, to))
     }
 }
@@ -391,21 +391,21 @@ mod tests {
     const WINDOW: i64 = super::WINDOW as i64;
 
     fn noted(base: i64, all: &[i64]) -> FilteredChanges {
-        let mut unwanted = FilteredChanges::new(SequenceNumber(base));
+        let mut filtered_changes = FilteredChanges::new(SequenceNumber(base));
         for &number in all {
-            unwanted.note(SequenceNumber(number), true);
+            filtered_changes.note(SequenceNumber(number), true);
         }
-        unwanted
+        filtered_changes
     }
 
-    fn told(gap: &Gap) -> Vec<i64> {
+    fn announced(gap: &Gap) -> Vec<i64> {
         let run = gap.start.get()..gap.list.base().get();
         run.chain(gap.list.iter().map(SequenceNumber::get))
             .collect()
     }
 
     #[test]
-    fn what_was_noted_is_told_once_whatever_the_numbers_are() {
+    fn recorded_numbers_are_announced_once_whatever_they_are() {
         for base in [1, 60, 250, 255, 256, 1_000_003] {
             for steps in [&[1, 1, 1][..], &[1, 2, 1, 60], &[70, 1, 1, 100], &[255]] {
                 let mut at = base - 1;
@@ -416,17 +416,17 @@ mod tests {
                         at
                     })
                     .collect();
-                let mut unwanted = noted(base, &all);
-                assert_eq!(unwanted.first(), Some(SequenceNumber(all[0])));
-                let gap = unwanted
+                let mut filtered_changes = noted(base, &all);
+                assert_eq!(filtered_changes.first(), Some(SequenceNumber(all[0])));
+                let gap = filtered_changes
                     .take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN)
                     .expect("something was noted");
-                assert_eq!(told(&gap), all, "from {base} on");
+                assert_eq!(announced(&gap), all, "from {base} on");
                 assert_eq!(gap.filtered, Some(all.len() as i64));
-                let again = unwanted.take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN);
+                let again = filtered_changes.take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN);
                 assert_eq!(again, None);
                 assert_eq!(
-                    unwanted.first(),
+                    filtered_changes.first(),
                     Some(SequenceNumber(all[0])),
                     "it is not acknowledged"
                 );
@@ -436,41 +436,45 @@ mod tests {
 
     #[test]
     fn what_is_acknowledged_makes_room_for_as_many_more() {
-        let mut unwanted = noted(1, &[1, 2, 3]);
+        let mut filtered_changes = noted(1, &[1, 2, 3]);
         let beyond = SequenceNumber(1 + WINDOW);
-        assert!(!unwanted.has_place(beyond));
-        unwanted.note(beyond, true);
+        assert!(!filtered_changes.has_place(beyond));
+        filtered_changes.note(beyond, true);
         assert_eq!(
-            unwanted.unannounced(),
+            filtered_changes.unannounced(),
             3,
-            "what has no place takes nobody else's"
+            "a number beyond the window changes no other"
         );
-        unwanted.pass(SequenceNumber(3));
-        assert!(unwanted.has_place(beyond));
-        assert_eq!(unwanted.first(), Some(SequenceNumber(3)));
-        unwanted.note(beyond, true);
-        assert_eq!(unwanted.run_from(beyond), beyond..beyond.next());
-        unwanted.pass(SequenceNumber(10 * WINDOW));
-        assert_eq!(unwanted.first(), None);
-        unwanted.pass(SequenceNumber(5));
-        assert!(!unwanted.has_place(SequenceNumber(6)), "it never goes back");
+        filtered_changes.pass(SequenceNumber(3));
+        assert!(filtered_changes.has_place(beyond));
+        assert_eq!(filtered_changes.first(), Some(SequenceNumber(3)));
+        filtered_changes.note(beyond, true);
+        assert_eq!(filtered_changes.run_from(beyond), beyond..beyond.next());
+        filtered_changes.pass(SequenceNumber(10 * WINDOW));
+        assert_eq!(filtered_changes.first(), None);
+        filtered_changes.pass(SequenceNumber(5));
+        assert!(
+            !filtered_changes.has_place(SequenceNumber(6)),
+            "it never goes back"
+        );
     }
 
     #[test]
     fn a_run_ends_at_the_first_number_that_is_not_noted() {
-        let mut unwanted = noted(250, &[251, 252, 253, 255, 256, 257]);
-        let run = |unwanted: &FilteredChanges, from: i64| {
-            let run = unwanted.run_from(SequenceNumber(from));
+        let mut filtered_changes = noted(250, &[251, 252, 253, 255, 256, 257]);
+        let run = |filtered_changes: &FilteredChanges, from: i64| {
+            let run = filtered_changes.run_from(SequenceNumber(from));
             run.start.get()..run.end.get()
         };
-        assert_eq!(run(&unwanted, 250), 250..250);
-        assert_eq!(run(&unwanted, 252), 252..254);
-        assert_eq!(run(&unwanted, 255), 255..258);
-        assert_eq!(run(&unwanted, 10_000), 10_000..10_000);
-        let next = |unwanted: &FilteredChanges| unwanted.next_from(SequenceNumber(254));
-        assert_eq!(next(&unwanted), Some(SequenceNumber(255)));
-        unwanted.mark_announced(&(SequenceNumber(100)..SequenceNumber(100_000)));
-        assert_eq!(run(&unwanted, 250), 250..250 + WINDOW);
-        assert_eq!(unwanted.unannounced(), 0);
+        assert_eq!(run(&filtered_changes, 250), 250..250);
+        assert_eq!(run(&filtered_changes, 252), 252..254);
+        assert_eq!(run(&filtered_changes, 255), 255..258);
+        assert_eq!(run(&filtered_changes, 10_000), 10_000..10_000);
+        let next =
+            |filtered_changes: &FilteredChanges| filtered_changes.next_from(SequenceNumber(254));
+        assert_eq!(next(&filtered_changes), Some(SequenceNumber(255)));
+        filtered_changes.mark_announced(&(SequenceNumber(100)..SequenceNumber(100_000)));
+        assert_eq!(run(&filtered_changes, 250), 250..250 + WINDOW);
+        assert_eq!(filtered_changes.unannounced(), 0);
     }
 }

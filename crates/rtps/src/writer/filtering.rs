@@ -55,10 +55,10 @@ type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
 
 impl Writer {
     /// Counts a sample that no reader wants as done.
-    fn note_unwanted(&mut self, sequence: SequenceNumber) {
+    fn note_filtered(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
-        self.ledger.unwanted += 1;
+        self.ledger.content_filtered += 1;
         self.since_demand += 1;
     }
 
@@ -149,13 +149,14 @@ impl ReaderProxy {
     /// Returns the samples of a run that the reader wants.
     fn wants(&self, samples: &[SampleOfRun], asked: &Asked) -> SampleBits {
         let all = all_of(samples.len());
-        let Some((filter, unwanted)) = self.filter.zip(self.unwanted.as_ref()) else {
+        let Some((filter, filtered_changes)) = self.filter.zip(self.filtered_changes.as_ref())
+        else {
             return all;
         };
         let mut wants = all;
         for (at, (sample, held_back)) in samples.iter().zip(asked).enumerate() {
             let is_held_back = held_back >> filter & 1 == 1;
-            if is_held_back && unwanted.has_place(sample.sequence) {
+            if is_held_back && filtered_changes.has_place(sample.sequence) {
                 wants &= !(1 << at);
             }
         }
@@ -243,25 +244,25 @@ impl Writers {
                 gets[place] |= proxy.wants(&samples, &asked);
             }
         }
-        let mut unwanted_from = writer.unwanted_from;
+        let mut filtered_from = writer.filtered_from;
         for &proxy in &writer.proxies {
             let proxy = &mut self.proxies[proxy];
             let Some(place) = writer.place_of(proxy) else {
                 continue;
             };
-            let unwanted_bits = !proxy.wants(&samples, &asked);
-            let Some(unwanted) = &mut proxy.unwanted else {
+            let rejected_bits = !proxy.wants(&samples, &asked);
+            let Some(filtered_changes) = &mut proxy.filtered_changes else {
                 continue;
             };
             for (at, sample) in samples.iter().enumerate() {
-                if unwanted_bits >> at & 1 == 1 {
-                    unwanted.note(sample.sequence, gets[place] >> at & 1 == 0);
-                    unwanted_from = unwanted_from.min(sample.sequence);
+                if rejected_bits >> at & 1 == 1 {
+                    filtered_changes.note(sample.sequence, gets[place] >> at & 1 == 0);
+                    filtered_from = filtered_from.min(sample.sequence);
                 }
             }
         }
         if let Some(writer) = self.table.get_mut(index) {
-            writer.unwanted_from = unwanted_from;
+            writer.filtered_from = filtered_from;
         }
         self.enter_run(index, &samples, &gets, begins);
         self.tell_in_time(shared, index, &gets);
@@ -273,7 +274,7 @@ impl Writers {
         let is_wanted = gets.iter().fold(0, |all, gets| all | gets);
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
-                0 => writer.note_unwanted(sample.sequence),
+                0 => writer.note_filtered(sample.sequence),
                 _ => writer.note_first(sample.sequence, sample.bytes, true),
             }
         }
@@ -307,10 +308,13 @@ impl Writers {
                 return;
             };
             let proxy = &self.proxies[proxy_index];
-            let unannounced = proxy.unwanted.as_ref().map_or(0, |it| it.unannounced());
-            let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
+            let unannounced = proxy
+                .filtered_changes
+                .as_ref()
+                .map_or(0, |it| it.unannounced());
+            let is_announced = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
             let is_time = unannounced > 0 && is_due || unannounced >= WINDOW / 2;
-            if is_time && !is_told() {
+            if is_time && !is_announced() {
                 self.schedule_repair(shared, proxy_index);
             }
         }
@@ -335,8 +339,8 @@ impl Writers {
         let room = writer.batch_bytes().min(buffer.len());
         let room = room.saturating_sub(AROUND_BYTES + bytes);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-            let told = writer.tell(&mut self.proxies, part.to, room, &mut message)?;
-            if told > 0 {
+            let announced = writer.tell(&mut self.proxies, part.to, room, &mut message)?;
+            if announced > 0 {
                 // The following submessages are for all participants again (RTPS 2.5 §8.3.8.8).
                 message.info_destination(GuidPrefix::UNKNOWN)?;
             }
@@ -345,14 +349,14 @@ impl Writers {
                 sample.emit(&mut message, last)?;
                 last = Some(sample.timestamp);
             }
-            Ok((message, told))
+            Ok((message, announced))
         });
-        let Ok((mut message, told)) = written else {
+        let Ok((mut message, announced)) = written else {
             shared.counters.buffer_too_small += 1;
             return 0;
         };
         let writer = &mut self.table[index];
-        writer.ledger.gaps += told;
+        writer.ledger.gaps += announced;
         if let Some(is_final) = heartbeat {
             let heartbeat = writer.heartbeat(is_final);
             // If it does not fit, the timer's HEARTBEAT follows.
@@ -548,8 +552,8 @@ impl Writers {
         if let Some(proxy) = self.proxies.get_mut(index) {
             let base = proxy.done_to();
             proxy.filter = filter;
-            if filter.is_some() && proxy.unwanted.is_none() {
-                proxy.unwanted = Some(Box::new(FilteredChanges::new(base)));
+            if filter.is_some() && proxy.filtered_changes.is_none() {
+                proxy.filtered_changes = Some(Box::new(FilteredChanges::new(base)));
             }
         }
         self.refresh_filters(writer_index);
@@ -568,19 +572,19 @@ impl Writers {
         filters.keep(used);
         filters.run.parts.clear();
         writer.has_filters = used != 0 && writer.destinations.len() <= MAX_FILTERED_ADDRESSES;
-        self.refresh_unwanted(writer_index);
+        self.refresh_filtered(writer_index);
     }
 
     /// Recomputes the lowest filtered number that some reader has not acknowledged.
-    pub(crate) fn refresh_unwanted(&mut self, writer_index: WriterId) {
+    pub(crate) fn refresh_filtered(&mut self, writer_index: WriterId) {
         let writer = &mut self.table[writer_index];
         let noted = writer.proxies.iter().filter_map(|&proxy| {
             let proxy = self.proxies.get(proxy)?;
             // A silent reader would keep it forever.
             let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
-            proxy.unwanted.as_ref()?.first()
+            proxy.filtered_changes.as_ref()?.first()
         });
-        writer.unwanted_from = noted.min().unwrap_or(NOTHING_FILTERED);
+        writer.filtered_from = noted.min().unwrap_or(NOTHING_FILTERED);
     }
 }
 
@@ -634,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_is_asked_once_whoever_asks_it() {
+    fn equal_filters_are_evaluated_once() {
         let mut filters = Filters::new();
         let first = filters.ask(&text("Mine", "3 10"), compile);
         assert_eq!(first, Some(0));
@@ -648,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_so_many_and_they_take_no_more_than_so_many_steps() {
+    fn filters_and_their_steps_are_bounded() {
         let mut filters = Filters::new();
         for number in 0..MAX_FILTERS {
             let asked = filters.ask(&text("A", &alloc::format!("{number} 10")), compile);

@@ -444,7 +444,7 @@ impl Writers {
                 writer.ledger.fragments_repaired += 1;
                 let proxy = self.proxies.get_mut(index)?;
                 let is_last = proxy.fragments.note_repaired(at, total);
-                let told = is_last.then_some(total);
+                let announced = is_last.then_some(total);
                 if is_last && guid.prefix.0[..2] != VENDOR_ID {
                     // A HEARTBEAT follows. isolane readers answer the HEARTBEAT_FRAG. Others request fragments of one
                     // sample at a time, and those of the next after a HEARTBEAT (Cyclone DDS); they would lag by a
@@ -452,7 +452,7 @@ impl Writers {
                     self.schedule_repair(shared, index);
                 }
                 match at.number <= total {
-                    true => self.emit_fragment(shared, writer_index, at, guid, told, buffer),
+                    true => self.emit_fragment(shared, writer_index, at, guid, announced, buffer),
                     false => 0,
                 }
             }
@@ -512,8 +512,8 @@ impl Writers {
             let proxy = self.proxies.get_mut(index)?;
             proxy.fragments.history = (!is_last).then(|| at.next());
             proxy.history_next = Some(if is_last { sequence.next() } else { sequence });
-            let told = is_last.then_some(total);
-            self.emit_fragment(shared, writer_index, at, guid, told, buffer)
+            let announced = is_last.then_some(total);
+            self.emit_fragment(shared, writer_index, at, guid, announced, buffer)
         };
         self.proxies.get_mut(index)?.history_filed = true;
         shared.schedule(queue, Filed::History(index));
@@ -525,7 +525,7 @@ impl Writers {
         })
     }
 
-    /// Writes a fragment for one reader. With `told`, the total number of fragments, a HEARTBEAT_FRAG follows, so that
+    /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so that
     /// the reader can request missing ones at once.
     fn emit_fragment(
         &mut self,
@@ -533,12 +533,12 @@ impl Writers {
         writer_index: WriterId,
         at: FragmentOf,
         reader: Guid,
-        told: Option<u32>,
+        announced: Option<u32>,
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
         let writer = &mut self.table[writer_index];
-        let heartbeat = told
+        let heartbeat = announced
             .filter(|&total| total > 0)
             .map(|total| writer.heartbeat_frag(reader.entity, at.sequence, total));
         let Some(fragment) = writer.fragment(at, reader.entity) else {
@@ -587,8 +587,8 @@ impl Writer {
             return None;
         }
         self.pass_unsent(next);
-        let is_told = self.reliable && kept.is_some() && !self.destinations.is_empty();
-        is_told.then(|| gap(self.guid.entity, EntityId::UNKNOWN, skipped, next))
+        let is_announced = self.reliable && kept.is_some() && !self.destinations.is_empty();
+        is_announced.then(|| gap(self.guid.entity, EntityId::UNKNOWN, skipped, next))
     }
 
     /// Starts sending the next sample in fragments, if it is to be fragmented.

@@ -71,7 +71,7 @@ bitflags! {
 /// Value of `lowest_acknowledged` without reliable readers.
 pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
 
-/// Value of `unwanted_from` without filtered samples.
+/// Value of `filtered_from` without filtered samples.
 pub(crate) const NOTHING_FILTERED: SequenceNumber = SequenceNumber(i64::MAX);
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ pub(crate) struct Writer {
     /// Compiled filters; allocated with the first one.
     pub(crate) filters: Option<Box<Filters>>,
     /// Lowest number filtered out for a reader that has not acknowledged it.
-    pub(crate) unwanted_from: SequenceNumber,
+    pub(crate) filtered_from: SequenceNumber,
     pub(crate) status: WriterStatus,
     /// The writer is in the queue of status changes.
     pub(crate) noted: bool,
@@ -192,7 +192,7 @@ impl Writer {
         let last = SequenceNumber(self.next_unsent.get() - 1);
         // Filtered samples are not gone: the reader must request them until it has acknowledged them.
         let first = self.first_kept().min(self.next_unsent);
-        let first = first.min(self.unwanted_from);
+        let first = first.min(self.filtered_from);
         self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
         if !is_final {
             self.since_demand = 0;

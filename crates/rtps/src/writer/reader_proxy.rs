@@ -54,7 +54,7 @@ pub(crate) struct ReaderProxy {
     /// Number of the filter evaluated by the writer.
     pub(crate) filter: Option<u8>,
     /// Filtered and unacknowledged numbers; `None` if it never had such a filter.
-    pub(crate) unwanted: Option<Box<FilteredChanges>>,
+    pub(crate) filtered_changes: Option<Box<FilteredChanges>>,
     /// Count and arrival of the last accepted ACKNACK.
     acknack_count: Option<(i32, Instant)>,
 }
@@ -134,7 +134,7 @@ impl ReaderProxy {
             repair_filed: false,
             history_filed: false,
             filter: None,
-            unwanted: None,
+            filtered_changes: None,
             acknack_count: None,
         }
     }

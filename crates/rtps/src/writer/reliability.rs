@@ -319,7 +319,7 @@ impl Writers {
         let before = proxy.done_to();
         let progress = proxy.acknowledge(base);
         let after = proxy.done_to();
-        let had_unwanted = progress && proxy.pass_unwanted();
+        let had_filtered = progress && proxy.pass_filtered();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         self.schedule_requested(shared, index, !was_ready, acknack);
@@ -331,8 +331,8 @@ impl Writers {
             // Its address is a destination again.
             self.refresh_destinations(shared, writer_index);
         }
-        if had_unwanted {
-            self.refresh_unwanted(writer_index);
+        if had_filtered {
+            self.refresh_filtered(writer_index);
         }
         if begins {
             self.join_reader(shared, index);

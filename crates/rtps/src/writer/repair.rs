@@ -49,12 +49,12 @@ impl Writers {
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
         // Samples before its start are irrelevant for its filter.
-        let is_asked = proxy.unwanted.is_some() && sequence >= start;
-        if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
-            return self.answer_unwanted(shared, index, &numbers, buffer);
+        let is_asked = proxy.filtered_changes.is_some() && sequence >= start;
+        if is_asked && let Some(numbers) = self.filtered_run(index, sequence) {
+            return self.answer_filtered(shared, index, &numbers, buffer);
         }
         let proxy = self.proxies.get_mut(index)?;
-        let next_unwanted = proxy.next_unwanted(sequence);
+        let next_filtered = proxy.next_filtered(sequence);
         let writer = self.table.get_mut(writer_index)?;
         let level = writer.level;
         // Next sample available for this reader. All before it are gone, requested or not.
@@ -64,7 +64,7 @@ impl Writers {
             .and_then(|history| history.at_or_after(sequence.max(start)))
             .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
         // Filtered samples are excluded from the GAP, since they must not count as lost.
-        let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
+        let kept = next_filtered.map_or(kept, |filtered| kept.min(filtered));
         if kept == sequence && writer.is_fragmented(sequence) {
             return self.begin_fragment_repair(shared, index, sequence, buffer);
         }
@@ -126,8 +126,8 @@ impl Writers {
         let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
         let proxy = self.proxy_by_reader.get(&(writer_index, reader));
         let proxy = proxy.and_then(|&proxy| self.proxies.get(proxy));
-        let unwanted = proxy.and_then(|proxy| proxy.next_unwanted(sequence));
-        let end = unwanted.map_or(end, |unwanted| end.min(unwanted));
+        let filtered = proxy.and_then(|proxy| proxy.next_filtered(sequence));
+        let end = filtered.map_or(end, |filtered| end.min(filtered));
         if end <= sequence {
             return 0;
         }
@@ -208,11 +208,11 @@ impl Writers {
             self.arm_heartbeat(shared, now, writer_index);
             return None;
         };
-        let unwanted = self.proxies.get(index)?.next_unwanted(cursor);
-        let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
-        if let Some(numbers) = self.unwanted_run(index, unwanted) {
+        let filtered = self.proxies.get(index)?.next_filtered(cursor);
+        let filtered = filtered.map_or(sequence, |filtered| filtered.min(sequence));
+        if let Some(numbers) = self.filtered_run(index, filtered) {
             // Samples before it may be gone, which is not due to the filter.
-            let bytes = self.emit_unwanted(shared, index, cursor, &numbers, buffer);
+            let bytes = self.emit_filtered_gap(shared, index, cursor, &numbers, buffer);
             return self.go_on_with_history(shared, index, numbers.end, bytes);
         }
         let writer = self.table.get(writer_index)?;

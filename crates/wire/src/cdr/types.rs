@@ -278,7 +278,7 @@ pub struct MemberLength {
 /// Marks types that accept `#[topic(bound = N)]`: those without a bound in the type.
 #[diagnostic::on_unimplemented(
     message = "`#[topic(bound = N)]` does not apply to `{Self}`",
-    label = "has no bound of its own to set",
+    label = "its bound cannot be set",
     note = "the bound is for `String` and `Vec<T>`, and for arrays of these; `BoundedString<N>` and `BoundedSequence<T, N>` carry theirs in the type"
 )]
 pub trait AcceptsBound: CdrType {}

@@ -1,4 +1,4 @@
-//! Tests over what other implementations sent, which lies beside this file: what it means
+//! Tests over what other implementations sent, which is stored next to this file: what it means
 //! ([`vendors`], [`announcements`]), the headers around it ([`frames`]), what becomes of it when it is cut or
 //! changed ([`properties`]), and, message by message, that nothing of it is left over ([`gate`]).
 

@@ -1,4 +1,4 @@
-//! The captures beside this folder: a reader of pcap files, and what of them is RTPS.
+//! The captures next to this folder: a reader of pcap files, and what of them is RTPS.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 

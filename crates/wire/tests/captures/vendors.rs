@@ -1,4 +1,4 @@
-//! What Cyclone DDS, Fast DDS and Dust DDS send is read whole, and means what they meant.
+//! What Cyclone DDS, Fast DDS and Dust DDS send is read whole, with the meaning that the sender gave it.
 //!
 //! The expected numbers were counted with another dissector; see `README.md`.
 

@@ -399,7 +399,7 @@ fn of_structures_in_a_key_what_is_theirs_of_the_key_is_read() {
     let digest = key_hash(&lit_path).unwrap();
     assert!(
         read_key_hash::<Path>(&digest).is_none(),
-        "nobody can read a digest"
+        "a digest cannot be read back"
     );
 }
 

@@ -137,7 +137,7 @@ fn nested_structures_lie_inline_and_appendable_ones_behind_a_dheader_in_xcdr2() 
         },
         after: 5,
     };
-    // A nested structure has no alignment of its own: `tag` follows `before` directly.
+    // A nested structure adds no alignment: `tag` follows `before` directly.
     assert_eq!(body(&value, XCDR1), [1, 2, 3, 0, 2, 0, 0, 0, b't', 0, 4, 5]);
     assert_eq!(
         body(&value, XCDR2),

@@ -98,7 +98,7 @@ struct Letter {
 struct Inner {
     #[topic(key)]
     letter: Letter,
-    beside: BoundedSequence<Alternating, 3>,
+    others: BoundedSequence<Alternating, 3>,
 }
 
 #[derive(Debug, TopicType)]
@@ -166,7 +166,7 @@ structures! {
     }
     Alternating { first, second, third, fourth, fifth }
     Letter { letter }
-    Inner { letter, beside }
+    Inner { letter, others }
     Middle { inner, pair }
     Nested { tag, middle }
     Word { letters, rows, last }

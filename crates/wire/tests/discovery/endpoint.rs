@@ -191,7 +191,7 @@ fn names_that_are_no_strings_are_refused() {
 }
 
 #[test]
-fn the_end_of_an_entity_is_told_by_its_guid_alone() {
+fn the_end_of_an_entity_is_announced_by_its_guid_alone() {
     for (key, guid) in [
         (KeyKind::Participant, ParticipantData::new(PREFIX).guid),
         (KeyKind::Endpoint, WRITER),

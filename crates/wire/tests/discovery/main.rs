@@ -1,4 +1,4 @@
-//! Announcements: defaults, bounds, what is skipped and what is refused; and what participants say beside.
+//! Announcements: defaults, bounds, what is skipped and what is refused; and the other messages of participants.
 
 mod endpoint;
 mod participant;

@@ -77,7 +77,7 @@ fn inline_qos_is_read_in_either_byte_order_and_status_info_always_big_endian() {
 }
 
 #[test]
-fn a_lifespan_of_its_own_is_read_in_either_byte_order_and_one_below_zero_is_none() {
+fn the_lifespan_of_a_sample_is_read_in_either_byte_order_and_one_below_zero_is_none() {
     for order in ORDERS {
         let number = |value: u32| match order {
             ByteOrder::Little => value.to_le_bytes(),
@@ -98,7 +98,7 @@ fn a_lifespan_of_its_own_is_read_in_either_byte_order_and_one_below_zero_is_none
 }
 
 #[test]
-fn the_two_bits_of_status_info_are_told_apart() {
+fn the_two_bits_of_status_info_are_distinct() {
     for (flags, disposed, unregistered) in [
         (0, false, false),
         (1, true, false),

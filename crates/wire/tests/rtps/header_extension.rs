@@ -19,7 +19,7 @@ const KINDS: [ChecksumKind; 3] = [ChecksumKind::Crc32c, ChecksumKind::Crc64, Che
 /// Where a body begins that follows the header.
 const BODY_AT: usize = HEADER_BYTES + 4;
 
-/// A list of one parameter that nobody knows.
+/// A list of one unknown parameter.
 fn unknown_parameter(order: ByteOrder, id: u16) -> Bytes {
     Bytes::new(order).u16(id).u16(4).u32(7)
 }
@@ -245,7 +245,7 @@ fn one_that_says_nothing_is_not_written() {
 }
 
 #[test]
-fn parameters_are_written_again_unless_nobody_knows_their_byte_order() {
+fn parameters_are_written_again_unless_their_byte_order_is_unknown() {
     for order in ORDERS {
         let body = unknown_parameter(order, 0x0042);
         let read = parse(0x80, &body).unwrap();

@@ -44,7 +44,7 @@ fn a_header_survives_the_way_there_and_back() {
 }
 
 #[test]
-fn a_datagram_of_another_protocol_is_told_apart() {
+fn a_datagram_of_another_protocol_is_recognised() {
     let mut bytes = message(&[]);
     bytes[3] = b'X';
     assert_eq!(Header::parse(&bytes), Err(Error::NotRtps));

@@ -48,7 +48,7 @@ impl Queues {
         })?;
         let mut share = || chunks.split_off(chunks.len() - QUEUE_FRAMES as usize);
         let first = open_first(&umem, &config(interface_index, 0))?;
-        let second = first.open_beside(&config(interface_index, 1))?;
+        let second = first.open_shared(&config(interface_index, 1))?;
         Ok(Queues {
             outlets: [Outlet::new(first, share())?, Outlet::new(second, share())?],
             held: Held::new(&umem),

@@ -186,12 +186,15 @@ const STATES: &[(&str, Shown)] = &[
         Shown::Writer(|it| it.expired_unsent),
     ),
     ("expired at the reader", Shown::Reader(|it| it.expired)),
-    ("filtered by time", Shown::Reader(|it| it.filtered)),
+    ("filtered by time", Shown::Reader(|it| it.time_filtered)),
     ("kept back by time", Shown::Reader(|it| it.held)),
-    ("filtered by content", Shown::Reader(|it| it.unwanted)),
+    (
+        "filtered by content",
+        Shown::Reader(|it| it.content_filtered),
+    ),
     (
         "filtered by content at the writer",
-        Shown::Writer(|it| it.unwanted),
+        Shown::Writer(|it| it.content_filtered),
     ),
     ("not of the owner", Shown::Reader(|it| it.not_owner)),
     (

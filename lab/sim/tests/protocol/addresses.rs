@@ -13,7 +13,7 @@ use crate::{
     support::{SECOND, values},
 };
 
-/// A writer on a node of its own, and three readers elsewhere that share a group.
+/// A writer on its own node, and three readers elsewhere that share a group.
 fn a_group(world: &mut World, multicast: bool) -> (WriterHandle, Vec<ReaderHandle>) {
     let config = NodeConfig {
         multicast,
@@ -60,7 +60,7 @@ fn a_writer_that_cannot_send_to_groups_reaches_each_reader_at_its_own_address() 
     }
 }
 
-/// Two readers of a peer, each with an address and groups of its own; where the writer sends to.
+/// Two readers of a peer, each with its own address and groups; where the writer sends to.
 fn destinations_of(readers: [(Locator, &[Locator]); 2]) -> Vec<Locator> {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());

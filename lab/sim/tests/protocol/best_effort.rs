@@ -74,7 +74,7 @@ fn on_a_perfect_link_nothing_is_lost() {
 }
 
 #[test]
-fn a_sample_nobody_is_matched_with_is_counted_as_that() {
+fn a_sample_without_a_matched_reader_is_counted_as_unmatched() {
     let mut world = World::new(1);
     let (a, _) = two_nodes(&mut world);
     let writer = world.create_writer(a, &Topic::new("Alone"));

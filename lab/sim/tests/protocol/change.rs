@@ -135,7 +135,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
         .protocol(b)
         .requested_incompatible(world.reader_id(reader));
     for found in [offered, requested] {
-        let found = found.expect("both are told");
+        let found = found.expect("both are notified");
         assert_eq!((found.policy, found.total), (PolicyId::DEADLINE, 1));
     }
     let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
@@ -161,7 +161,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
 }
 
 #[test]
-fn whoever_offers_the_same_again_is_announced_to_nobody() {
+fn an_unchanged_offer_is_not_announced_again() {
     let (mut world, (a, _), writer, _) = a_pair(&topic());
     world.run_for(SECOND);
     let before = world.protocol(a).ready();

@@ -32,7 +32,7 @@ fn a_best_effort_reader_sees_what_passes() {
     world.run_for(2 * SECOND);
     let ledger = world.reader_ledger(reader);
     assert_eq!(
-        (ledger.delivered, ledger.unwanted, ledger.lost),
+        (ledger.delivered, ledger.content_filtered, ledger.lost),
         (33, 66, 0)
     );
 }
@@ -55,7 +55,7 @@ fn a_reliable_reader_has_what_passes_once_and_in_order_whatever_the_link_loses()
         assert_eq!(taken(&world, reader, writer), expected, "seed {seed}");
         let ledger = world.reader_ledger(reader);
         assert_eq!(
-            ledger.unwanted + ledger.delivered + ledger.unregistered,
+            ledger.content_filtered + ledger.delivered + ledger.unregistered,
             200,
             "seed {seed}: {ledger:?}"
         );
@@ -69,7 +69,7 @@ fn what_does_not_pass_takes_no_room() {
     let topic = Topic::new("Thirds").reliable().keep_all(1);
     let (mut world, writer, reader) = a_pair(World::new(3), &topic);
     world.publish(writer, ms(5), (0..300).map(|n| Sample::value(3 * n + 1)));
-    let is_all = |world: &World| world.reader_ledger(reader).unwanted == 300;
+    let is_all = |world: &World| world.reader_ledger(reader).content_filtered == 300;
     world.run_until("none passes", PATIENCE, is_all);
 }
 
@@ -90,13 +90,13 @@ fn what_does_not_pass_passes_on_no_ownership() {
     );
     let reader = world.create_filtered_reader(b, &of(0), wants);
     world.until_matched(&[weak, strong], &[reader]);
-    // The stronger one writes what nobody wants.
+    // The stronger one writes what every filter rejects.
     world.publish(strong, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n + 1)));
     world.publish(weak, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n)));
     world.run_for(2 * SECOND);
     let ledger = world.reader_ledger(reader);
     assert_eq!(
-        (ledger.delivered, ledger.unwanted, ledger.not_owner),
+        (ledger.delivered, ledger.content_filtered, ledger.not_owner),
         (50, 50, 0)
     );
 }

@@ -63,7 +63,7 @@ impl Ended {
 }
 
 #[test]
-fn samples_of_an_instance_that_nobody_writes_go_after_the_delay_and_no_others() {
+fn samples_of_an_instance_without_writers_go_after_the_delay_and_no_others() {
     let mut ended = pair(&purging(keyed(32), Some(DELAY), None));
     ended.write([1, 2, 1].map(|key| Sample::keyed(key, 1)));
     ended.write([

@@ -1,4 +1,4 @@
-//! DEADLINE: a period without a sample is told at the end that waits for it (DDS 1.4 §2.2.3.7).
+//! DEADLINE: a period without a sample is reported at the end that waits for it (DDS 1.4 §2.2.3.7).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn reliable() -> Topic {
 }
 
 #[test]
-fn who_keeps_to_the_deadline_is_told_nothing() {
+fn no_deadline_is_missed_while_samples_come_in_time() {
     for topic in [reliable(), punctual(Topic::new("Punctual"))] {
         let (mut world, _, writer, reader) = a_pair(&topic);
         world.run_for(SECOND);
@@ -56,7 +56,7 @@ fn each_period_without_a_sample_counts_once_at_both_ends() {
 }
 
 #[test]
-fn a_view_reader_is_told_too() {
+fn a_view_reader_is_notified_too() {
     let topic = punctual(Topic::new("Punctual"));
     let mut world = World::new(1);
     let (a, b) = crate::support::two_nodes(&mut world);
@@ -200,7 +200,7 @@ fn over_bad_links_every_silence_is_counted() {
 }
 
 #[test]
-fn what_was_missed_is_told_also_when_no_deadline_is_asked_for_any_more_and_counted_on() {
+fn missed_deadlines_are_reported_after_the_deadline_is_removed_and_counted_on() {
     let (mut world, _, writer, reader) = a_pair(&reliable());
     let deadline = |period| move |qos: &mut isolane_wire::qos::QosPolicies| qos.deadline = period;
     world.enqueue(writer, values(1));

@@ -240,7 +240,7 @@ fn one_slow_reader_does_not_take_a_sample_from_a_fast_one() {
 }
 
 #[test]
-fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_asked_for() {
+fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_requested() {
     // Ten writers share the few slots for samples out of order of one reader.
     seeds::for_each(0..20, |seed| {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.5));
@@ -356,7 +356,7 @@ fn a_reader_that_joins_makes_no_other_answer() {
         let mut answers = 0;
         for_each_submessage(&world, |submessage| {
             if let Submessage::AckNack(acknack) = submessage {
-                // The newcomer's own: for the heartbeat it asked for, and for its share.
+                // The newcomer's own: for the heartbeat it requested, and for its share.
                 answers += usize::from(acknack.writer == entity);
             }
         });

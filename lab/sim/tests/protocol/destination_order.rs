@@ -15,7 +15,7 @@ fn by_source(topic: Topic) -> Topic {
     topic.qos(|qos| qos.destination_order = DestinationOrderKind::BySourceTimestamp)
 }
 
-/// Two writers, the first of which has a clock that is a second ahead, and a reader on a node of its own.
+/// Two writers, the first of which has a clock that is a second ahead, and a reader on its own node.
 struct Clocks {
     world: World,
     ahead: WriterHandle,
@@ -222,7 +222,7 @@ fn of_an_owner_too_nothing_is_seen_that_is_older_than_what_was_seen() {
     assert_eq!(clocks.world.values(reader), [1, 4]);
 }
 
-/// What it says is older than what is known of the instance, and yet nobody writes that any more.
+/// What it says is older than what is known of the instance, and yet the instance has no writer any more.
 #[test]
 fn an_instance_ends_with_its_last_writer_also_where_that_one_says_so_too_late() {
     let topic = by_source(Topic::new("Places").reliable().keep_all(16).keyed());

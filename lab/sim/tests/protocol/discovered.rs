@@ -1,4 +1,4 @@
-//! What the user is told of discovery: each thing once, in order, and that there was more than was kept.
+//! Discovery events: each once, in order, and a note when more happened than was kept.
 
 use isolane_rtps::{DiscoveryChange, DiscoveryEvent, limits::MAX_DISCOVERY_EVENTS};
 use isolane_sim::{NodeId, Topic, World};
@@ -12,12 +12,12 @@ fn events(world: &mut World, node: NodeId) -> Vec<DiscoveryEvent> {
 }
 
 #[test]
-fn each_endpoint_is_told_as_found_changed_and_gone() {
+fn each_endpoint_is_reported_as_found_changed_and_gone() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(b, |protocol, _| protocol.watch_discovery());
-    let writer = world.create_writer(a, &Topic::new("Told"));
-    let reader = world.create_reader(a, &Topic::new("Told"));
+    let writer = world.create_writer(a, &Topic::new("Found"));
+    let reader = world.create_reader(a, &Topic::new("Found"));
     let guids = (world.writer_guid(writer), world.reader_guid(reader));
     world.run_for(SECOND);
     world
@@ -28,9 +28,9 @@ fn each_endpoint_is_told_as_found_changed_and_gone() {
     world.run_for(SECOND);
     world.leave(a);
     world.run_for(SECOND);
-    let told = events(&mut world, b);
+    let recorded = events(&mut world, b);
     let of = |guid| -> Vec<_> {
-        let changes = told.iter().filter_map(|&event| match event {
+        let changes = recorded.iter().filter_map(|&event| match event {
             DiscoveryEvent::Writer(it, change) | DiscoveryEvent::Reader(it, change) => {
                 (it == guid).then_some(change)
             }
@@ -41,7 +41,7 @@ fn each_endpoint_is_told_as_found_changed_and_gone() {
     use DiscoveryChange::{Changed, Found, Gone};
     assert_eq!(of(guids.0), [Found, Gone]);
     assert_eq!(of(guids.1), [Found, Changed, Gone]);
-    let of_participants: Vec<_> = told
+    let of_participants: Vec<_> = recorded
         .iter()
         .filter(|event| matches!(event, DiscoveryEvent::Participant(..)))
         .collect();
@@ -50,11 +50,11 @@ fn each_endpoint_is_told_as_found_changed_and_gone() {
 }
 
 #[test]
-fn more_than_is_kept_is_told_as_missed_and_nobody_who_does_not_watch_keeps_any() {
+fn more_events_than_are_kept_are_reported_as_missed_and_none_are_kept_without_a_listener() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(b, |protocol, _| protocol.watch_discovery());
-    let writer = world.create_writer(a, &Topic::new("Told"));
+    let writer = world.create_writer(a, &Topic::new("Found"));
     world.run_for(SECOND);
     for strength in 1..=300 {
         world
@@ -62,11 +62,12 @@ fn more_than_is_kept_is_told_as_missed_and_nobody_who_does_not_watch_keeps_any()
             .unwrap();
         world.run_for(SECOND / 100);
     }
-    let told = events(&mut world, b);
-    assert_eq!(told.len(), MAX_DISCOVERY_EVENTS);
-    assert_eq!(told.last(), Some(&DiscoveryEvent::Missed));
+    let recorded = events(&mut world, b);
+    assert_eq!(recorded.len(), MAX_DISCOVERY_EVENTS);
+    assert_eq!(recorded.last(), Some(&DiscoveryEvent::Missed));
     assert_eq!(
-        told.iter()
+        recorded
+            .iter()
             .filter(|&&it| it == DiscoveryEvent::Missed)
             .count(),
         1

@@ -65,7 +65,7 @@ fn participants_find_each_other_by_a_peer_list_of_one_of_them() {
 }
 
 #[test]
-fn one_that_comes_later_is_told_at_once_and_not_at_the_next_announcement() {
+fn a_late_joiner_gets_announcements_at_once_and_not_after_the_next_period() {
     let mut world = World::new(1);
     let early = world.node(NodeConfig::default());
     world.run_for(10 * SECOND + ms(300));
@@ -121,7 +121,7 @@ fn a_participant_that_crashes_is_gone_when_its_lease_has_run_out() {
 }
 
 #[test]
-fn a_process_that_was_stopped_for_longer_than_the_lease_parts_from_nobody() {
+fn a_process_that_was_stopped_for_longer_than_the_lease_keeps_its_matches() {
     let mut world = World::new(1);
     let nodes = world.nodes(4, &NodeConfig::default());
     let topic = topic();
@@ -207,7 +207,7 @@ fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
     world.run_for(5 * SECOND);
     assert_eq!(world.unwritten(writer), 16);
     world.run_for(6 * SECOND);
-    assert_eq!(world.unwritten(writer), 0, "the rest was for nobody");
+    assert_eq!(world.unwritten(writer), 0, "the rest had no reader");
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn one_that_restarts_under_its_old_name_when_it_is_forgotten_is_another_particip
 }
 
 #[test]
-fn a_short_partition_parts_nobody_and_loses_nothing() {
+fn a_short_partition_ends_no_match_and_loses_nothing() {
     seeds::for_each(0..20, |seed| {
         let (mut world, (a, b), writer, reader) =
             a_pair_in(World::new(seed).link(LinkConfig::lossy(0.1)), &topic());
@@ -352,7 +352,7 @@ fn a_partition_that_only_one_side_notices_heals_too() {
 }
 
 #[test]
-fn endpoints_come_and_go_beside_a_peer_that_acknowledges_nothing() {
+fn endpoints_come_and_go_while_a_peer_acknowledges_nothing() {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     Peer::of(&mut world, node);

@@ -33,11 +33,11 @@ fn a_writer_matches_readers_that_request_no_more_durability_than_it_offers() {
                 "{offered:?} {requested:?}"
             );
             assert_eq!(world.matched_writers(reader), expected);
-            let told = world
+            let reported = world
                 .protocol(b)
                 .requested_incompatible(world.reader_id(reader));
             let differs = (expected == 0).then_some(PolicyId::DURABILITY);
-            assert_eq!(told.map(|it| it.policy), differs);
+            assert_eq!(reported.map(|it| it.policy), differs);
             world.delete_writer(writer);
             world.delete_reader(reader);
         }

@@ -10,7 +10,7 @@ fn reliable() -> Topic {
 }
 
 #[test]
-fn an_endpoint_that_is_not_enabled_is_announced_to_nobody_and_meets_nobody() {
+fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
@@ -79,7 +79,7 @@ fn a_best_effort_writer_that_is_not_enabled_refuses_and_one_that_goes_so_says_no
     world.delete_writer(never);
     let before = world.tapped().len();
     world.run_for(ms(10));
-    assert_eq!(world.tapped().len(), before, "nobody knew it");
+    assert_eq!(world.tapped().len(), before, "no peer knew it");
     let gone = world.writer_id(never);
     let enabled = world.with_protocol(a, |protocol, now| protocol.enable_writer(now, gone));
     assert_eq!(enabled, Err(EnableError::Gone));
@@ -132,7 +132,7 @@ fn a_late_reader_has_its_history_when_it_says_so_and_not_before() {
 }
 
 #[test]
-fn another_filter_of_a_reader_that_is_not_enabled_tells_nobody_of_it() {
+fn another_filter_of_a_reader_that_is_not_enabled_is_not_announced() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));

@@ -1,5 +1,5 @@
-//! What a writer did not send because of a reader's filter, and has no more: unwanted to that reader, never lost; and
-//! what it did send, or would have, and has no more: lost, filter or not.
+//! Samples that a writer withheld because of a filter and has since removed count as content-filtered, never as lost.
+//! Samples that it sent, or would have sent, and has removed count as lost, with a filter or without.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, two_nodes, values},
 };
 
-/// Values written one after the other, of so many instances in turn.
+/// Values written one after the other, of the given number of instances in turn.
 fn in_turn(count: u64, instances: u32) -> impl Iterator<Item = Sample> {
     (1..=count).map(move |value| Sample::keyed(value as u32 % instances, value))
 }
@@ -23,14 +23,22 @@ fn a_keep_last_writer_holds_back_too_and_nothing_of_it_counts_as_lost() {
         world.publish(writer, ms(2), in_turn(1_000, 7));
         all_accounted(&mut world, reader, 1_000);
         let ledger = world.reader_ledger(reader);
-        assert_eq!((ledger.lost, ledger.unwanted), (0, 990), "{ledger:?}");
+        assert_eq!(
+            (ledger.lost, ledger.content_filtered),
+            (0, 990),
+            "{ledger:?}"
+        );
         let ledger = world.writer_ledger(writer);
-        assert_eq!((ledger.sent, ledger.unwanted), (10, 990), "{ledger:?}");
+        assert_eq!(
+            (ledger.sent, ledger.content_filtered),
+            (10, 990),
+            "{ledger:?}"
+        );
     }
 }
 
 #[test]
-fn whatever_the_link_loses_what_was_not_wanted_is_unwanted_and_only_what_was_is_lost() {
+fn rejected_samples_count_as_content_filtered_and_never_as_lost_whatever_the_link_loses() {
     seeds::for_each(0..20, |seed| {
         let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Numbers").reliable().keep_last(2).keyed();
@@ -38,7 +46,7 @@ fn whatever_the_link_loses_what_was_not_wanted_is_unwanted_and_only_what_was_is_
         world.publish(writer, ms(1), in_turn(200, 3));
         all_accounted(&mut world, reader, 200);
         let ledger = world.reader_ledger(reader);
-        assert_eq!(ledger.unwanted, 150, "seed {seed}: {ledger:?}");
+        assert_eq!(ledger.content_filtered, 150, "seed {seed}: {ledger:?}");
         assert_eq!(
             ledger.delivered + ledger.evicted + ledger.lost,
             50,
@@ -65,7 +73,7 @@ fn what_is_pushed_out_while_a_reader_cannot_be_reached_is_lost_as_far_as_it_want
     let ledger = world.reader_ledger(reader);
     // Of the 50 that were written meanwhile it wanted 25, and the last of them is kept.
     assert_eq!(
-        (ledger.delivered, ledger.unwanted, ledger.lost),
+        (ledger.delivered, ledger.content_filtered, ledger.lost),
         (5 + 1, 5 + 25, 24),
         "{ledger:?}"
     );
@@ -86,20 +94,20 @@ fn more_than_can_be_noted_is_sent_and_then_lost_like_anything_else() {
     world.partition(Partition::between(&[a], &[b]));
     world.publish(writer, ms(1), (11..=1_000).map(Sample::value));
     world.run_for(2 * SECOND);
-    let unwanted = world.writer_ledger(writer).unwanted;
-    assert_eq!(unwanted, 10 + 256, "one window is noted");
+    let content_filtered = world.writer_ledger(writer).content_filtered;
+    assert_eq!(content_filtered, 10 + 256, "one window is noted");
     world.heal();
     all_accounted(&mut world, reader, 1_000);
     let ledger = world.reader_ledger(reader);
     // The last came, and was judged by the reader.
     assert_eq!(
-        (ledger.unwanted, ledger.lost),
-        (unwanted + 1, 1_000 - 1 - unwanted)
+        (ledger.content_filtered, ledger.lost),
+        (content_filtered + 1, 1_000 - 1 - content_filtered)
     );
 }
 
 #[test]
-fn to_a_late_joiner_a_hole_in_the_history_is_gone_and_what_lies_beside_it_unwanted() {
+fn a_late_joiner_counts_a_hole_in_the_history_as_lost_and_rejected_samples_as_filtered() {
     let topic = Topic::new("Numbers").reliable().keep_last(1);
     let topic = topic.keyed().transient_local();
     for loss in [0.0, 0.3] {
@@ -126,7 +134,7 @@ fn to_a_late_joiner_a_hole_in_the_history_is_gone_and_what_lies_beside_it_unwant
         all_accounted(&mut world, reader, 8);
         let ledger = world.reader_ledger(reader);
         assert_eq!(
-            (ledger.delivered, ledger.lost, ledger.unwanted),
+            (ledger.delivered, ledger.lost, ledger.content_filtered),
             (2, 4, 2),
             "{ledger:?}"
         );
@@ -134,7 +142,7 @@ fn to_a_late_joiner_a_hole_in_the_history_is_gone_and_what_lies_beside_it_unwant
 }
 
 #[test]
-fn what_was_written_before_a_volatile_reader_came_is_neither_unwanted_nor_lost() {
+fn samples_written_before_a_volatile_reader_came_are_neither_filtered_nor_lost() {
     let topic = Topic::new("Numbers").reliable().keep_all(32);
     let mut world = World::new(6);
     let nodes = world.nodes(3, &Default::default());
@@ -151,7 +159,7 @@ fn what_was_written_before_a_volatile_reader_came_is_neither_unwanted_nor_lost()
     all_accounted(&mut world, late, 10);
     let ledger = world.reader_ledger(late);
     assert_eq!(
-        (ledger.delivered, ledger.unwanted, ledger.lost),
+        (ledger.delivered, ledger.content_filtered, ledger.lost),
         (4, 6, 0),
         "{ledger:?}"
     );
@@ -175,7 +183,11 @@ fn what_has_expired_and_was_not_wanted_was_not_lost() {
     world.heal();
     all_accounted(&mut world, reader, 31);
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.unwanted, ledger.lost), (20, 10), "{ledger:?}");
+    assert_eq!(
+        (ledger.content_filtered, ledger.lost),
+        (20, 10),
+        "{ledger:?}"
+    );
 }
 
 #[test]
@@ -203,9 +215,13 @@ fn a_reader_without_a_filter_knows_nothing_of_what_another_does_not_want() {
                 ledger.accounted + ledger.skipped == 500
             });
         }
-        assert_eq!(world.reader_ledger(few).unwanted, 490, "seed {seed}");
+        assert_eq!(
+            world.reader_ledger(few).content_filtered,
+            490,
+            "seed {seed}"
+        );
         let ledger = world.reader_ledger(all);
-        assert_eq!(ledger.unwanted, 0);
+        assert_eq!(ledger.content_filtered, 0);
         world.run_until("the late one has the last", PATIENCE, |world| {
             world.values(late).last() == Some(&500)
         });

@@ -10,7 +10,7 @@ use crate::{
     support::{SECOND, a_pair, ms, values},
 };
 
-/// What each reader on a node of its own wants: multiples of this; of 1: no filter.
+/// What each reader on its own node wants: multiples of this; of 1: no filter.
 fn datagrams(topic: &Topic, wishes: &[u64], count: u64) -> usize {
     let mut world = World::new(1);
     let nodes = world.nodes(1 + wishes.len(), &NodeConfig::default());
@@ -44,16 +44,16 @@ fn batched() -> Topic {
 #[test]
 fn one_filtered_reader_does_not_end_that_samples_leave_together() {
     let together = datagrams(&batched(), &[1, 1], 960);
-    let beside = datagrams(&batched(), &[1, 1, 3], 960);
-    assert!(beside < 4 * together, "{beside} and {together}");
-    assert!(beside < 960 / 4, "{beside}");
+    let separate = datagrams(&batched(), &[1, 1, 3], 960);
+    assert!(separate < 4 * together, "{separate} and {together}");
+    assert!(separate < 960 / 4, "{separate}");
 }
 
 #[test]
 fn readers_of_the_same_filter_share_a_datagram() {
     let one = datagrams(&batched(), &[1, 5], 960);
     let many = datagrams(&batched(), &[1, 5, 5, 5, 5, 5], 960);
-    // Each reader has acknowledgements of its own.
+    // Each reader has its own acknowledgements.
     let acknowledgements = 6 * (960 / 32);
     assert!(many < one + acknowledgements, "{many} and {one}");
 }
@@ -99,7 +99,7 @@ fn parts_reach_everyone_whatever_the_link_loses_and_however_many_addresses_there
 }
 
 #[test]
-fn a_best_effort_reader_beside_filtered_ones_gets_all_in_order() {
+fn a_best_effort_reader_next_to_filtered_ones_gets_all_in_order() {
     let mut world = World::new(2);
     let nodes = world.nodes(4, &NodeConfig::default());
     let writer = evaluating(&mut world, nodes[0], &batched());

@@ -1,5 +1,5 @@
 //! Content filters that writers evaluate (RTPS 2.5 §8.7.4): what no reader wants is not sent, each reader has what
-//! it wants, and nobody calls lost what a filter held back.
+//! it wants, and samples that a filter rejects never count as lost.
 
 use isolane_rtps::{ChangeKind, ContentFilter, limits::MAX_FILTERS};
 use isolane_sim::{
@@ -78,13 +78,13 @@ fn what_the_only_reader_does_not_want_is_not_sent_and_not_lost() {
     all_accounted(&mut world, reader, 99);
     let at_writer = world.writer_ledger(writer);
     assert_eq!(
-        (at_writer.sent, at_writer.unwanted),
+        (at_writer.sent, at_writer.content_filtered),
         (33, 66),
         "{at_writer:?}"
     );
     assert_eq!((at_writer.repaired, at_writer.gaps), (0, 66));
     let at_reader = world.reader_ledger(reader);
-    assert_eq!((at_reader.delivered, at_reader.unwanted), (33, 66));
+    assert_eq!((at_reader.delivered, at_reader.content_filtered), (33, 66));
     assert_eq!((at_reader.lost, at_reader.skipped), (0, 0));
 }
 
@@ -103,12 +103,12 @@ fn a_reader_has_what_it_wants_once_and_in_order_whatever_the_link_loses() {
         assert_eq!(
             (
                 ledger.lost,
-                ledger.unwanted + ledger.delivered + ledger.unregistered
+                ledger.content_filtered + ledger.delivered + ledger.unregistered
             ),
             (0, 200),
             "seed {seed}"
         );
-        assert!(world.writer_ledger(writer).unwanted > 0);
+        assert!(world.writer_ledger(writer).content_filtered > 0);
     });
 }
 
@@ -136,7 +136,7 @@ fn readers_with_other_wishes_each_get_their_own() {
             );
         }
         // One of them wants all.
-        assert_eq!(world.writer_ledger(writer).unwanted, 0);
+        assert_eq!(world.writer_ledger(writer).content_filtered, 0);
     });
 }
 
@@ -176,11 +176,11 @@ fn where_readers_share_a_group_each_judges_for_itself() {
         assert_eq!(world.reader_ledger(reader).delivered, 120 / of);
     }
     // What neither wants is sent to none of them: 2 and 3 leave a third of all.
-    assert_eq!(world.writer_ledger(writer).unwanted, 40);
+    assert_eq!(world.writer_ledger(writer).content_filtered, 40);
 }
 
 #[test]
-fn a_run_that_nobody_wants_holds_no_writer_up() {
+fn a_run_that_all_filters_reject_holds_no_writer_up() {
     // A history of four places, filled by what is never sent.
     let topic = Topic::new("Numbers").reliable().keep_all(4);
     let (mut world, writer, reader) = a_pair(World::new(5), &topic, multiples(1_000_000));
@@ -189,11 +189,11 @@ fn a_run_that_nobody_wants_holds_no_writer_up() {
     assert_eq!(world.unwritten(writer), 0, "it was acknowledged all along");
     all_accounted(&mut world, reader, 500);
     let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.unwanted), (0, 500));
+    assert_eq!((ledger.sent, ledger.content_filtered), (0, 500));
 }
 
 #[test]
-fn who_wants_nothing_holds_nobody_up_that_wants_all() {
+fn a_reader_that_rejects_all_does_not_delay_one_that_accepts_all() {
     let mut world = World::new(13);
     let nodes = world.nodes(3, &NodeConfig::default());
     let topic = Topic::new("Numbers").reliable().keep_all(8);
@@ -222,7 +222,11 @@ fn a_late_joiner_gets_of_the_history_what_it_wants() {
     let reader = world.create_reader_with(b, &topic, multiples(6));
     all_accounted(&mut world, reader, 60);
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.delivered, ledger.unwanted), (10, 50), "{ledger:?}");
+    assert_eq!(
+        (ledger.delivered, ledger.content_filtered),
+        (10, 50),
+        "{ledger:?}"
+    );
     assert_eq!(world.writer_ledger(writer).history, 10);
 }
 
@@ -246,11 +250,14 @@ fn another_filter_is_announced_and_holds_from_then_on() {
         world.run_for(SECOND);
     };
     set(&mut world, Some(multiples(4)));
-    let unwanted = world.writer_ledger(writer).unwanted;
+    let content_filtered = world.writer_ledger(writer).content_filtered;
     world.publish(writer, ms(1), values(100));
     all_accounted(&mut world, reader, 200);
     assert_eq!(world.reader_ledger(reader).delivered, 10 + 25);
-    assert_eq!(world.writer_ledger(writer).unwanted - unwanted, 75);
+    assert_eq!(
+        world.writer_ledger(writer).content_filtered - content_filtered,
+        75
+    );
     set(&mut world, None);
     world.publish(writer, ms(1), values(100));
     all_accounted(&mut world, reader, 300);
@@ -265,14 +272,14 @@ fn a_filter_that_the_writer_cannot_read_is_the_readers_alone() {
     world.publish(writer, ms(1), values(99));
     all_accounted(&mut world, reader, 99);
     let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.unwanted), (99, 0));
+    assert_eq!((ledger.sent, ledger.content_filtered), (99, 0));
     assert_eq!(world.reader_ledger(reader).delivered, 33);
     // One that is too long to be announced is the reader's alone, too.
     let long = announced(&format!("multiple of 3{}", " ".repeat(2_000)), 3);
     let (mut world, writer, reader) = a_pair(World::new(9), &topic, long);
     world.publish(writer, ms(1), values(99));
     all_accounted(&mut world, reader, 99);
-    assert_eq!(world.writer_ledger(writer).unwanted, 0);
+    assert_eq!(world.writer_ledger(writer).content_filtered, 0);
 }
 
 #[test]
@@ -288,10 +295,10 @@ fn a_best_effort_reader_judges_for_itself_so_that_what_it_lost_is_known() {
     world.run_for(2 * SECOND);
     let ledger = world.reader_ledger(reader);
     assert_eq!(
-        (ledger.delivered, ledger.unwanted, ledger.lost),
+        (ledger.delivered, ledger.content_filtered, ledger.lost),
         (33, 66, 0)
     );
-    assert_eq!(world.writer_ledger(writer).unwanted, 0);
+    assert_eq!(world.writer_ledger(writer).content_filtered, 0);
 }
 
 #[test]
@@ -310,11 +317,11 @@ fn of_more_filters_than_are_asked_the_others_are_their_readers_alone() {
     world.publish(writer, ms(2), values(70));
     for &reader in &readers {
         all_accounted(&mut world, reader, 70);
-        assert_eq!(world.reader_ledger(reader).unwanted, 70);
+        assert_eq!(world.reader_ledger(reader).content_filtered, 70);
     }
     let ledger = world.writer_ledger(writer);
     assert_eq!(
-        (ledger.sent, ledger.unwanted),
+        (ledger.sent, ledger.content_filtered),
         (70, 0),
         "one is not asked, so all is sent"
     );
@@ -336,7 +343,7 @@ fn any_number_of_readers_may_have_the_same_filter() {
         assert_eq!(world.reader_ledger(reader).delivered, 10);
     }
     let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.unwanted), (10, 60));
+    assert_eq!((ledger.sent, ledger.content_filtered), (10, 60));
 }
 
 #[test]
@@ -349,16 +356,19 @@ fn readers_that_come_and_go_leave_no_filter_behind() {
     let third = world.node(NodeConfig::default());
     let other = world.create_reader(third, &topic);
     world.until_matched(&[writer], &[other]);
-    let unwanted = world.writer_ledger(writer).unwanted;
+    let content_filtered = world.writer_ledger(writer).content_filtered;
     world.publish(writer, ms(1), values(100));
     world.run_until("all come", PATIENCE, |world| {
         world.reader_ledger(other).delivered == 100
     });
-    assert_eq!(world.writer_ledger(writer).unwanted, unwanted);
+    assert_eq!(
+        world.writer_ledger(writer).content_filtered,
+        content_filtered
+    );
 }
 
 #[test]
-fn filters_made_of_anything_hurt_nobody() {
+fn filters_of_arbitrary_bytes_do_no_harm() {
     let mut world = World::new(14);
     let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Foreign").reliable().keep_all(16);
@@ -400,6 +410,6 @@ fn a_writer_whose_samples_say_that_it_is_alive_holds_none_back() {
     let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
     world.publish(writer, ms(50), values(40));
     all_accounted(&mut world, reader, 40);
-    assert_eq!(world.reader_ledger(reader).unwanted, 40);
-    assert_eq!(world.writer_ledger(writer).unwanted, 0);
+    assert_eq!(world.reader_ledger(reader).content_filtered, 40);
+    assert_eq!(world.writer_ledger(writer).content_filtered, 0);
 }

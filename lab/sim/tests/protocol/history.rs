@@ -265,7 +265,7 @@ fn with_a_hole() -> impl Iterator<Item = Sample> {
 }
 
 #[test]
-fn a_late_joiner_is_told_of_a_hole_in_the_history_beside_what_follows_it() {
+fn a_late_joiner_gets_a_gap_for_a_hole_in_the_history_with_the_samples_behind_it() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Hole").reliable().transient_local().keyed();
@@ -284,7 +284,7 @@ fn a_late_joiner_is_told_of_a_hole_in_the_history_beside_what_follows_it() {
 }
 
 #[test]
-fn one_gap_answers_a_hole_longer_than_what_can_be_asked_for() {
+fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     let topic = Topic::new("Foreign").reliable().transient_local().keyed();
@@ -320,7 +320,10 @@ fn one_gap_answers_a_hole_longer_than_what_can_be_asked_for() {
     let before = gaps(&world).len();
     peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     // Twice, where the history was on its way, too.
-    let told = gaps(&world).split_off(before);
-    assert!((1..=2).contains(&told.len()), "{told:?}");
-    assert!(told.iter().all(|&told| told == (2, 1_000)), "{told:?}");
+    let announced = gaps(&world).split_off(before);
+    assert!((1..=2).contains(&announced.len()), "{announced:?}");
+    assert!(
+        announced.iter().all(|&announced| announced == (2, 1_000)),
+        "{announced:?}"
+    );
 }

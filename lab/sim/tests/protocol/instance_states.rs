@@ -1,4 +1,4 @@
-//! Sample, view and instance states, and samples asked for by them (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
+//! Sample, view and instance states, and samples selected by them (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
 
 use std::{
     collections::BTreeMap,
@@ -164,7 +164,7 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
 }
 
 #[test]
-fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
+fn samples_are_selected_by_state_by_value_by_instance_and_by_number() {
     let mut looked = looked();
     looked.write((1..=6).map(|value| Sample::keyed(value as u32 % 2, value)));
     let of_one = Selection {
@@ -386,11 +386,11 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
             let life = lives.entry(received.info.key_hash).or_default();
             life.note(received.info.kind);
             let info = &received.info;
-            let told = (
+            let reported = (
                 info.disposed_generation_count,
                 info.no_writers_generation_count,
             );
-            assert_eq!(told, life.generations, "seed {seed}: {info:?}");
+            assert_eq!(reported, life.generations, "seed {seed}: {info:?}");
         }
         for number in 0..3 {
             let last = world.last_of_instance(reader, number).expect("some came");
@@ -439,7 +439,7 @@ fn the_end_of_an_instance_leaves_its_last_value_to_be_seen() {
 }
 
 #[test]
-fn ends_that_lie_beside_values_give_way_to_other_instances() {
+fn ends_stored_next_to_values_give_way_to_other_instances() {
     let mut looked = last_only();
     for key in [1, 2] {
         looked.write([Sample::keyed(key, key.into()), Sample::dispose(key)]);
@@ -509,7 +509,7 @@ fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_witho
         world.run_for(ms(1));
     }
     assert_eq!(world.values(reader), [1, 2, 3]);
-    // There was no room for its end: it is told with the last value.
+    // There was no room for its end: it is delivered with the last value.
     let (_, state) = world.last_of_instance(reader, 7).expect("it came").states();
     assert_eq!(state, InstanceState::NotAliveNoWriters);
     assert!(world.reader_ledger(reader).balances());
@@ -614,7 +614,7 @@ fn samples_of_an_instance_are_behind_one_another_the_one_waiting_longest_first()
 }
 
 #[test]
-fn where_ordered_access_is_asked_for_samples_of_all_instances_keep_their_order() {
+fn with_ordered_access_samples_of_all_instances_keep_their_order() {
     let scopes = [
         (PresentationAccessScope::Instance, [1, 3, 6, 2, 5, 4]),
         (PresentationAccessScope::Topic, [1, 2, 3, 4, 5, 6]),

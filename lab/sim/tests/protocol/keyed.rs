@@ -231,7 +231,7 @@ fn a_deleted_writer_unregisters_a_bounded_number_of_instances() {
 }
 
 #[test]
-fn where_nobody_is_matched_a_deleted_writer_unregisters_nothing() {
+fn a_deleted_writer_without_a_match_unregisters_nothing() {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     let writer = world.create_writer(node, &keyed());

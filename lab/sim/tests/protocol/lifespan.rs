@@ -1,4 +1,4 @@
-//! LIFESPAN: nobody is handed what is stale, and nothing stale takes room (DDS 1.4 §2.2.3.16).
+//! LIFESPAN: stale samples are not delivered and take no room (DDS 1.4 §2.2.3.16).
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn cut_off(world: &mut World, nodes: (isolane_sim::NodeId, isolane_sim::NodeId))
 }
 
 #[test]
-fn a_sample_that_is_not_taken_in_time_is_handed_out_to_nobody_and_gives_its_room_back() {
+fn a_sample_that_is_not_taken_in_time_is_not_delivered_and_gives_its_room_back() {
     let (mut world, _, writer, reader) = a_pair(&mortal(reliable()));
     world.set_take(reader, Take::OnRequest);
     world.enqueue(writer, values(8));
@@ -42,7 +42,7 @@ fn a_sample_that_is_not_taken_in_time_is_handed_out_to_nobody_and_gives_its_room
     assert_eq!(
         world.reader_ledger(reader).expired,
         5,
-        "though nobody looked"
+        "though no user looked"
     );
     assert_eq!(world.take(reader, 8), 0);
     world.enqueue(writer, (9..17).map(Sample::value));
@@ -145,7 +145,7 @@ fn a_late_joiner_gets_what_is_fresh_and_nothing_stale() {
 }
 
 #[test]
-fn the_end_of_an_instance_is_told_also_when_it_is_old() {
+fn the_end_of_an_instance_is_delivered_also_when_it_is_old() {
     let topic = mortal(reliable().keyed());
     let (mut world, nodes, writer, reader) = a_pair(&topic);
     world.enqueue(writer, [Sample::keyed(7, 1)]);

@@ -224,7 +224,7 @@ fn by_topic_a_writer_is_asserted_for_itself_alone_also_where_it_is_best_effort()
 }
 
 #[test]
-fn by_participant_whoever_asserts_asserts_all() {
+fn by_participant_one_assertion_asserts_all_writers() {
     let assert_it: [fn(&mut World, NodeId, WriterHandle); 3] = [
         |world, node, _| world.assert_participant(node),
         |world, _, writer| world.assert_liveliness(writer),

@@ -180,13 +180,13 @@ fn a_mismatch_names_the_policy_on_both_sides() {
             let offered = world
                 .protocol(a)
                 .offered_incompatible(world.writer_id(writer));
-            let offered = offered.expect("the writer is told");
+            let offered = offered.expect("the writer is notified");
             assert_eq!((offered.policy, offered.total), (policy, 1));
             assert_eq!(offered.other, world.reader_guid(reader));
             let requested = world
                 .protocol(reader_node)
                 .requested_incompatible(world.reader_id(reader));
-            let requested = requested.expect("the reader is told");
+            let requested = requested.expect("the reader is notified");
             assert_eq!((requested.policy, requested.total), (policy, 1));
             assert_eq!(requested.other, world.writer_guid(writer));
             let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
@@ -232,7 +232,7 @@ fn twenty_participants_all_match() {
 
 #[test]
 fn twenty_participants_with_peer_lists_all_match() {
-    // Each of them is an address of its own, in discovery and in data.
+    // Each of them is a separate address, in discovery and in data.
     let mut world = World::new(20).link(LinkConfig::lossy(0.1));
     let everyone: Vec<_> = (0..20).map(NodeId).collect();
     let nodes = world.nodes(20, &NodeConfig::with_peers(&everyone));

@@ -26,7 +26,7 @@ fn owned(strength: i32) -> Topic {
     })
 }
 
-/// A weak writer and a strong one, each on a node of its own, and a reader on a third.
+/// A weak writer and a strong one, each on its own node, and a reader on a third.
 struct Rivals {
     world: World,
     nodes: Vec<NodeId>,
@@ -95,7 +95,7 @@ fn the_stronger_writer_is_seen_from_its_first_sample_on_and_the_weaker_is_counte
 }
 
 #[test]
-fn each_instance_has_an_owner_of_its_own() {
+fn each_instance_has_its_own_owner() {
     let mut rivals = rivals(World::new(1), Topic::keyed);
     let (world, reader) = (&mut rivals.world, rivals.reader);
     world.enqueue(rivals.strong, [Sample::keyed(1, 10)]);
@@ -117,7 +117,7 @@ fn each_instance_has_an_owner_of_its_own() {
 }
 
 #[test]
-fn of_equals_the_one_with_the_lower_guid_is_seen_whoever_came_first() {
+fn of_equals_the_one_with_the_lower_guid_is_seen_in_any_order_of_arrival() {
     for first in 0..2 {
         let mut world = World::new(1);
         let nodes = world.nodes(3, &NodeConfig::default());

@@ -70,7 +70,7 @@ impl Peer {
         peer
     }
 
-    /// A peer of the test's own numbering that nobody has heard of.
+    /// An unknown peer with a number that the test chooses.
     pub(crate) fn at(node: NodeId, target: NodeId, number: u32) -> Self {
         let mut prefix = [9; 12];
         prefix[..2].copy_from_slice(&FAST);
@@ -303,7 +303,7 @@ impl Peer {
         });
     }
 
-    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
+    /// The last ACKNACK that was sent to a writer of the peer: base, and what is requested.
     pub(crate) fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
         let mut last = None;
         for_each_submessage(world, |submessage| {

@@ -52,7 +52,7 @@ fn an_endpoint_that_found_no_place_is_found_when_another_has_gone() {
 }
 
 #[test]
-fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_room() {
+fn an_announcement_that_is_too_long_for_the_free_space_is_requested_when_there_is_room() {
     let mut world = World::new(1);
     // Room for announcements of 504 bytes on average.
     let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
@@ -69,7 +69,7 @@ fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_
     world.run_for(10 * SECOND);
     assert_eq!(endpoints(&world, small), 2);
     let refused = world.protocol(small).counters().endpoints_refused;
-    assert_eq!(refused, 1, "it is not asked for in vain");
+    assert_eq!(refused, 1, "it is not requested in vain");
     for other in others {
         world.delete_reader(other);
     }
@@ -79,7 +79,7 @@ fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_
 }
 
 #[test]
-fn a_change_that_found_no_room_is_asked_for_when_there_is_some_though_no_endpoint_is_free() {
+fn a_change_that_found_no_room_is_requested_when_there_is_some_though_no_endpoint_is_free() {
     let mut world = World::new(1);
     let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
     let octets = || Octets::of(&[1; 256]).expect("they fit");
@@ -103,7 +103,7 @@ fn a_change_that_found_no_room_is_asked_for_when_there_is_some_though_no_endpoin
     world.run_for(10 * SECOND);
     assert!(!is_known(&world));
     let refused = world.protocol(small).counters().endpoints_refused;
-    assert_eq!(refused, 1, "it is not asked for in vain");
+    assert_eq!(refused, 1, "it is not requested in vain");
     let shorten = |qos: &mut QosPolicies| qos.user_data = Octets::default();
     world.set_reader_qos(long, shorten).expect("it may change");
     // The participant's next announcement is at most two seconds away.
@@ -258,7 +258,7 @@ fn discovery_that_found_no_place_goes_on_when_there_is_one() {
         2,
         "of both kinds one"
     );
-    assert_eq!(found(&world), (0, 1), "its readers are announced to nobody");
+    assert_eq!(found(&world), (0, 1), "its readers are not announced");
     world.delete_reader(own[0].1);
     world.run_for(SECOND);
     assert_eq!(found(&world), (1, 1));
@@ -297,7 +297,7 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
         world.run_for(ms(1));
         let now = matches(&world);
         assert!(before - now <= 1, "{before} matches, then {now}");
-        // It is shown to nobody from the first step on.
+        // It is not shown from the first step on.
         assert!(now == 40 || world.protocol(a).remote_endpoints().count() == 0);
         before = now;
         steps += 1;
@@ -337,7 +337,11 @@ fn messages_of_liveliness_that_found_no_place_are_sent_when_there_is_one() {
         let changed = world.take_liveliness_changed(reader);
         changed.map(|changed| (changed.alive, changed.not_alive))
     };
-    assert_eq!(alive(&mut world), Some((0, 1)), "nobody told the reader");
+    assert_eq!(
+        alive(&mut world),
+        Some((0, 1)),
+        "the reader was not notified"
+    );
     world.delete_reader(other);
     world.run_for(SECOND);
     assert_eq!(alive(&mut world), Some((1, 0)));

@@ -115,7 +115,7 @@ fn no_word_of_sedp_is_said_where_all_endpoints_are_described() {
 }
 
 #[test]
-fn what_is_not_described_is_discovered_beside_it() {
+fn undescribed_endpoints_of_a_static_peer_are_discovered() {
     let mut world = World::new(1);
     two_described(&mut world, one_way(Announces::All, &[brake()]));
     let other = Topic::new("Other").reliable().keep_all(8);

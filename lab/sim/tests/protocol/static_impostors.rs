@@ -1,4 +1,4 @@
-//! Nobody else has a described participant's name: what is said in it by others, from another address and from the right
+//! No other participant has a described participant's name: what is said in it by others, from another address and from the right
 //! one, with a start that is forged and with none.
 
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, values},
 };
 
-/// A stranger at an address of its own that calls itself as the described node 0 does, at whatever start.
+/// A stranger at its own address that calls itself as the described node 0 does, at whatever start.
 fn impostor(world: &mut World, start: u8) -> Peer {
     let node = world.node_down(NodeConfig::default());
     let mut peer = Peer::at(node, B, 9);
@@ -38,7 +38,7 @@ fn met(announces: Announces) -> (World, WriterHandle, ReaderHandle) {
 }
 
 #[test]
-fn whoever_takes_a_described_name_at_another_address_is_not_believed() {
+fn a_described_name_at_another_address_is_not_believed() {
     for announces in [Announces::All, Announces::Itself, Announces::Nothing] {
         let (mut world, writer, reader) = met(announces);
         world.run_for(SECOND);
@@ -190,7 +190,7 @@ fn say_what_harms(world: &mut World, peer: &mut Peer, writer: EntityId, behind: 
 }
 
 #[test]
-fn whoever_speaks_in_a_name_without_a_start_is_not_believed() {
+fn a_described_name_without_an_incarnation_is_not_believed() {
     for (behind, is_right_address) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut world = World::new(1);
         let config = NodeConfig {

@@ -60,7 +60,7 @@ fn a_best_effort_reader_sees_one_sample_in_each_separation() {
         world.run_for(2 * SECOND);
         assert_apart(&world, reader);
         let ledger = world.reader_ledger(reader);
-        assert_eq!((ledger.delivered, ledger.filtered), (20, 80), "{view}");
+        assert_eq!((ledger.delivered, ledger.time_filtered), (20, 80), "{view}");
     }
 }
 
@@ -81,7 +81,7 @@ fn a_reliable_reader_ends_with_the_last_value_and_asks_for_nothing_again() {
         "it was kept back for longer: {apart:?}"
     );
     let ledger = world.reader_ledger(reader);
-    assert_eq!(ledger.delivered + ledger.filtered, 98);
+    assert_eq!(ledger.delivered + ledger.time_filtered, 98);
     assert_eq!(world.writer_ledger(writer).repaired, 0);
 }
 
@@ -105,7 +105,7 @@ fn each_instance_is_filtered_for_itself_and_ends_at_once() {
     assert_eq!(world.values(reader), [10, 20, 11]);
     let ledger = world.reader_ledger(reader);
     assert_eq!(
-        (ledger.filtered, ledger.held),
+        (ledger.time_filtered, ledger.held),
         (1, 0),
         "21 ended with its instance"
     );
@@ -166,7 +166,10 @@ fn over_bad_links_separations_are_kept_and_last_values_come() {
             })
         });
         assert_apart(&world, reader);
-        assert!(world.reader_ledger(reader).filtered > 20, "seed {seed}");
+        assert!(
+            world.reader_ledger(reader).time_filtered > 20,
+            "seed {seed}"
+        );
     });
 }
 
@@ -202,7 +205,11 @@ fn of_large_samples_no_more_are_kept_back_than_may_wait() {
     world.enqueue(writer, (0..8).flat_map(twice));
     world.run_for(ms(20));
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.held, ledger.filtered), (4, 4), "4 MiB: {ledger:?}");
+    assert_eq!(
+        (ledger.held, ledger.time_filtered),
+        (4, 4),
+        "4 MiB: {ledger:?}"
+    );
 }
 
 #[test]
@@ -221,5 +228,5 @@ fn a_writer_that_leaves_an_instance_to_others_takes_nothing_along_that_is_kept_b
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [10, 11]);
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.unregistered, ledger.filtered), (1, 0));
+    assert_eq!((ledger.unregistered, ledger.time_filtered), (1, 0));
 }

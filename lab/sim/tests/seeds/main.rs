@@ -6,7 +6,7 @@
 //!
 //! - in each match a reader is handed what came of a writer in order, nothing twice, and all of it as it was
 //!   written;
-//! - what a reliable KEEP_ALL writer wrote from the moment it was told of a match on came, all of it, as long as
+//! - what a reliable KEEP_ALL writer wrote after it was notified of a match came, all of it, as long as
 //!   that match lasted;
 //! - left in peace, each endpoint is matched with those that are there, and with none that is gone;
 //! - what is written then comes everywhere, and who joins late has the history;

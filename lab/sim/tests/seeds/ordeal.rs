@@ -271,11 +271,11 @@ impl Ordeal {
         self.down_since[node.0] = Some(self.world.elapsed());
     }
 
-    /// A participant starts at the address that another had; under that one's GUID prefix only where nobody
+    /// A participant starts at the address that another had; under that one's GUID prefix only where no peer
     /// knows it any more: sooner that would be two participants of one name.
     fn comes_back(&mut self, node: NodeId) {
         let since = self.down_since[node.0].take().unwrap_or_default();
-        // Whoever is stopped looks at leases when it goes on.
+        // A stopped participant looks at leases when it goes on.
         let is_forgotten = self.world.elapsed() - since > LEASE_OVER + MAX_STOP;
         if is_forgotten && self.chance.chance(0.7) {
             self.world.restart_as_before(node);
@@ -342,7 +342,7 @@ impl Ordeal {
             let (writers, readers) = (self.live_writers(kind), self.live_readers(kind));
             self.world.until_matched(&writers, &readers);
         }
-        // Endpoints that nobody here is matched with are announced, too.
+        // Endpoints without a match here are announced, too.
         self.world.run_for(5 * SECOND);
         self.assert_nothing_is_stale();
         self.write_last();

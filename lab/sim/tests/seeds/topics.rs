@@ -1,4 +1,4 @@
-//! The topics of an ordeal: one of each kind that has a way of its own through the protocol.
+//! The topics of an ordeal: one of each kind that has its own way through the protocol.
 
 use isolane_sim::{Random, Sample, Topic};
 
@@ -11,9 +11,9 @@ pub(crate) const INSTANCES: u32 = 3;
 pub(crate) enum Kind {
     /// Reliable, VOLATILE, KEEP_ALL: writers wait for readers.
     Commands,
-    /// Reliable, TRANSIENT_LOCAL, KEEP_ALL, with room for all that is ever written: whoever comes has it all.
+    /// Reliable, TRANSIENT_LOCAL, KEEP_ALL, with room for all that is ever written: a late joiner gets all of it.
     Journal,
-    /// Reliable, TRANSIENT_LOCAL, KEEP_LAST, keyed, by multicast: whoever comes has the last of each instance.
+    /// Reliable, TRANSIENT_LOCAL, KEEP_LAST, keyed, by multicast: a late joiner gets the last of each instance.
     State,
     /// Reliable, KEEP_LAST, keyed, in fragments.
     Images,
@@ -31,7 +31,7 @@ pub(crate) const KINDS: [Kind; 5] = [
 
 /// Samples of the journal: an ordeal writes fewer.
 const JOURNAL_SAMPLES: u16 = 500;
-/// Bytes of an image at most, beside those of the shortest sample.
+/// Bytes of an image at most, in addition to those of the shortest sample.
 const IMAGE_BYTES: u32 = 24_000;
 /// Images that are kept of a writer.
 const IMAGES: u16 = 2;

@@ -12,7 +12,7 @@ use crate::{
 
 impl Ordeal {
     /// Each participant knows those that are there and their endpoints, each endpoint is matched with those that
-    /// are there, and with nobody else.
+    /// are there, and with no other.
     pub(crate) fn assert_nothing_is_stale(&mut self) {
         let world = &self.world;
         let seed = world.seed();
@@ -65,7 +65,7 @@ impl Ordeal {
         }
     }
 
-    /// Every reader there ever was, beside every writer there ever was.
+    /// Every reader there ever was, with every writer there ever was.
     pub(crate) fn judge(&mut self) {
         let (writers, readers) = (self.writers.clone(), self.readers.clone());
         let mut forgets = self.plant == Plant::ForgetsOneSample;
@@ -87,7 +87,7 @@ impl Ordeal {
     }
 
     /// What a reader was handed of a writer, in order. Another that had the writer's GUID before it, or after, is
-    /// told from it by the time.
+    /// distinguished from it by the time.
     fn came(&self, reader: &ReaderLife, writer: &WriterLife) -> Vec<Received> {
         let guid = self.world.writer_guid(writer.handle);
         let namesakes = self.writers.iter().filter(|other| {
@@ -137,7 +137,7 @@ impl Ordeal {
     }
 
     /// What a writer owes a reader that is there: of a journal all there is, of any KEEP_ALL writer what it wrote
-    /// since it was told of the match; the last of each instance was waited for.
+    /// since it was notified of the match; the last of each instance was waited for.
     fn assert_all_that_is_owed(
         &mut self,
         reader: &ReaderLife,

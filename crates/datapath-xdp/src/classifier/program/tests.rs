@@ -107,7 +107,7 @@ fn with_rights(loaded: Result<Loaded, ClassifierError>) -> Option<Loaded> {
 }
 
 #[test]
-fn a_stamp_is_in_front_of_the_frame_if_it_was_asked_for() {
+fn a_requested_stamp_is_in_front_of_the_frame() {
     for stamps in [false, true] {
         let Some((loaded, _)) = loaded(stamps) else {
             return;

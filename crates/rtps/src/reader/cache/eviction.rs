@@ -27,15 +27,15 @@ impl Cache {
         self.replaced_by_one(key, 0) > 0
     }
 
-    /// Number of an instance's samples that one more would replace, with `beside` samples allowed beyond HISTORY depth.
+    /// Number of an instance's samples that one more would replace, with `extra` samples allowed beyond HISTORY depth.
     #[inline]
-    fn replaced_by_one(&self, key: KeyHash, beside: u16) -> u16 {
+    fn replaced_by_one(&self, key: KeyHash, extra: u16) -> u16 {
         match self.keep {
             Keep::All => 0,
             // No look-up for readers that take each sample at once.
             Keep::Last { .. } if self.available.is_empty() => 0,
             Keep::Last { depth } => {
-                let most = depth.saturating_add(beside).saturating_sub(1);
+                let most = depth.saturating_add(extra).saturating_sub(1);
                 self.instances.samples(key).saturating_sub(most)
             }
         }
@@ -43,8 +43,8 @@ impl Cache {
 
     /// Removes the samples that one more replaces, and returns their number.
     #[inline]
-    pub(super) fn evict_replaced(&mut self, key: KeyHash, beside: u16) -> u16 {
-        let replaced = self.replaced_by_one(key, beside);
+    pub(super) fn evict_replaced(&mut self, key: KeyHash, extra: u16) -> u16 {
+        let replaced = self.replaced_by_one(key, extra);
         (0..replaced).for_each(|_| self.evict_oldest(key));
         replaced
     }
@@ -81,14 +81,14 @@ impl Cache {
             return Ok(false);
         }
         let is_full = self.available.len() >= self.available_room;
-        let beside = if is_full { 0 } else { EXTRA_INSTANCE_ENDS };
-        if self.replaced_by_one(key, beside) == 0 {
+        let extra = if is_full { 0 } else { EXTRA_INSTANCE_ENDS };
+        if self.replaced_by_one(key, extra) == 0 {
             self.find_room(proxy)?;
             return Ok(true);
         }
         let repeated = self.end_repeated_by(key, info.kind);
         let replaced = repeated.or_else(|| self.seen_or_end_of(key));
-        let replaced = replaced.or_else(|| self.end_beside().filter(|_| is_full));
+        let replaced = replaced.or_else(|| self.extra_end().filter(|_| is_full));
         match replaced {
             Some(replaced) => self.evict(replaced),
             None => {
@@ -135,7 +135,7 @@ impl Cache {
     #[inline]
     fn find_room(&mut self, proxy: WriterProxyId) -> Result<(), Refused> {
         if self.available.len() >= self.available_room {
-            let end = self.end_beside().ok_or(Refused::Full)?;
+            let end = self.extra_end().ok_or(Refused::Full)?;
             self.evict(end);
         } else if self.is_over_share(proxy) {
             return Err(Refused::PutOff);
@@ -146,16 +146,16 @@ impl Cache {
     /// Returns the first end beyond the HISTORY depth of its instance under KEEP_LAST. The instance shows its state
     /// without it.
     #[cold]
-    pub(super) fn end_beside(&self) -> Option<u16> {
+    pub(super) fn extra_end(&self) -> Option<u16> {
         let Keep::Last { depth } = self.keep else {
             return None;
         };
-        let is_beside = |&index: &u16| {
+        let is_extra = |&index: &u16| {
             let slot = self.slot(index);
             let key = slot.info.key_hash.unwrap_or_default();
             !slot.info.valid_data() && self.instances.samples(key) > depth
         };
-        self.available.iter().copied().find(is_beside)
+        self.available.iter().copied().find(is_extra)
     }
 
     fn evict_oldest(&mut self, key: KeyHash) {
@@ -188,7 +188,7 @@ impl Cache {
     /// Returns whether the next sample of an instance would find room among the available ones.
     pub(crate) fn has_place(&self, key: KeyHash) -> bool {
         let has_room = self.available.len() < self.available_room;
-        has_room || self.would_replace(key) || self.end_beside().is_some()
+        has_room || self.would_replace(key) || self.extra_end().is_some()
     }
 
     /// Returns the information of a writer's first waiting sample.
@@ -247,7 +247,7 @@ impl Cache {
     pub(crate) fn show_held(&mut self, slot: u16) -> Result<(), Refused> {
         let key = self.slot(slot).info.key_hash.unwrap_or_default();
         if self.evict_replaced(key, 0) == 0 && self.available.len() >= self.available_room {
-            let end = self.end_beside().ok_or(Refused::Full)?;
+            let end = self.extra_end().ok_or(Refused::Full)?;
             self.evict(end);
         }
         self.held -= 1;
@@ -267,7 +267,7 @@ impl Cache {
 }
 
 /// Proxy index in samples of removed writers.
-const NOBODY: u16 = u16::MAX;
+const NO_PROXY: u16 = u16::MAX;
 
 impl Cache {
     /// Returns whether an end of an instance has no effect. It is then recorded, but is no sample.
@@ -300,7 +300,7 @@ impl Cache {
             if let Some(slot) = &mut self.slots[usize::from(index)]
                 && slot.proxy == proxy
             {
-                slot.proxy = WriterProxyId(NOBODY);
+                slot.proxy = WriterProxyId(NO_PROXY);
             }
         }
     }

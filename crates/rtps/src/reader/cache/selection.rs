@@ -79,7 +79,7 @@ impl Cache {
         match selection.which {
             InstanceSelector::Any => {
                 let mut available = self.available.iter();
-                available.any(|&slot| self.is_asked_for(slot, selection))
+                available.any(|&slot| self.matches_selection(slot, selection))
             }
             InstanceSelector::Instance(key) => {
                 let instance = self.instances.known(key);
@@ -178,7 +178,7 @@ impl Cache {
         self.memory.get(index, self.slot(index).length as usize)
     }
 
-    fn is_asked_for(&self, index: u16, selection: &Selection<'_>) -> bool {
+    fn matches_selection(&self, index: u16, selection: &Selection<'_>) -> bool {
         let slot = self.slot(index);
         let mut info = slot.info;
         self.tell_states(slot, &mut info);
@@ -197,7 +197,7 @@ impl Cache {
             let index = self.available[at];
             let instance = self.slot(index).instance;
             let is_selected = !self.is_ordered && self.instances.is_selected(instance);
-            if is_selected || !self.is_asked_for(index, selection) {
+            if is_selected || !self.matches_selection(index, selection) {
                 continue;
             }
             if self.is_ordered {
@@ -219,7 +219,7 @@ impl Cache {
         while let Some(index) = next
             && self.selected.len() < selection.max_samples
         {
-            if self.is_asked_for(index, selection) {
+            if self.matches_selection(index, selection) {
                 self.selected.push(index);
             }
             next = self.links.younger(index);
@@ -229,7 +229,7 @@ impl Cache {
     fn has_any_of(&self, instance: u16, selection: &Selection<'_>) -> bool {
         let mut next = self.instances.chain(instance).oldest();
         while let Some(index) = next {
-            if self.is_asked_for(index, selection) {
+            if self.matches_selection(index, selection) {
                 return true;
             }
             next = self.links.younger(index);

@@ -216,7 +216,7 @@ mod tests {
 
     const KEY: KeyHash = [1; 16];
 
-    fn told(instances: &Instances) -> SampleInfo {
+    fn sample_info(instances: &Instances) -> SampleInfo {
         let mut info = SampleInfo::UNSEEN;
         instances.tell_generation(0, &mut info);
         instances.tell(0, &mut info);
@@ -228,7 +228,7 @@ mod tests {
         let mut instances = Instances::new(2, 1);
         let mut note = |kind| {
             instances.note(KEY, WriterProxyId(7), kind, Instant::new(0));
-            let info = told(&instances);
+            let info = sample_info(&instances);
             instances.note_look(0);
             info
         };
@@ -258,7 +258,7 @@ mod tests {
         let mut instances = Instances::new(2, 1);
         let mut note = |writer, kind| {
             instances.note(KEY, writer, kind, Instant::new(0));
-            told(&instances).instance_state
+            sample_info(&instances).instance_state
         };
         note(WriterProxyId(1), ChangeKind::Alive);
         note(WriterProxyId(2), ChangeKind::Alive);

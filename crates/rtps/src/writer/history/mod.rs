@@ -390,9 +390,9 @@ impl History {
         let replaced = repeated.or(instance.oldest());
         if let Some(slot) = replaced {
             // The new end takes the position of the removed change.
-            let beside = usize::from(instance.count() > depth);
+            let extra = usize::from(instance.count() > depth);
             self.remove(self.changes[usize::from(slot)].sequence);
-            self.ends += beside;
+            self.ends += extra;
         }
     }
 

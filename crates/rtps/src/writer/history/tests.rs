@@ -29,7 +29,7 @@ fn sequences(history: &History) -> Vec<i64> {
 }
 
 #[test]
-fn keep_last_pushes_out_the_oldest_of_its_own_instance_only() {
+fn keep_last_pushes_out_the_oldest_of_the_same_instance_only() {
     let mut history = a_history(HistoryPlan::new(
         Keep::Last { depth: 2 },
         4,
@@ -171,8 +171,8 @@ fn however_instances_end_there_are_never_more_changes_than_slots() {
                 if draw(33, 20) == 0 {
                     history.remove_below(SequenceNumber(sequence - 2));
                 }
-                let beside = |chain: &Chain| usize::from(chain.count().saturating_sub(depth));
-                let all: usize = history.instances.values().map(beside).sum();
+                let extra = |chain: &Chain| usize::from(chain.count().saturating_sub(depth));
+                let all: usize = history.instances.values().map(extra).sum();
                 assert_eq!(history.ends, all);
                 assert!(history.ends <= usize::from(ends));
             }

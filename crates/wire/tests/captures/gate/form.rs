@@ -99,7 +99,7 @@ fn write_fragments(data: &DataFrag<'_>, buffer: &mut [u8]) -> usize {
 }
 
 /// The forms as text.
-pub(super) fn told(forms: &BTreeMap<Form, usize>) -> String {
+pub(super) fn description(forms: &BTreeMap<Form, usize>) -> String {
     let of = |form| forms.get(&form).copied().unwrap_or_default();
     let total: usize = forms.values().sum();
     format!(

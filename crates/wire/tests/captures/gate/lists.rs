@@ -61,7 +61,7 @@ impl Lists {
     }
 
     /// As text.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let ids: Vec<String> = self
             .of_vendors
             .iter()
@@ -81,17 +81,17 @@ impl Lists {
 
 /// How a value lies in its parameter.
 enum Shape {
-    /// So many bytes.
+    /// The given number of bytes.
     Bytes(usize),
     /// Length with the NUL, text, NUL.
     Text,
     /// Their number, then texts, each at a multiple of four.
     Texts,
-    /// Their number, then so many bytes each.
+    /// Their number, then the given number of bytes each.
     Sequence(usize),
     /// Names and values, then names and bytes: `PropertyQosPolicy` of DDS Security.
     Properties,
-    /// A type of its own, in CDR with a length in front (DDS-XTypes 1.3 §7.6.3.2).
+    /// Its own type, in CDR with a length in front (DDS-XTypes 1.3 §7.6.3.2).
     Delimited,
 }
 
@@ -156,7 +156,7 @@ fn check(id: u16, value: &[u8]) {
                 rest.text();
                 rest.align(value.len());
             }
-            // The second sequence may be left out; nobody here has any in it.
+            // The second sequence may be left out; no sender here has any in it.
             if !rest.0.is_empty() {
                 assert_eq!(rest.number(), 0);
             }

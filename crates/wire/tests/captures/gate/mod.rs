@@ -8,9 +8,9 @@
 //! Of a list that means its parameters one by one, in the order in which they came: which of them to send, and
 //! in what order, is everybody's own choice. Of a payload it means the sample with the zeros up to a multiple
 //! of four that a DATA puts behind it. The standard leaves other forms open (big-endian, a last submessage
-//! that says no length, wider sets); in these captures nobody makes use of that, and a submessage that did
-//! would be a failure that names it. How many there are of each stands in `table.txt`, which is what the
-//! test expects, to the letter; after a change that is meant, `GOLDEN=write` in the environment writes it anew.
+//! that says no length, wider sets); in these captures no sender makes use of that, and a submessage that did
+//! would be a failure that names it. The count of each is in `table.txt`, which is what the
+//! test expects, to the letter; after an intended change, `GOLDEN=write` in the environment writes it anew.
 
 mod form;
 mod lists;
@@ -109,14 +109,14 @@ fn every_message_of_every_capture_is_read_without_a_remainder_and_written_again(
         );
         line(
             &mut table,
-            &format!("  submessages  {}", form::told(&tally.forms)),
+            &format!("  submessages  {}", form::description(&tally.forms)),
         );
         line(
             &mut table,
-            &format!("  lists        {}", tally.lists.told()),
+            &format!("  lists        {}", tally.lists.description()),
         );
-        for told in tally.payloads.told() {
-            line(&mut table, &format!("  payloads     {told}"));
+        for description in tally.payloads.description() {
+            line(&mut table, &format!("  payloads     {description}"));
         }
     }
     if std::env::var_os("GOLDEN").is_some_and(|wish| wish == "write") {

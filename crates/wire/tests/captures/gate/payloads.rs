@@ -173,7 +173,7 @@ impl Payloads {
     }
 
     /// As text, a line a kind.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn description(&self) -> Vec<String> {
         let line = |(what, count): (&&str, &Count)| match what {
             _ if what.contains("ShapeType") || **what == *"PP" || **what == *"liveliness" => {
                 format!("{what}: {}, {} canonical", count.all, count.canonical)

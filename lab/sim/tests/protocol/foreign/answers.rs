@@ -138,7 +138,7 @@ fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_ra
 }
 
 #[test]
-fn what_comes_unasked_and_finds_no_room_is_asked_for_again() {
+fn a_sample_that_comes_unrequested_and_finds_no_room_is_requested_again() {
     let topic = Topic::new("Foreign").reliable().keep_all(1);
     let (mut world, mut peer, reader) = a_reader_of(&topic, WRITER, DurabilityKind::TransientLocal);
     world.set_take(reader, Take::OnRequest);
@@ -189,7 +189,7 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
     assert_eq!(
         (ledger.lost, ledger.irrelevant, ledger.skipped),
         (0, 2, 5),
-        "why they are not for the reader it was not told"
+        "the GAP does not say why they are not for the reader"
     );
     // What the writer no longer has, and has said nothing of, is lost.
     peer.heartbeat(&mut world, (13, 13), 3);

@@ -223,7 +223,7 @@ fn instances_and_their_ends_go_with_large_samples() {
 }
 
 #[test]
-fn samples_up_to_the_size_of_a_datagram_go_in_one_where_that_is_asked_for() {
+fn samples_up_to_the_size_of_a_datagram_go_in_one_where_that_is_requested() {
     for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
         let topic = topic.max_payload_bytes(60_000).max_datagram_bytes(60_000);
         let (mut world, _, writer, reader) = a_pair(&topic);
@@ -235,7 +235,7 @@ fn samples_up_to_the_size_of_a_datagram_go_in_one_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_sample_longer_than_the_readers_bound_is_too_large_and_not_asked_for_again() {
+fn a_sample_longer_than_the_readers_bound_is_too_large_and_not_requested_again() {
     for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
         let mut world = World::new(1);
         let (a, b) = two_nodes(&mut world);

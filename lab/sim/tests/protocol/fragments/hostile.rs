@@ -86,7 +86,10 @@ fn a_lie_in_a_writers_name_does_not_have_its_reader_ask_again_and_again() {
     world.run_for(ms(1));
     world.enqueue(writer, [padded(1, 10_000)]);
     world.run_for(ms(400));
-    assert!(world.values(reader).is_empty(), "the lie stands in its way");
+    assert!(
+        world.values(reader).is_empty(),
+        "the forged fragment prevents it"
+    );
     let repaired = world.writer_ledger(writer).fragments_repaired;
     assert!(
         (1..200).contains(&repaired),

@@ -11,7 +11,7 @@ mod turns;
 
 use isolane_sim::{Sample, Topic};
 
-/// Longest payload of these topics, with all that stands around a sample's padding.
+/// Longest payload of these topics, with all that surrounds a sample's padding.
 const MAX_BYTES: usize = (1 << 20) + 64;
 
 /// A topic of samples that may be long.
@@ -19,7 +19,7 @@ fn large() -> Topic {
     Topic::new("Large").max_payload_bytes(MAX_BYTES)
 }
 
-/// Sample `value`, so many bytes longer than the shortest.
+/// Sample `value`, the given number of bytes longer than the shortest.
 fn padded(value: u64, bytes: u32) -> Sample {
     Sample::value(value).padded(bytes)
 }

@@ -70,7 +70,7 @@ fn ask(world: &mut World, peer: &Peer, writer: WriterHandle, base: i64, asked: &
 /// Cyclone DDS asks for the fragments of one sample at a time, and for those of the next when it hears a HEARTBEAT: 120
 /// samples of 64 KiB with a tenth of the fragments lost took it 8 s longer than it took to send them.
 #[test]
-fn a_reader_of_others_hears_a_heartbeat_behind_the_fragments_it_asked_for() {
+fn a_reader_of_others_hears_a_heartbeat_behind_the_fragments_it_requested() {
     let (mut world, peer, writer) = a_foreign_reader();
     // It has spoken, so it is repaired; and all that was sent in answer has gone.
     ask(&mut world, &peer, writer, 1, &[], 1);
@@ -122,7 +122,7 @@ fn what_a_reader_has_acknowledged_is_repaired_no_further() {
 }
 
 #[test]
-fn a_sample_that_is_asked_for_twice_while_it_is_repaired_is_repaired_once() {
+fn a_sample_that_is_requested_twice_while_it_is_repaired_is_repaired_once() {
     let (mut world, peer, writer) = a_foreign_reader();
     ask(&mut world, &peer, writer, 1, &[1], 1);
     ask(&mut world, &peer, writer, 1, &[1], 2);
@@ -136,7 +136,7 @@ fn a_sample_that_is_asked_for_twice_while_it_is_repaired_is_repaired_once() {
 }
 
 #[test]
-fn what_expires_unsent_behind_a_large_sample_is_counted_as_that_and_told() {
+fn a_sample_that_expires_unsent_behind_a_large_one_is_counted_as_expired_and_announced() {
     // 1 MiB takes 4 ms: the first is under way when the others expire, and when the last is written.
     let topic = large().reliable().keep_all(8);
     let topic = topic.qos(|qos| qos.lifespan = ms(2).into());

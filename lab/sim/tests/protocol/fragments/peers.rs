@@ -1,4 +1,4 @@
-//! Fragments as other implementations send them, and what they are asked for.
+//! Fragments as other implementations send them, and the requests that they get.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
@@ -169,7 +169,7 @@ fn fragments_may_come_in_any_order_twice_and_overlapping() {
 }
 
 #[test]
-fn what_is_missing_of_a_sample_is_asked_for_by_nack_frag_and_what_never_came_by_acknack() {
+fn missing_fragments_are_requested_by_nack_frag_and_missing_samples_by_acknack() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payloads = [1, 2, 3].map(|value| padded(value, 20_000).payload());
     let first = parts(1, &payloads[0], ONE_BY_ONE);
@@ -181,7 +181,7 @@ fn what_is_missing_of_a_sample_is_asked_for_by_nack_frag_and_what_never_came_by_
     assert_eq!(
         last_nack_frag(&world),
         None,
-        "nobody has said yet that all was sent"
+        "no HEARTBEAT_FRAG has said yet that all was sent"
     );
     peer.heartbeat(&mut world, (1, 2), 1);
     assert_eq!(last_nack_frag(&world), Some((1, vec![4, 8, 20])));
@@ -199,7 +199,7 @@ fn what_is_missing_of_a_sample_is_asked_for_by_nack_frag_and_what_never_came_by_
 }
 
 #[test]
-fn a_writer_that_does_not_answer_nack_frags_is_asked_for_the_whole_sample_after_a_while() {
+fn the_whole_sample_is_requested_from_a_writer_that_does_not_answer_nack_frags() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payload = padded(1, 5_000).payload();
     let all = parts(1, &payload, ONE_BY_ONE);
@@ -220,7 +220,7 @@ fn a_heartbeat_frag_says_how_much_of_a_sample_can_be_missing() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payload = padded(1, 20_000).payload();
     let all = parts(1, &payload, ONE_BY_ONE);
-    let told = |world: &mut World, last_fragment, count| {
+    let announce = |world: &mut World, last_fragment, count| {
         let heartbeat = HeartbeatFrag {
             reader: EntityId::UNKNOWN,
             writer: WRITER,
@@ -232,12 +232,12 @@ fn a_heartbeat_frag_says_how_much_of_a_sample_can_be_missing() {
             message.heartbeat_frag(&heartbeat).map(drop)
         });
     };
-    told(&mut world, 5, 1);
+    announce(&mut world, 5, 1);
     assert_eq!(last_nack_frag(&world), None, "nothing of it has come");
     say(&mut world, &peer, all[1]);
-    told(&mut world, 5, 2);
+    announce(&mut world, 5, 2);
     assert_eq!(last_nack_frag(&world), Some((1, vec![1, 3, 4, 5])));
-    told(&mut world, 1_000_000, 3);
+    announce(&mut world, 1_000_000, 3);
     assert_eq!(
         last_nack_frag(&world).map(|(_, lacks)| lacks.len()),
         Some(19)

@@ -79,7 +79,7 @@ fn until_it_answers_a_peer_is_sent_at_most_three_bytes_for_one() {
 }
 
 #[test]
-fn a_peer_that_answers_is_sent_what_it_asked_for() {
+fn a_peer_that_answers_is_sent_what_it_requested() {
     let (mut world, node, writer) = a_talker(1, NodeConfig::default());
     let mut peer = Peer::unproven(&mut world, node);
     announces_readers(&mut world, &mut peer);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[test]
-fn a_peer_that_announces_as_fast_as_it_can_keeps_nobody_from_being_found() {
+fn a_peer_that_announces_as_fast_as_it_can_does_not_prevent_discovery_of_others() {
     let mut world = World::new(1);
     let (a, _) = two_nodes(&mut world);
     let attacker = world.node_down(NodeConfig::default());
@@ -72,7 +72,7 @@ fn strangers_without_end_keep_no_known_participant_from_renewing_its_lease() {
 }
 
 #[test]
-fn a_peer_that_changes_its_endpoints_as_fast_as_it_can_keeps_those_of_nobody_from_being_found() {
+fn a_peer_that_changes_its_endpoints_as_fast_as_it_can_does_not_prevent_discovery_of_others() {
     let mut world = World::new(1);
     let (a, _) = two_nodes(&mut world);
     let mut peer = Peer::of(&mut world, a);

@@ -111,7 +111,7 @@ fn reliable() -> QosPolicies {
 }
 
 #[test]
-fn participants_without_end_disturb_nobody_and_keep_no_newcomer_out() {
+fn endless_participants_do_not_disturb_others_and_keep_no_newcomer_out() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let attacker = honest.world.node_down(NodeConfig::default());
@@ -133,7 +133,7 @@ fn participants_without_end_disturb_nobody_and_keep_no_newcomer_out() {
 }
 
 #[test]
-fn endpoints_without_end_of_one_participant_find_the_tables_full_and_disturb_nobody() {
+fn endless_endpoints_of_one_participant_find_the_tables_full_and_do_not_disturb_others() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let mut peers = honest.nodes.map(|node| {
@@ -264,7 +264,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
     let (world, node) = (&mut honest.world, honest.nodes[1]);
     let mut peer = Peer::unproven(world, node);
     peer.announce(world, WRITER, reliable());
-    // Of writers that nobody has heard of: nothing, once what its announcements drew is over.
+    // Of unknown writers: nothing, once what its announcements drew is over.
     world.run_for(5 * SECOND);
     let stranger = Peer::at(peer.node, node, 77);
     let before = world.bytes_sent_to(peer.node);
@@ -284,7 +284,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
 }
 
 #[test]
-fn leases_of_nothing_and_for_ever_disturb_nobody() {
+fn zero_and_infinite_leases_do_not_disturb_others() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
         let leases = [
@@ -313,7 +313,7 @@ fn leases_of_nothing_and_for_ever_disturb_nobody() {
 }
 
 #[test]
-fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
+fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     const ACKNACKS: i32 = 400;
     let mut honest = Honest::new(1);
     let (world, node) = (&mut honest.world, honest.nodes[0]);
@@ -322,7 +322,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
     peer.announce(world, reader, reliable());
     let before = world.writer_ledger(honest.writer);
     for count in 1..=ACKNACKS {
-        // All that has been sent is acknowledged but one, and asked for again with all there could be.
+        // All that has been sent is acknowledged but one, and requested again with all there could be.
         let written = world.written(honest.writer).len() as i64;
         let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
         for bit in 0..256 {
@@ -338,7 +338,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
         peer.say(world, |message| message.acknack(&acknack).map(drop));
     }
     let after = world.writer_ledger(honest.writer);
-    // What is not there is not owed, and what is asked for again before it is sent is sent once.
+    // What is not there is not owed, and what is requested again before it is sent is sent once.
     let drawn = after.repaired - before.repaired;
     assert!(drawn > 0 && drawn <= 9 * ACKNACKS as u64, "{drawn} repairs");
     peer.leave(&mut honest.world);

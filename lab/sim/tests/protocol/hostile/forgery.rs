@@ -1,5 +1,5 @@
 //! What is said in another's name is believed, since nothing proves who said it: here is what that costs,
-//! and where it is counted. The list stands at the head of this folder.
+//! and where it is counted. The list is at the head of this folder.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@
 //!
 //! # What cannot be withstood without authentication
 //!
-//! Whoever knows a participant's GUID, as everybody in its network does, can speak in its name. That is
+//! An attacker that knows a participant's GUID, as everybody in its network does, can speak in its name. That is
 //! believed, and counted ([`forgery`]):
 //!
 //! - A GAP or HEARTBEAT of a matched writer makes its readers pass over samples that would have come: `lost`.
@@ -29,7 +29,7 @@
 //! - An ACKNACK of a matched reader makes the writer give up what that reader has not got: a GAP, `lost`
 //!   there. One that acknowledges nothing holds a KEEP_ALL writer up as long as the reader is matched.
 //! - A farewell, or a lease of nothing, parts it from all until it announces itself again.
-//! - Another address in its announcement makes what is meant for it go there.
+//! - Another address in its announcement redirects its traffic to that address.
 //! - Answers with a forged source address have samples go to that address, until the lease of who announced it ends.
 //! - Participants that renew their leases keep the tables full: newcomers are refused, and counted, until
 //!   there is a place.

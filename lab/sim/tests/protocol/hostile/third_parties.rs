@@ -172,7 +172,7 @@ fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_fro
         assert_eq!(world.matched_readers(writer), 1);
         let destinations = world.protocol(node).destinations(world.writer_id(writer));
         assert_eq!(destinations, [Locator::udpv4(answering, 7411)]);
-        // A reader with both addresses of its own is reached likewise.
+        // A reader with both its own addresses gets the same.
         peer.announce_with(&mut world, SECOND_READER, |data| {
             data.unicast = both(7412).into_iter().collect();
         });

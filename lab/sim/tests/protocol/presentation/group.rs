@@ -206,7 +206,7 @@ fn a_reader_that_joins_within_a_set_makes_no_part_of_it_seen() {
     assert_eq!(
         group.values(),
         [vec![1]],
-        "of what nobody reads nobody waits"
+        "samples without a reader are not waited for"
     );
     group.world.begin_set(group.publisher);
     group.world.enqueue(right, [Sample::value(3)]);

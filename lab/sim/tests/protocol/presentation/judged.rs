@@ -1,4 +1,4 @@
-//! Samples of sets beside those of other writers: which is the latest of an instance, and who owns it, is decided by what
+//! Samples of sets and those of other writers: which is the latest of an instance, and who owns it, is decided by what
 //! is seen.
 
 use isolane_sim::{NodeConfig, PublisherHandle, ReaderHandle, Sample, Topic, World, WriterHandle};
@@ -7,16 +7,16 @@ use isolane_wire::qos::{DestinationOrderKind, OwnershipKind};
 use super::{COHERENT_TOPIC, reliable};
 use crate::support::{SECOND, ms};
 
-/// Two writers, each of a publisher of its own; the clock of the first is a second ahead, or the second's is.
-struct Beside {
+/// Two writers, each with its own publisher; the clock of the first is a second ahead, or the second's is.
+struct TwoWriters {
     world: World,
     set_of: PublisherHandle,
     in_set: WriterHandle,
-    beside: WriterHandle,
+    outside: WriterHandle,
     reader: ReaderHandle,
 }
 
-fn beside(is_set_ahead: bool, change: impl Fn(Topic, bool) -> Topic) -> Beside {
+fn two_writers(is_set_ahead: bool, change: impl Fn(Topic, bool) -> Topic) -> TwoWriters {
     let mut world = World::new(1);
     let mut node = |is_ahead: bool| {
         let stamps_ahead = if is_ahead { SECOND } else { ms(0) };
@@ -29,15 +29,15 @@ fn beside(is_set_ahead: bool, change: impl Fn(Topic, bool) -> Topic) -> Beside {
     let topic = |is_in_set| change(reliable("Places").keep_all(16).keyed(), is_in_set);
     let publishers = [nodes[0], nodes[1]].map(|node| world.create_publisher(node, COHERENT_TOPIC));
     let in_set = world.create_writer_in(publishers[0], &topic(true));
-    let beside = world.create_writer_in(publishers[1], &topic(false));
+    let outside = world.create_writer_in(publishers[1], &topic(false));
     let subscriber = world.create_subscriber(nodes[2], COHERENT_TOPIC);
     let reader = world.create_reader_in(subscriber, &topic(false));
-    world.until_matched(&[in_set, beside], &[reader]);
-    Beside {
+    world.until_matched(&[in_set, outside], &[reader]);
+    TwoWriters {
         world,
         set_of: publishers[0],
         in_set,
-        beside,
+        outside,
         reader,
     }
 }
@@ -53,7 +53,7 @@ fn owned(topic: Topic, is_in_set: bool) -> Topic {
     })
 }
 
-impl Beside {
+impl TwoWriters {
     fn write(&mut self, writer: WriterHandle, value: u64) {
         self.world.enqueue(writer, [Sample::keyed(1, value)]);
         self.world.run_for(ms(20));
@@ -64,8 +64,8 @@ impl Beside {
         self.write(self.in_set, value);
     }
 
-    fn write_beside(&mut self, value: u64) {
-        self.write(self.beside, value);
+    fn write_outside(&mut self, value: u64) {
+        self.write(self.outside, value);
     }
 
     fn end(&mut self) {
@@ -81,23 +81,23 @@ impl Beside {
 
 #[test]
 fn what_a_set_holds_makes_nothing_outdated_before_it_is_seen() {
-    let mut it = beside(true, by_source);
+    let mut it = two_writers(true, by_source);
     it.begin_with(10);
-    it.write_beside(1);
+    it.write_outside(1);
     assert_eq!(it.values(), [1]);
     it.end();
-    it.write_beside(2);
+    it.write_outside(2);
     assert_eq!(it.values(), [1, 10]);
     assert_eq!(it.world.reader_ledger(it.reader).outdated, 1);
 }
 
 #[test]
 fn a_set_that_is_dropped_has_made_nothing_outdated() {
-    let mut it = beside(true, by_source);
+    let mut it = two_writers(true, by_source);
     it.begin_with(10);
-    it.write_beside(1);
+    it.write_outside(1);
     it.world.delete_writer(it.in_set);
-    it.write_beside(2);
+    it.write_outside(2);
     assert_eq!(it.values(), [1, 2]);
     let ledger = it.world.reader_ledger(it.reader);
     assert_eq!((ledger.outdated, ledger.incomplete), (0, 1));
@@ -105,11 +105,11 @@ fn a_set_that_is_dropped_has_made_nothing_outdated() {
 
 #[test]
 fn of_a_set_that_is_seen_late_what_is_outdated_by_then_is_not_seen() {
-    let mut it = beside(false, by_source);
+    let mut it = two_writers(false, by_source);
     it.begin_with(10);
     let other = Sample::keyed(2, 11);
     it.world.enqueue(it.in_set, [other]);
-    it.write_beside(1);
+    it.write_outside(1);
     it.end();
     assert_eq!(
         it.values(),
@@ -122,24 +122,24 @@ fn of_a_set_that_is_seen_late_what_is_outdated_by_then_is_not_seen() {
 
 #[test]
 fn who_owns_an_instance_is_decided_when_a_set_is_seen() {
-    let mut it = beside(true, owned);
+    let mut it = two_writers(true, owned);
     it.begin_with(10);
-    it.write_beside(1);
+    it.write_outside(1);
     assert_eq!(it.values(), [1], "of the stronger one nothing is seen yet");
     it.end();
-    it.write_beside(2);
+    it.write_outside(2);
     assert_eq!(it.values(), [1, 10]);
     assert_eq!(it.world.reader_ledger(it.reader).not_owner, 1);
 }
 
 #[test]
 fn a_set_that_is_dropped_has_owned_nothing() {
-    let mut it = beside(true, owned);
+    let mut it = two_writers(true, owned);
     it.begin_with(10);
-    it.write_beside(1);
+    it.write_outside(1);
     it.world.delete_writer(it.in_set);
     it.world.run_for(SECOND);
-    it.write_beside(2);
+    it.write_outside(2);
     assert_eq!(it.values(), [1, 2]);
     assert_eq!(it.world.reader_ledger(it.reader).not_owner, 0);
 }

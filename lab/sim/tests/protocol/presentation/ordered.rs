@@ -173,7 +173,7 @@ fn nothing_is_added_while_the_user_looks() {
 }
 
 #[test]
-fn a_writer_by_itself_is_a_group_of_its_own() {
+fn a_writer_by_itself_is_its_own_group() {
     let mut world = World::new(1);
     let nodes = world.nodes(2, &NodeConfig::default());
     let topic = reliable("Alone")

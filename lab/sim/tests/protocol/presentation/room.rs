@@ -1,4 +1,4 @@
-//! Room for sets: at readers whose users take nothing, beside sets that never end, and for their ends at writers.
+//! Room for sets: at readers whose users take nothing, next to sets that never end, and for their ends at writers.
 
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, Take, Topic, World,
@@ -12,7 +12,7 @@ fn available(world: &World, node: NodeId, reader: ReaderHandle) -> usize {
     world.protocol(node).available(world.reader_id(reader))
 }
 
-/// Readers of so many instances, with KEEP_ALL and with KEEP_LAST.
+/// Readers of the given number of instances, with KEEP_ALL and with KEEP_LAST.
 fn both_kinds(samples: u16) -> [Topic; 2] {
     let sets = || reliable("Sets").keyed();
     [
@@ -93,7 +93,7 @@ impl Crowd {
         self.world.until_matched(&self.writers, &[self.reader]);
     }
 
-    /// The open sets of three writers want one slot more than there are, and a sample lies there that nobody takes.
+    /// The open sets of three writers want one slot more than there are, and one slot holds a sample that is never taken.
     fn three_open_sets(&mut self) {
         self.world.enqueue(self.writers[0], [Sample::keyed(0, 100)]);
         self.world.run_for(ms(20));
@@ -227,7 +227,7 @@ fn samples_of_one_instance_in_a_set_need_no_more_room_than_history_gives_them() 
 }
 
 #[test]
-fn a_writer_that_joins_late_finds_a_place_beside_one_that_fills_all() {
+fn a_writer_that_joins_late_finds_a_place_next_to_one_that_fills_all() {
     let mut crowd = crowd(1, &reliable("Sets").keep_all(4).keyed());
     let sample = |value: u64| Sample::keyed(value as u32, value);
     crowd.world.enqueue(crowd.writers[0], [1, 2].map(sample));

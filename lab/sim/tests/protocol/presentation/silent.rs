@@ -1,4 +1,4 @@
-//! Writers of a group that say nothing, or not how far they are: what they cost, and that nobody waits for ever.
+//! Writers of a group that say nothing, or not how far they are: what they cost, and that no reader waits for ever.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
@@ -124,7 +124,7 @@ impl Publisher {
     }
 }
 
-/// Of a set of its writer, of which the group is told nothing.
+/// Of a set of its writer, without a number in the group.
 fn in_set(set: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
@@ -162,7 +162,7 @@ fn sets_of_a_group_that_does_not_number_its_samples_are_those_of_each_writer() {
 }
 
 #[test]
-fn samples_without_a_number_have_no_order_and_wait_for_nobody() {
+fn samples_without_a_number_have_no_order_and_do_not_wait() {
     let mut foreign = publisher(ORDERED_GROUP, 3);
     foreign.say(0, 1, 10, CoherentSetInfo::default());
     assert_eq!(foreign.values(), [10]);

@@ -40,7 +40,11 @@ fn what_is_not_wanted_of_a_set_needs_no_room() {
     group.world.run_for(ms(50));
     assert_eq!(group.values(), [[1, 2]]);
     let ledger = group.world.reader_ledger(group.readers[0]);
-    assert_eq!((ledger.unwanted, ledger.incomplete), (2, 0), "{ledger:?}");
+    assert_eq!(
+        (ledger.content_filtered, ledger.incomplete),
+        (2, 0),
+        "{ledger:?}"
+    );
 }
 
 #[test]
@@ -50,7 +54,7 @@ fn what_is_not_wanted_of_a_set_pushes_nothing_of_it_out() {
     group.world.run_for(ms(50));
     assert_eq!(group.values(), [[1]]);
     let ledger = group.world.reader_ledger(group.readers[0]);
-    let counts = (ledger.unwanted, ledger.evicted, ledger.incomplete);
+    let counts = (ledger.content_filtered, ledger.evicted, ledger.incomplete);
     assert_eq!(counts, (1, 0, 0), "{ledger:?}");
 }
 

@@ -5,7 +5,7 @@
 //! writes the same; where it asks again, it is answered as it would have been. Only the entity identifiers of
 //! users' endpoints are changed in what it hears, since a local participant numbers its own.
 //!
-//! The state this leads to stands in `table.txt`, which is what the test expects, to the letter (`GOLDEN=write` in
+//! The resulting state is in `table.txt`, which is what the test expects, to the letter (`GOLDEN=write` in
 //! the environment writes it anew): for each capture and place the participants and endpoints that are known and
 //! the matches there are, at most and at the end; then, of a reader, what came of samples and of ends of
 //! instances, each compared with what was said, and of a writer, what was acknowledged. What has not come whole
@@ -43,7 +43,7 @@ fn every_conversation_leads_either_of_the_two_to_the_state_it_must_lead_to() {
             for said in &conversation.said {
                 place.hear(said);
             }
-            writeln!(table, "  {}", place.told()).expect("a string");
+            writeln!(table, "  {}", place.description()).expect("a string");
         }
     }
     if std::env::var_os("GOLDEN").is_some_and(|wish| wish == "write") {

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::conversation::Said;
 
-/// Longer than every payload in the captures but the large ones, which have so many bytes.
+/// Longer than every payload in the captures but the large ones, which have the given number of bytes.
 const MAX_PAYLOAD_BYTES: usize = 1_400;
 const LARGE_PAYLOAD_BYTES: usize = 100_036;
 
@@ -270,7 +270,7 @@ impl<'a> Place<'a> {
     }
 
     /// The state it has come to.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let counters = self.protocol.counters();
         let malformed = counters.malformed_messages
             + counters.malformed_submessages
@@ -305,7 +305,7 @@ impl<'a> Place<'a> {
                 ] {
                     text.extend(self.came(kinds, what));
                 }
-                let _ = write!(text, "{} asked for again", self.heard.repeated);
+                let _ = write!(text, "{} requested again", self.heard.repeated);
             }
             Endpoint::Writer(writer) => {
                 let acknowledged = self.heard.acknowledged.min(self.written);
