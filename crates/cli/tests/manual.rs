@@ -13,6 +13,7 @@ const COMMANDS: [&str; 24] = [
     "spy",
     "top",
     "config",
+    "datapaths",
     "doctor",
     "tune",
     "tune-plan",

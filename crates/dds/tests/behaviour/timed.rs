@@ -19,7 +19,7 @@ fn record<S: 'static>() -> (Recorded<S>, impl FnMut(S) + 'static) {
     let recorded = Recorded::default();
     let by_listener = Rc::clone(&recorded);
     (recorded, move |status| {
-        by_listener.borrow_mut().push(status)
+        by_listener.borrow_mut().push(status);
     })
 }
 
