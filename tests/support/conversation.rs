@@ -39,7 +39,7 @@ const GZIP_TRAILER_BYTES: usize = 8;
 /// An RTPS message.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// When, by the clock of whoever captured it.
+    /// Time by the clock of the capturing host, in microseconds.
     pub(crate) time_us: u64,
     pub(crate) source: [u8; 4],
     pub(crate) source_port: u16,

@@ -61,7 +61,7 @@ pub enum Waiting {
 ///     .timing(Timing { announce_period: Duration::from_secs(1), ..Timing::default() })
 ///     .limits(Limits { local_endpoints: 8, ..Limits::default() })
 ///     .build()?;
-/// assert!(participant.participants().is_empty(), "it knows nobody yet");
+/// assert!(participant.participants().is_empty(), "no peer is discovered yet");
 /// # Ok::<(), isolane::BuildError>(())
 /// ```
 pub struct Builder {

@@ -491,7 +491,7 @@ impl State {
     }
 
     /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
-    /// to a bound; then peers are told that the participant is deleted.
+    /// to a bound; then the participant announces to its peers that it is deleted.
     pub(crate) fn send_disposal(&mut self) {
         for at in 0..self.send_queues.len() {
             let queue = &self.send_queues[at];

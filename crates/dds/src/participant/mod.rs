@@ -57,8 +57,8 @@ use crate::{
 ///
 /// Dropping the last clone drops its timers and all callbacks, with the endpoints they own, because nothing can run
 /// them any more. When the other endpoints are dropped too, the participant announces its end to its peers and is
-/// deleted. A callback that owns a clone of its own participant therefore keeps it alive until its reader is dropped
-/// or its timer stopped.
+/// deleted. A callback that owns a clone of the participant it belongs to therefore keeps it alive until its reader is
+/// dropped or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
     handle: Rc<Handle>,

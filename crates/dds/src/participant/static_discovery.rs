@@ -45,7 +45,7 @@ use crate::{error::BuildError, participant::Participant, participant::lanes::Lan
 ///     .build()?;
 /// let writer = left.create_writer::<Brake>("Brake", &qos)?;
 /// let reader = right.create_reader::<Brake>("Brake", &qos)?;
-/// // Nothing was sent yet, and nobody has run.
+/// // No datagram was sent yet, and no participant has run.
 /// assert_eq!((writer.matched_readers(), reader.matched_writers()), (1, 1));
 /// writer.write(&Brake { pressure: 80 })?;
 /// right.run_until(Duration::from_secs(5), || reader.ledger().available == 1);
