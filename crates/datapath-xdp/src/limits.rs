@@ -13,7 +13,7 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one per level.
 pub const MAX_LANES: usize = 8;
 
-/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: the protocol's 512 matches, at two
+/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: a participant's 512 matches, at two
 /// levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
 

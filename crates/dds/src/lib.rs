@@ -1,6 +1,6 @@
 //! DDS for Linux that bounds the latency of critical topics.
 //!
-//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS protocol and its executor, and runs them
+//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS state machine and its executor, and runs them
 //! without a lock. Writers, readers and timers are handles to it.
 //!
 //! ```
@@ -106,7 +106,7 @@
 //!     participant.set_level_limit(Level::MIN, Some(bulk))?;
 //!     // 200 of 2,000 datagrams in 10 ms are the highest level's alone.
 //!     let topics = Some((budget(2_000), 200));
-//!     participant.set_interface_limit(InterfaceRateLimit { topics: topics, foreign: None })?;
+//!     participant.set_interface_limit(InterfaceRateLimit { topics, foreign: None })?;
 //! }
 //! // A reader with a budget is made either way; sockets give it whatever comes.
 //! let level = Level::new(5).expect("levels are 0 to 7");

@@ -102,7 +102,7 @@ fn over_budget(reader: &DataReader<Tick>) -> u64 {
     over.map(|(_, count)| count).sum()
 }
 
-/// Runs until the given number of more samples have come.
+/// Runs until this number of further samples has arrived.
 fn take_more(participant: &Participant, reader: &DataReader<Tick>, samples: u64) {
     let delivered = || reader.ledger().accounted;
     let wanted = delivered() + samples;

@@ -45,7 +45,7 @@ fn connect(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address)
 }
 
-/// Reads the given number of snapshots on a thread, while the participant runs on this one.
+/// Reads this number of snapshots on a thread, while the participant runs on this one.
 fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
     let name = name(participant);
     let looker = thread::spawn(move || {

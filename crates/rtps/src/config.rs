@@ -129,7 +129,7 @@ impl Network {
     }
 }
 
-/// Configuration of an [`LocalParticipant`](crate::LocalParticipant).
+/// Configuration of a [`LocalParticipant`](crate::LocalParticipant).
 #[derive(Debug, Clone)]
 pub struct ParticipantConfig {
     /// DDS domain id.

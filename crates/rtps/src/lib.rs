@@ -1,6 +1,6 @@
 //! RTPS 2.5 protocol as a pure state machine.
 //!
-//! An [`LocalParticipant`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It has no
+//! A [`LocalParticipant`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It has no
 //! socket, clock, thread or random source. The caller passes in received datagrams and the time, and sends the
 //! datagrams that the protocol returns:
 //!

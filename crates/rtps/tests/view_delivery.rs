@@ -1,4 +1,4 @@
-//! A view reader's callback may do anything to the protocol before the rest of the datagram is read.
+//! A view reader's callback may call any method of the participant before the rest of the datagram is read.
 
 use isolane_rtps::{
     ChangeKind, DeliveryMode, EndpointConfig, LocalParticipant, MessageReceiver, ParticipantConfig,

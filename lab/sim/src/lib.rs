@@ -26,7 +26,7 @@
 //! Nothing waits. Events are in a queue ordered by time, and by creation at equal times. The world takes the first,
 //! sets the clock to its time, and executes it. A node works like the executor: it processes the frame or protocol work
 //! of the highest priority, one step at a time, and each step takes [`NodeConfig::step`]. So datagrams can arrive
-//! between two steps, where protocols go wrong. A simulated second of a small system costs well under a millisecond.
+//! between two steps, where protocol implementations go wrong. A simulated second of a small system costs well under a millisecond.
 //!
 //! # Reproducibility
 //!
@@ -36,7 +36,7 @@
 //!
 //! # Restrictions
 //!
-//! A world opens no socket, reads no clock, starts no thread, and knows no protocol: it decodes datagrams only to print
+//! A world opens no socket, reads no clock, starts no thread, and knows nothing of the protocol: it decodes datagrams only to print
 //! them. No datagram is lost silently: every ledger must balance when the world is dropped, or it panics
 //! ([`World::imbalance`]).
 

@@ -1,8 +1,8 @@
-//! A domain of a thousand participants: the memory of a local participant that knows all of them, what a sample costs there, and who
-//! keeps a place when the tables are full.
+//! A domain of a thousand participants: the memory of a local participant that knows all of them, the cost of a sample
+//! there, and the entries that are kept when the tables are full.
 //!
-//! One protocol with its own endpoints is sent what the others announce, without a world around it, so that what is
-//! counted is the protocol's alone.
+//! One local participant with its own endpoints receives the announcements of the others. No world surrounds it, so
+//! the counts are the participant's alone.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -331,7 +331,7 @@ pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) 
     })
 }
 
-/// StaticDescription participant with the endpoints of its topics.
+/// Described participant with the endpoints of its topics.
 pub(super) fn described_participant(
     participant: &isolane_model::Participant,
     system: &System,

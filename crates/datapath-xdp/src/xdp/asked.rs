@@ -1,4 +1,4 @@
-//! Requested rate limits, kept until a classifier enforces it and reused for lanes opened later.
+//! Requested rate limits, kept until a classifier enforces them, and reused for lanes opened later.
 //!
 //! A participant's rate limits are set when it is created, before its endpoints open lanes. A request for a closed lane,
 //! or for an interface without a device, is validated, stored, and in force before the lane's first frame arrives.

@@ -101,7 +101,7 @@ impl Replay {
         }
     }
 
-    /// What the protocol has acknowledged of a sample's writer.
+    /// Returns whether the local participant has acknowledged a sample, with nothing missing before it.
     fn is_acknowledged(&self, sequence: SequenceNumber) -> bool {
         let messages = self.sent.iter().filter(|message| !message.is_empty());
         let mut all =

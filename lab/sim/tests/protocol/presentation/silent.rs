@@ -124,7 +124,7 @@ impl Publisher {
     }
 }
 
-/// Of a set of its writer, without a number in the group.
+/// Information of a sample in a set of its writer, without a group sequence number.
 fn in_set(set: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),

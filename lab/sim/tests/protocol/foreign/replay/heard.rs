@@ -107,8 +107,8 @@ impl Heard {
         }
     }
 
-    /// What the protocol sends is answered where it asks for what was said, as the other would: by the same once
-    /// more or, of what is never said here, by a GAP.
+    /// Answers repair requests of the local participant as the other one would: with the same sample again, or with a
+    /// GAP if the capture does not hold it.
     pub(super) fn answers(&mut self, sent: &[u8]) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
         for submessage in Submessages::new(sent, HEADER_BYTES).flatten() {
