@@ -67,8 +67,8 @@
 //! preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
 //! `isolane doctor` lists what a lane requires on this machine.
 //!
-//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer or a
-//! wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
+//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer
+//! or a wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
 //! [`Participant::set_level_limit`] limits a level. [`Participant::set_interface_limit`] limits all topics together and
 //! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
 //! they then apply from the first datagram on.

@@ -5,9 +5,9 @@
 //! otherwise has no effect on this reader: it takes no room, transfers no ownership and meets no deadline.
 //!
 //! A reader announces its filter ([`ContentFilter::announced`]). A reliable writer that can compile the text
-//! ([`LocalParticipant::evaluate_filters`]) evaluates it before it sends: see `writer/filtering.rs`. The text comes from a peer,
-//! so its length and the cost of evaluation are bounded. The text is stored with the reader's announcement. The
-//! compiled function is allocated when the reader is matched: the only allocation after creation with
+//! ([`LocalParticipant::evaluate_filters`]) evaluates it before it sends: see `writer/filtering.rs`. The text comes
+//! from a peer, so its length and the cost of evaluation are bounded. The text is stored with the reader's
+//! announcement. The compiled function is allocated when the reader is matched: the only allocation after creation with
 //! [`Limits::fixed_memory`](crate::Limits).
 
 use alloc::boxed::Box;

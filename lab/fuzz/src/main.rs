@@ -1,5 +1,5 @@
-//! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the
-//! states that the saved corpus of the target `protocol` reaches; with a time it searches for inputs that reach others, and
+//! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the states
+//! that the saved corpus of the target `protocol` reaches; with a time it searches for inputs that reach others, and
 //! saves them. `cargo xtask fuzz` is the usual interface.
 
 use std::{

@@ -425,8 +425,8 @@ impl World {
         }
     }
 
-    /// Processes the consequences of a call of a local participant: users react, the timer is set, and the node continues if it has
-    /// work.
+    /// Processes the consequences of a call of a local participant: users react, the timer is set, and the node
+    /// continues if it has work.
     pub(crate) fn settle(&mut self, id: NodeId) {
         self.users_react(id);
         let node = &mut self.nodes[id.0];

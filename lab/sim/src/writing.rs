@@ -25,8 +25,8 @@ impl World {
         written
     }
 
-    /// Writes samples in order, each as soon as there is room: a refused write is retried when the participant reports room
-    /// ([`ROOM`](isolane_rtps::WriterStatus::ROOM)).
+    /// Writes samples in order, each as soon as there is room: a refused write is retried when the participant reports
+    /// room ([`ROOM`](isolane_rtps::WriterStatus::ROOM)).
     pub fn enqueue(&mut self, writer: WriterHandle, samples: impl IntoIterator<Item = Sample>) {
         self.writers[writer.0].backlog.extend(samples);
         self.write_backlog(writer.0);

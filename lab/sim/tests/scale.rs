@@ -577,8 +577,8 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
     assert_eq!(domain.protocol.counters().endpoints_refused, refused);
 }
 
-/// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too: twelve
-/// participants with as many bulk writers as there is room for, one with critical writers.
+/// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too:
+/// twelve participants with as many bulk writers as there is room for, one with critical writers.
 fn full_of_matches() -> Domain {
     let mut domain = Domain::new(Limits {
         participants: 32,

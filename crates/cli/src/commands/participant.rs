@@ -1,5 +1,5 @@
-//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of the
-//! command.
+//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of
+//! the command.
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;

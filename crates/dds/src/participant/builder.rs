@@ -266,16 +266,16 @@ impl Builder {
     }
 
     /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
-    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from each
-    /// other; comparisons measure the cost of that.
+    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
+    /// each other; comparisons measure the cost of that.
     #[must_use]
     pub fn level_mapping(mut self, mapping: fn(Level) -> Level) -> Self {
         self.level_mapping = mapping;
         self
     }
 
-    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first; jobs
-    /// of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
+    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
     #[must_use]
     pub fn priority_mapping(mut self, mapping: fn(u8) -> u8) -> Self {
         self.priority_mapping = mapping;

@@ -137,10 +137,10 @@ impl Participant {
 
     /// Creates a reader that accepts only samples that pass a filter (DDS 1.4 §2.2.2.3.3, *ContentFilteredTopic*).
     ///
-    /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take no slot.
-    /// A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it does not
-    /// send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`] replaces
-    /// the filter.
+    /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take
+    /// no slot. A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it
+    /// does not send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`]
+    /// replaces the filter.
     ///
     /// ```
     /// use std::time::Duration;

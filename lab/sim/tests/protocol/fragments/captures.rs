@@ -1,4 +1,5 @@
-//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it to.
+//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it
+//! to.
 
 #[path = "../../../../../crates/wire/tests/captures/pcap.rs"]
 #[allow(dead_code)]

@@ -93,7 +93,8 @@ impl Crowd {
         self.world.until_matched(&self.writers, &[self.reader]);
     }
 
-    /// The open sets of three writers need one slot more than there are, and one slot holds a sample that is never taken.
+    /// The open sets of three writers need one slot more than there are, and one slot holds a sample that is never
+    /// taken.
     fn three_open_sets(&mut self) {
         self.world.enqueue(self.writers[0], [Sample::keyed(0, 100)]);
         self.world.run_for(ms(20));
