@@ -2,7 +2,7 @@
 //!
 //! A [`LocalParticipant`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It
 //! has no socket, clock, thread or random source. The caller passes in received datagrams and the time, and sends the
-//! datagrams that the protocol returns:
+//! datagrams that the participant returns:
 //!
 //! ```text
 //!   datagram ──► receive ──► a view of a sample for the user, at once

@@ -1,6 +1,6 @@
 //! Slab: bounded table of records with stable indices, allocated in blocks.
 //!
-//! A record keeps its index until it is removed; then the index is reused. Nothing in the protocol holds an index
+//! A record keeps its index until it is removed; then the index is reused. Nothing in the participant holds an index
 //! longer, because a record is removed by one function that also withdraws filed work and unlinks neighbours.
 //!
 //! Few participants reach the bounds of the tables of peers, so a table allocates a block of [`BLOCK`] records when the

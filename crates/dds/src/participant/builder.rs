@@ -226,7 +226,7 @@ impl Builder {
         self
     }
 
-    /// Limits of the protocol, in addition to the memory for [described peers](Self::described_peer).
+    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
     #[must_use]
     pub fn limits(mut self, limits: isolane_rtps::Limits) -> Self {
         self.limits = limits;

@@ -360,7 +360,7 @@ impl Participant {
         }
     }
 
-    /// Returns the counters of the protocol.
+    /// Returns the counters of the RTPS participant.
     #[must_use]
     pub fn counters(&self) -> Counters {
         *self.core().state.borrow().protocol.counters()
@@ -445,7 +445,7 @@ pub(crate) fn create_writer<T: TopicType>(
     create_writer_of::<T>(state, topic, qos, None)
 }
 
-/// Creates a writer in the protocol, in a publisher or without one.
+/// Creates a writer in the RTPS participant, in a publisher or without one.
 pub(crate) fn create_writer_of<T: TopicType>(
     state: &mut State,
     topic: &str,

@@ -1,4 +1,4 @@
-//! Static discovery: descriptions of participants and endpoints, and their conversion for the protocol.
+//! Static discovery: descriptions of participants and endpoints, and their conversion for the RTPS participant.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -181,7 +181,7 @@ impl StaticDescription {
         Ok(Locator::udpv4(self.address().octets(), port))
     }
 
-    /// Converts the description for the protocol.
+    /// Converts the description for the RTPS participant.
     pub(crate) fn participant(&self) -> Result<StaticParticipant, BuildError> {
         let address = self.address().octets();
         let mut participant = StaticParticipant::new(&self.name, address, self.announces);

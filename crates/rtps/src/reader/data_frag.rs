@@ -205,7 +205,7 @@ impl LocalParticipant {
         bytes.get(delivery.payload.clone()).unwrap_or_default()
     }
 
-    /// Lends the memory of a reassembled sample, so that it can be read while the protocol is in use. The delivery
+    /// Lends the memory of a reassembled sample, so that it can be read while the participant is in use. The delivery
     /// gives the range of the payload. The memory must be [returned](LocalParticipant::give_back) before more is
     /// received.
     #[must_use]

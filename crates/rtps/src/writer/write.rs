@@ -210,7 +210,7 @@ impl LocalParticipant {
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
-    /// Counts a sample that was refused before it reached the protocol.
+    /// Counts a sample that was refused before it reached the participant.
     pub fn note_refused(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused += 1;
