@@ -51,11 +51,11 @@ pub(crate) struct Said {
 pub(crate) struct Conversation {
     /// The RTPS messages, in order.
     pub(crate) said: Vec<Said>,
-    /// Frames in all.
+    /// Number of all frames.
     pub(crate) frames: usize,
-    /// Those of them that are a part of an IP packet.
+    /// Frames that hold an IP fragment.
     pub(crate) ip_fragments: usize,
-    /// Packets whose parts are not all there: the capture ends before.
+    /// IP packets that lack fragments, because the capture ends before them.
     pub(crate) incomplete: usize,
     /// Frames that carry no UDP over IPv4.
     pub(crate) other_frames: usize,

@@ -221,7 +221,7 @@ impl Domain {
         });
     }
 
-    /// The same with anything else in it, and the filter of a reader.
+    /// As [`Self::announce_endpoint`], with data that `change` sets, and the filter of a reader.
     fn announce_as<'a>(
         &mut self,
         peer: u32,

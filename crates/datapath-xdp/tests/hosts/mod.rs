@@ -37,7 +37,7 @@ pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 pub(crate) struct Hosts(Pair);
 
 impl Hosts {
-    /// Moves the calling thread, a test's own, into a new namespace, and joins it with another.
+    /// Moves the calling thread, which belongs to one test, into a new namespace, and joins it with another.
     ///
     /// # Panics
     /// Where the machine does not allow it.

@@ -60,7 +60,7 @@ impl Lists {
         }
     }
 
-    /// As text.
+    /// Formats the counts as text.
     pub(super) fn description(&self) -> String {
         let ids: Vec<String> = self
             .of_vendors

@@ -29,7 +29,7 @@ const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/gate
 #[derive(Default)]
 struct Tally {
     messages: usize,
-    /// Of each, how many submessages there are.
+    /// Number of submessages of each form.
     forms: BTreeMap<Form, usize>,
     lists: Lists,
     payloads: Payloads,

@@ -132,7 +132,7 @@ fn in_set(set: i64) -> CoherentSetInfo {
     }
 }
 
-/// Of this number in the group.
+/// Information of a sample with this group sequence number.
 fn numbered(number: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         group_sequence: Some(SequenceNumber(number)),

@@ -334,7 +334,7 @@ impl<'a> Place<'a> {
         format!("{participants} participant, {endpoints} endpoint, {matches} match")
     }
 
-    /// Of what was said, how much has come.
+    /// Formats the number of received changes of these kinds, and of all in the capture.
     fn came(&self, kinds: &[ChangeKind], what: &str) -> Option<String> {
         let of = |list: &[Change]| list.iter().filter(|it| kinds.contains(&it.1)).count();
         let (came, said) = (of(&self.taken), of(&self.heard.said));
