@@ -7,7 +7,7 @@
 //!
 //! | counter | counts | mechanism | off |
 //! | --- | --- | --- | --- |
-//! | inversions | less urgent activations before a more urgent sample | jobs by priority, lane per level | FIFO, one lane |
+//! | inversions | activations before a more urgent sample | jobs by priority, lane per level | FIFO, one lane |
 //! | lost | critical round trips that did not return | strict link | FIFO link |
 //! | touched | polls with fewer free buffers than reserved | recycling | no recycling |
 //! | unaccounted | critical samples in no named count | every drop has a name | a link that hides losses |
