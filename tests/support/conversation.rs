@@ -39,7 +39,7 @@ const GZIP_TRAILER_BYTES: usize = 8;
 /// An RTPS message.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// When, by the clock of whoever captured it.
+    /// Time by the clock of the capturing host, in microseconds.
     pub(crate) time_us: u64,
     pub(crate) source: [u8; 4],
     pub(crate) source_port: u16,
@@ -51,11 +51,11 @@ pub(crate) struct Said {
 pub(crate) struct Conversation {
     /// The RTPS messages, in order.
     pub(crate) said: Vec<Said>,
-    /// Frames in all.
+    /// Number of all frames.
     pub(crate) frames: usize,
-    /// Those of them that are a part of an IP packet.
+    /// Frames that hold an IP fragment.
     pub(crate) ip_fragments: usize,
-    /// Packets whose parts are not all there: the capture ends before.
+    /// IP packets that lack fragments, because the capture ends before them.
     pub(crate) incomplete: usize,
     /// Frames that carry no UDP over IPv4.
     pub(crate) other_frames: usize,

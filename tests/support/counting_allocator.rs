@@ -1,8 +1,8 @@
-//! An allocator that counts, for the tests that say what does not allocate.
+//! Counting allocator for the tests that check that a path does not allocate.
 //!
-//! Included by path into each of them, since a program has one global allocator. Every thread has a
-//! count of its own, so tests that run beside each other do not disturb each other. Frees count
-//! like allocations: memory that is only given back on the hot path was taken there too, earlier.
+//! Each of these tests includes the file by path, since a program has one global allocator. Every thread has its own
+//! count, so parallel tests do not disturb each other. Frees count like allocations: memory that the hot path frees
+//! was allocated on it earlier.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -14,10 +14,10 @@ thread_local! {
     static HELD_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts the calls of each thread.
+/// System allocator that counts the calls of each thread.
 struct Counting;
 
-/// Counts a call that takes and gives back so many bytes.
+/// Counts a call that allocates `taken` bytes and frees `given_back` bytes.
 fn count(taken: usize, given_back: usize) {
     CALLS.set(CALLS.get() + 1);
     HELD_BYTES.set(HELD_BYTES.get() + taken.cast_signed() - given_back.cast_signed());
@@ -61,8 +61,8 @@ pub(crate) fn allocator_calls_of(run: impl FnOnce()) -> u64 {
     CALLS.get() - before
 }
 
-/// Bytes that this thread has taken and not given back since `before`, what this returned then; at first 0. Negative where
-/// it gave back what another thread took.
+/// Bytes that this thread has taken and not given back since `before`, what this returned then; at first 0. Negative
+/// where it gave back what another thread took.
 #[allow(dead_code, reason = "most tests that include this ask for calls alone")]
 pub(crate) fn held_bytes_since(before: isize) -> isize {
     HELD_BYTES.get() - before

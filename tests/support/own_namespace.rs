@@ -1,13 +1,13 @@
-//! A test that runs itself again inside of a network namespace of its own, where it may make and remove
-//! interfaces, and the programs it starts meet nobody else. For tests of whole processes.
+//! Runs a test again inside a separate network namespace. There the test may create and remove interfaces, and the
+//! programs it starts discover no other participants. For tests of whole processes.
 
 use std::process::Command;
 
 /// Set for the run inside.
 const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
 
-/// Runs the rest of the test of that name inside, with loopback up. Where the system does not allow
-/// that it says so, and fails in CI.
+/// Runs `inside` in the namespace, as the test named `test`, with loopback up. Where the system does not allow
+/// namespaces, it prints a message, and fails in CI.
 pub(crate) fn in_namespace(test: &str, inside: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         ip("link set lo up");

@@ -1,7 +1,7 @@
 //! Command line: the options of every command, and the list of commands with their examples.
 //!
-//! Each command's own options stand with the command. clap checks them and fills in defaults; [`Call`] keeps how they were
-//! written, so that `settings` can print every value with its source.
+//! Each command's own options stand with the command. clap checks them and fills in defaults; [`Call`] keeps how they
+//! were written, so that `settings` can print every value with its source.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

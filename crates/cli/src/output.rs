@@ -66,7 +66,8 @@ pub(crate) fn print_json(
     }
 }
 
-/// Writes a result as JSON to the destination, if there is one, and as text to standard output, unless the JSON is there.
+/// Writes a result as JSON to the destination, if there is one, and as text to standard output, unless the JSON is
+/// there.
 ///
 /// # Errors
 /// The result cannot be written.

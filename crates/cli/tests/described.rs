@@ -1,5 +1,5 @@
-//! `isolane pub` and `sub` as participants of a description: two processes that meet without a word of discovery, in a
-//! network namespace of the test's own.
+//! `isolane pub` and `sub` as participants of a description: two processes that match without discovery, in a separate
+//! network namespace.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]

@@ -1,8 +1,8 @@
-//! `isolane top` with `pub` and `sub`, in a network namespace of the test's own: who is there, who
-//! has been killed, who is stopped, who lies.
+//! `isolane top` with `pub` and `sub`, in a separate network namespace: participants that run, were killed, are
+//! stopped, or send false reports.
 //!
-//! Each test runs itself again inside of a namespace. Where the system does not allow that it says so,
-//! and fails in CI.
+//! Each test runs itself again inside a namespace. Where the system does not allow that, it prints a message, and fails
+//! in CI.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]

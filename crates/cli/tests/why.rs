@@ -1,5 +1,5 @@
-//! `isolane why` with programs whose endpoints do not talk, in a network namespace of the test's own, by unicast
-//! on 127.0.0.1.
+//! `isolane why` with programs whose endpoints do not communicate, in a separate network namespace, by unicast on
+//! 127.0.0.1.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]

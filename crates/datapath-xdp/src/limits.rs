@@ -13,8 +13,8 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one per level.
 pub const MAX_LANES: usize = 8;
 
-/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: the protocol's 512 matches, at two
-/// levels or to two addresses each.
+/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: a participant's 512 matches, at
+/// two levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
 
 /// Ways of a cache set. A flow searches this many entries and evicts one if all are used, at the cost of a look-up,
@@ -52,7 +52,8 @@ pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
 /// Highest VLAN id: 4,095 is reserved (IEEE 802.1Q).
 pub const MAX_VLAN: u32 = 4_094;
 
-/// Busy polling of a description. The budget is four bursts of the highest level, so that other levels do not wait long.
+/// Busy polling of a description. The budget is four bursts of the highest level, so that other levels do not wait
+/// long.
 pub const BUSY_POLL: BusyPoll = BusyPoll {
     microseconds: 20,
     budget: 64,

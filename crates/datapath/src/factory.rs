@@ -16,7 +16,8 @@ pub trait DatapathFactory: Debug {
         None
     }
 
-    /// Lets lanes that cannot be opened later use another way of this datapath, with a warning, instead of being refused.
+    /// Lets lanes that cannot be opened later use another way of this datapath, with a warning, instead of being
+    /// refused.
     fn tolerate_lane_failure(&mut self) {}
 
     /// Opens the datapath; lanes are opened later.

@@ -137,7 +137,7 @@ pub struct FlowObservation {
     pub flow: Option<FlowId>,
     /// Destination locator.
     pub destination: Locator,
-    /// RateLimit, if any.
+    /// Rate limit, if any.
     pub rate_limit: Option<RateLimit>,
     /// Datagrams left of the budget in this period.
     pub left: Option<u32>,

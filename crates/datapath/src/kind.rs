@@ -49,7 +49,7 @@ pub struct OptionSpec {
 pub enum OptionDefault {
     /// Value.
     Value(OptionValue),
-    /// No value; the text tells the effect.
+    /// No value; the text states the effect.
     Unset(&'static str),
 }
 

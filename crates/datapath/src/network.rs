@@ -36,8 +36,8 @@ pub struct NetworkConfig {
     pub discovery_level: Option<Level>,
     /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice as much of its
     /// memory, of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN
-    /// (SO_RCVBUFFORCE is tried first); otherwise there is a
-    /// [warning](crate::Warning). [`Datapath::receive_buffer`](crate::Datapath::receive_buffer) returns the granted size.
+    /// (SO_RCVBUFFORCE is tried first); otherwise there is a [warning](crate::Warning).
+    /// [`Datapath::receive_buffer`](crate::Datapath::receive_buffer) returns the granted size.
     pub receive_buffer_bytes: Option<usize>,
     /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack,
     /// before it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and

@@ -4,9 +4,9 @@
 //! cargo run --package isolane --example typed w:final_1:1 r:appendable_12:12
 //! ```
 //!
-//! `lab/interop/programs/typed.h` defines the command line, the values and the printed lines. Here a topic's name begins with
-//! the extensibility of its type. There is additional output: `TOPIC rejected REASON`, and the library's log on
-//! standard error.
+//! `lab/interop/programs/typed.h` defines the command line, the values and the printed lines. Here a topic's name
+//! begins with the extensibility of its type. There is additional output: `TOPIC rejected REASON`, and the library's
+//! log on standard error.
 
 use std::{
     collections::HashSet,

@@ -15,7 +15,7 @@ pub enum BuildError {
     /// Error of the datapath: sockets, interfaces, permissions.
     #[error(transparent)]
     Datapath(#[from] OpenError),
-    /// Error of the protocol: its tables and the QoS.
+    /// Error of the RTPS participant: a full table, or an invalid QoS.
     #[error(transparent)]
     Endpoint(#[from] CreateError),
     /// The budget is invalid.
@@ -202,7 +202,7 @@ pub enum WriteError {
     /// be retried later.
     #[error("no frame of this level is free; run the loop, or write less")]
     NoFrame,
-    /// Error of the protocol.
+    /// Error of the RTPS participant.
     #[error(transparent)]
     LocalParticipant(#[from] isolane_rtps::WriteError),
     /// The serialised sample exceeds the writer's `max_bytes`.

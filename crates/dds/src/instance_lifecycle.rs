@@ -109,7 +109,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 }
 
-/// Returns a function for the given time stamp that also advances the protocol's time.
+/// Returns a function that returns `timestamp`, and advances the time of the participant it is called with.
 fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut LocalParticipant) -> Timestamp {
     move |protocol| {
         protocol.note_time(monotonic_now());

@@ -1,6 +1,6 @@
 //! DDS for Linux that bounds the latency of critical topics.
 //!
-//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS protocol and its executor, and runs them
+//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS state machine and its executor, and runs them
 //! without a lock. Writers, readers and timers are handles to it.
 //!
 //! ```
@@ -67,8 +67,8 @@
 //! preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
 //! `isolane doctor` lists what a lane requires on this machine.
 //!
-//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer or a
-//! wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
+//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer
+//! or a wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
 //! [`Participant::set_level_limit`] limits a level. [`Participant::set_interface_limit`] limits all topics together and
 //! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
 //! they then apply from the first datagram on.
@@ -106,7 +106,7 @@
 //!     participant.set_level_limit(Level::MIN, Some(bulk))?;
 //!     // 200 of 2,000 datagrams in 10 ms are the highest level's alone.
 //!     let topics = Some((budget(2_000), 200));
-//!     participant.set_interface_limit(InterfaceRateLimit { topics: topics, foreign: None })?;
+//!     participant.set_interface_limit(InterfaceRateLimit { topics, foreign: None })?;
 //! }
 //! // A reader with a budget is made either way; sockets give it whatever comes.
 //! let level = Level::new(5).expect("levels are 0 to 7");

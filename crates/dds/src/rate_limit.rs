@@ -14,8 +14,8 @@
 //! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |
 //!
 //! A budget counts datagrams before they cost a buffer or a wake-up, which requires a datapath that sees them there:
-//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::warnings`] reports it,
-//! and later changes of the budget are refused.
+//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::warnings`] reports
+//! it, and later changes of the budget are refused.
 //!
 //! [`OverBudget::Drop`]: isolane_datapath::OverBudget::Drop
 //! [`OverBudget::Demote`]: isolane_datapath::OverBudget::Demote
@@ -76,8 +76,8 @@ pub(crate) fn word(over: OverBudget) -> &'static str {
 }
 
 impl State {
-    /// Opens a flow with a rate limit for a reader with a budget. Without support by the datapath, the reader shares its
-    /// level's flow.
+    /// Opens a flow with a rate limit for a reader with a budget. Without support by the datapath, the reader shares
+    /// its level's flow.
     pub(crate) fn open_reader_flow(
         &mut self,
         topic: &str,
@@ -221,9 +221,9 @@ impl Participant {
     /// Sets the budget of a level's receivers, except for readers with own budgets; `None` removes it. The level's
     /// port and its group have this budget each. The change takes effect at once, with a full budget.
     ///
-    /// A level's budget can be set before its first endpoint. The budget then counts from the level's first datagram on,
-    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::warnings`] reports
-    /// if the datapath turns out not to support it, or if nothing counts yet.
+    /// A level's budget can be set before its first endpoint. The budget then counts from the level's first datagram
+    /// on, or, for a level without a lane, from the opening of another level's first lane. [`Participant::warnings`]
+    /// reports if the datapath turns out not to support it, or if nothing counts yet.
     ///
     /// # Errors
     /// [`RateLimitError`]; nothing was changed then.

@@ -102,7 +102,7 @@ pub struct Report {
     pub datagrams: Ledger,
     /// Lanes with sockets.
     pub sockets: Vec<SocketReport>,
-    /// Counters of the protocol.
+    /// Counters of the RTPS participant.
     pub counters: Counters,
     /// Number of times that protocol work found no free frame and had to wait.
     pub no_frame: u64,

@@ -1,7 +1,8 @@
 //! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
 //!
 //! The test runs itself again inside its own namespace, and once more, as the sender, inside of
-//! another. It takes root; where it is not to be had it says so, and fails in CI.
+//! another. It needs root; without root it prints a message, and
+//! fails in CI.
 
 use std::{
     num::NonZeroU32,
@@ -15,7 +16,7 @@ use isolane::{
     Participant, Qos, RateLimit, TopicType, UdpOptions, XdpOptions,
 };
 
-/// Which of its parts a run is.
+/// Environment variable with the part of the test that a process runs.
 const PART: &str = "ISOLANE_TEST_PART";
 const NAME: &str = "a_budget_is_kept_and_changed_while_datagrams_come";
 /// Longer than anything takes on a machine that does other things too.
@@ -102,7 +103,7 @@ fn over_budget(reader: &DataReader<Tick>) -> u64 {
     over.map(|(_, count)| count).sum()
 }
 
-/// Runs until the given number of more samples have come.
+/// Runs until this number of further samples has arrived.
 fn take_more(participant: &Participant, reader: &DataReader<Tick>, samples: u64) {
     let delivered = || reader.ledger().accounted;
     let wanted = delivered() + samples;

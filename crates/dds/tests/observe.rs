@@ -1,7 +1,7 @@
-//! What another process sees of a participant that may be looked at; that no observer, however
-//! badly, holds it up.
+//! Snapshots of an observable participant as another process reads them. No observer blocks the participant, however
+//! badly it behaves.
 //!
-//! The lookers here are threads of the same process: a socket does not know the difference.
+//! The observers here are threads of the same process, which makes no difference to a socket.
 
 use std::{
     io::{self, BufRead, BufReader, ErrorKind, Read},
@@ -45,7 +45,7 @@ fn connect(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address)
 }
 
-/// Reads the given number of snapshots on a thread, while the participant runs on this one.
+/// Reads this number of snapshots on a thread, while the participant runs on this one.
 fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
     let name = name(participant);
     let looker = thread::spawn(move || {

@@ -93,8 +93,10 @@ mod unsupported;
 ///
 /// | attribute | meaning |
 /// | --- | --- |
-/// | `#[topic(key)]` | part of the key: one instance for each value. For a nested struct its key members, or all if it has none |
-/// | `#[topic(bound = N)]` | maximum bytes of a `String` or elements of a `Vec`; default: no bound. Also applies to strings and sequences inside a `Vec`, but not to those in nested structs |
+/// | `#[topic(key)]` | part of the key: an instance per value; of a nested struct, its key members, else all |
+/// | `#[topic(bound = N)]` | maximum bytes of a `String` or elements of a `Vec`; default: no bound |
+///
+/// A bound also applies to strings and sequences inside a `Vec`, but not to those in nested structs.
 ///
 /// # Refused types
 /// Type parameters and lifetimes: a topic has a single wire format.

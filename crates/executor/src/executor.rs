@@ -13,9 +13,9 @@ use crate::queues::{Queues, after};
 /// Configuration of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
-    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in the
-    /// order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority itself.
-    /// Priorities mapped to one list are served first in, first out. A mapping other than the identity disables
+    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in
+    /// the order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority
+    /// itself. Priorities mapped to one list are served first in, first out. A mapping other than the identity disables
     /// [shares](Executor::grant_share).
     pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].

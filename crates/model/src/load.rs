@@ -18,8 +18,8 @@ pub fn example() -> &'static str {
 }
 
 impl System {
-    /// Parses a description. `file_name` identifies it in sources and problems; `kinds` are the datapaths that hosts may
-    /// choose.
+    /// Parses a description. `file_name` identifies it in sources and problems; `kinds` are the datapaths that hosts
+    /// may choose.
     ///
     /// # Errors
     /// All errors in the order of the file, together with the warnings.

@@ -5,10 +5,10 @@
 //! valgrind --tool=callgrind --toggle-collect='*::measured_discovery' discovery_cost 1000
 //! ```
 //!
-//! Two local participants, one with writers and one with as many readers, each on its own topic, discover each other and
-//! match them. Datagrams pass from one to the other without loss or delay, and nothing else is between: so what is
-//! counted is the local participants' own work of both sides, from the first announcement to the last match. Creating
-//! endpoints lies outside of it.
+//! Two local participants, one with writers and one with as many readers, each on its own topic, discover each other
+//! and match them. Datagrams pass from one to the other without loss or delay, and nothing else runs. The count is
+//! therefore the work of both participants, from the first announcement to the last match. It excludes the creation of
+//! endpoints.
 
 use std::{env, error::Error, process::ExitCode, time::Duration};
 

@@ -12,7 +12,8 @@ use crate::{
     participant::BUILTIN_ENDPOINTS,
 };
 
-/// Capacities of a local participant. A table that is full refuses and counts new entries; existing ones are not affected.
+/// Capacities of a local participant. A table that is full refuses and counts new entries; existing ones are not
+/// affected.
 ///
 /// Memory for peers is allocated in blocks by the discovery job as peers are discovered, or in full at creation with
 /// [`fixed_memory`](Self::fixed_memory). Memory of local endpoints is allocated when they are created.
@@ -129,7 +130,7 @@ impl Network {
     }
 }
 
-/// Configuration of an [`LocalParticipant`](crate::LocalParticipant).
+/// Configuration of a [`LocalParticipant`](crate::LocalParticipant).
 #[derive(Debug, Clone)]
 pub struct ParticipantConfig {
     /// DDS domain id.
@@ -165,7 +166,8 @@ pub struct ParticipantConfig {
     /// Rate limit of SEDP in bytes per second, with a burst of one second; at least 1,024. Announcements of this
     /// participant and liveliness assertions renew leases and are not limited.
     pub discovery_bytes_per_s: u64,
-    /// True if the participant is enabled at creation; otherwise [`LocalParticipant::enable`](crate::LocalParticipant::enable) enables it.
+    /// True if the participant is enabled at creation; otherwise
+    /// [`LocalParticipant::enable`](crate::LocalParticipant::enable) enables it.
     pub is_enabled: bool,
     /// True if endpoints are enabled at creation (ENTITY_FACTORY).
     pub autoenable: bool,

@@ -1,13 +1,13 @@
 //! Content filters on sample values (DDS 1.4 §2.2.2.3.3).
 //!
-//! The filter language belongs to the user and the type; the protocol has a function of the payload. It evaluates the
-//! filter when the sample is next in order, before other policies. A rejected sample is acknowledged and counted, and
-//! otherwise has no effect on this reader: it takes no room, transfers no ownership and meets no deadline.
+//! The filter language belongs to the user and the type; the participant has a function of the payload. It evaluates
+//! the filter when the sample is next in order, before other policies. A rejected sample is acknowledged and counted,
+//! and otherwise has no effect on this reader: it takes no room, transfers no ownership and meets no deadline.
 //!
 //! A reader announces its filter ([`ContentFilter::announced`]). A reliable writer that can compile the text
-//! ([`LocalParticipant::evaluate_filters`]) evaluates it before it sends: see `writer/filtering.rs`. The text comes from a peer,
-//! so its length and the cost of evaluation are bounded. The text is stored with the reader's announcement. The
-//! compiled function is allocated when the reader is matched: the only allocation after creation with
+//! ([`LocalParticipant::evaluate_filters`]) evaluates it before it sends: see `writer/filtering.rs`. The text comes
+//! from a peer, so its length and the cost of evaluation are bounded. The text is stored with the reader's
+//! announcement. The compiled function is allocated when the reader is matched: the only allocation after creation with
 //! [`Limits::fixed_memory`](crate::Limits).
 
 use alloc::boxed::Box;

@@ -1,4 +1,4 @@
-//! Hash tables for records of the protocol.
+//! Hash tables for records of a participant.
 //!
 //! The hash is keyed with a random seed, so that peers cannot choose names that collide.
 //!

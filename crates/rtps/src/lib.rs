@@ -1,8 +1,8 @@
 //! RTPS 2.5 protocol as a pure state machine.
 //!
-//! An [`LocalParticipant`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It has no
-//! socket, clock, thread or random source. The caller passes in received datagrams and the time, and sends the
-//! datagrams that the protocol returns:
+//! A [`LocalParticipant`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It
+//! has no socket, clock, thread or random source. The caller passes in received datagrams and the time, and sends the
+//! datagrams that the participant returns:
 //!
 //! ```text
 //!   datagram ──► receive ──► a view of a sample for the user, at once
@@ -14,19 +14,19 @@
 //! ```
 //!
 //! **Receiving never sends.** Each answer that a message requires (an acknowledgement, a repair, the history for a late
-//! joiner, a match) is filed by priority. [`LocalParticipant::poll_transmit`] executes one bounded step at a time, so the
-//! executor decides the order; see [`Priority`].
+//! joiner, a match) is filed by priority. [`LocalParticipant::poll_transmit`] executes one bounded step at a time, so
+//! the executor decides the order; see [`Priority`].
 //!
 //! **Samples allocate nothing.** Their memory is allocated when an endpoint is created. Tables of peers grow in
-//! discovery steps, or are allocated in [`LocalParticipant::new`] (`fixed_memory`). Every bound is in [`limits`], [`Limits`] or
-//! the QoS of the endpoint, with a counter or an error for what exceeds it.
+//! discovery steps, or are allocated in [`LocalParticipant::new`] (`fixed_memory`). Every bound is in [`limits`],
+//! [`Limits`] or the QoS of the endpoint, with a counter or an error for what exceeds it.
 //!
-//! **No input from a peer can panic**, allocate, or cost more than its length: see [`LocalParticipant::receive`]. One exception:
-//! the content filter that a reader announces is stored as bounded text and compiled for the writer
+//! **No input from a peer can panic**, allocate, or cost more than its length: see [`LocalParticipant::receive`]. One
+//! exception: the content filter that a reader announces is stored as bounded text and compiled for the writer
 //! ([`ContentFilter`]), in a discovery step.
 //!
-//! A participant has four parts, and each method is on the part whose state it changes: the writers with their proxies of
-//! readers, the readers with their proxies of writers, discovery, and what all three share (configuration, counters,
+//! A participant has four parts, and each method is on the part whose state it changes: the writers with their proxies
+//! of readers, the readers with their proxies of writers, discovery, and what all three share (configuration, counters,
 //! timers, the work queue). A writer's protocol touches nothing of a reader or of discovery. Readers may look things up
 //! elsewhere, but change nothing there. [`LocalParticipant`] has the public interface, and the methods that join the
 //! parts: the receiver, matching, the end of a match.

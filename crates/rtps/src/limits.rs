@@ -141,9 +141,9 @@ pub const MAX_IGNORED_TOPICS: usize = 16;
 /// further slot. So a participant that announces endlessly takes half of them, and sixteen others get one each.
 pub const SEDP_CACHE_SLOTS: usize = 32;
 
-/// Bytes in front of a payload that [`LocalParticipant::write_best_effort`](crate::LocalParticipant::write_best_effort) may fill: RTPS
-/// header 20, INFO_TS 12, DATA 24, inline QoS of key hash 20, status 8 and sentinel 4; rounded up to keep the payload
-/// on a cache line.
+/// Bytes in front of a payload that [`LocalParticipant::write_best_effort`](crate::LocalParticipant::write_best_effort)
+/// may fill: RTPS header 20, INFO_TS 12, DATA 24, inline QoS of key hash 20, status 8 and sentinel 4; rounded up to
+/// keep the payload on a cache line.
 pub const MAX_HEAD_BYTES: usize = 128;
 
 /// Entries of the cache that finds recently heard writers without a hash lookup: more than most participants have
@@ -220,8 +220,8 @@ pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 /// for the writer to continue, and seldom enough not to cost a datagram per sample.
 pub const TAKEN_SHARE: usize = 8;
 
-/// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit), in addition to a
-/// payload: the heads of a repair with its GAP and HEARTBEAT.
+/// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),
+/// in addition to a payload: the heads of a repair with its GAP and HEARTBEAT.
 pub const WORK_HEAD_BYTES: usize = 256;
 
 /// Samples of a KEEP_ALL history without RESOURCE_LIMITS. The standard says unlimited; memory is not.

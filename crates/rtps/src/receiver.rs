@@ -1,7 +1,7 @@
 //! RTPS Receiver (RTPS 2.5 §8.3.4): from the bytes of a datagram to a delivered sample, or to filed work.
 //!
-//! The caller keeps the [`MessageReceiver`] of each datagram. So [`LocalParticipant::receive`] can return a sample as a view of
-//! the frame in the middle of a message, and be called again for the rest.
+//! The caller keeps the [`MessageReceiver`] of each datagram. So [`LocalParticipant::receive`] can return a sample as a
+//! view of the frame in the middle of a message, and be called again for the rest.
 //!
 //! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
 //! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
@@ -79,8 +79,8 @@ impl MessageReceiver {
         self
     }
 
-    /// Returns whether a datagram of this length was read to its end, and need not be passed to [`LocalParticipant::receive`]
-    /// again.
+    /// Returns whether a datagram of this length was read to its end, and need not be passed to
+    /// [`LocalParticipant::receive`] again.
     #[inline]
     #[must_use]
     pub fn is_at_end(&self, datagram_bytes: usize) -> bool {

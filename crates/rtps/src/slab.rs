@@ -1,7 +1,7 @@
 //! Slab: bounded table of records with stable indices, allocated in blocks.
 //!
-//! A record keeps its index until it is removed; then the index is reused. Nothing in the protocol holds an index longer,
-//! because a record is removed by one function that also withdraws filed work and unlinks neighbours.
+//! A record keeps its index until it is removed; then the index is reused. Nothing in the participant holds an index
+//! longer, because a record is removed by one function that also withdraws filed work and unlinks neighbours.
 //!
 //! Few participants reach the bounds of the tables of peers, so a table allocates a block of [`BLOCK`] records when the
 //! last one is full. Records are added when an endpoint is created and by the discovery job, so no sample waits for
@@ -34,7 +34,7 @@ const BLOCK: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Index of a record in a [`Slab`]; its own type for each table.
+/// Index of a record in a [`Slab`]; each table has a separate type.
 pub(crate) trait Id: Copy + Eq {
     fn at(slot: u16) -> Self;
 
@@ -233,8 +233,8 @@ pub(crate) enum LocalId {
 }
 
 /// Panics if there is no record. Used for an index that a live record holds: a proxy's writer or reader, the proxies in
-/// the list of an endpoint or a ring, the ends of a chain, and what the indexes by GUID, prefix or entity name. One
-/// function removes a record, and withdraws all of these first. An index from the user, a timer or the work queue may
+/// the list of an endpoint or a ring, the ends of a chain, and the entries of the indexes by GUID, prefix or entity.
+/// One function removes a record, and removes all of these first. An index from the user, a timer or the work queue may
 /// miss; it is looked up with [`Slab::get`]. Nothing that a peer sends is an index.
 impl<I: Id, T> Index<I> for Slab<I, T> {
     type Output = T;

@@ -1,8 +1,8 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1).
 //!
-//! [`LocalParticipant::next_status`] returns the endpoints with changes. Each is queued at most once, so the queue is as long as
-//! there are endpoints. The user then *takes* a status: totals stay, changes since the last take are reset. All of it
-//! is in the endpoint's record; nothing is searched or allocated.
+//! [`LocalParticipant::next_status`] returns the endpoints with changes. Each is queued at most once, so the queue is
+//! as long as there are endpoints. The user then *takes* a status: totals stay, changes since the last take are reset.
+//! All of it is in the endpoint's record; nothing is searched or allocated.
 
 use isolane_wire::{
     cdr::{CdrError, EncapsulationId},

@@ -1,4 +1,4 @@
-//! Timers of the protocol, one for each subject.
+//! Timers of a participant, one for each subject.
 //!
 //! A flat array: each local endpoint has some timers, each kind of liveliness message and each remote participant one,
 //! the own announcement one. The earliest instant of each [`BLOCK`] is cached, so finding an expired timer among a

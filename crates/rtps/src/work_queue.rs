@@ -1,8 +1,8 @@
 //! Queues of filed work, by priority.
 //!
-//! The protocol answers nothing while it reads a datagram: it files the work here, and the executor takes it when nothing
-//! more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the number of
-//! subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
+//! The protocol answers nothing while it reads a datagram: it files the work here, and the executor takes it when
+//! nothing more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the
+//! number of subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
 //!
 //! # Priorities
 //!
@@ -96,9 +96,11 @@ impl WorkKind {
 /// Destination of a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destinations {
-    /// All addresses of a writer's matched readers, [`LocalParticipant::destinations`](crate::LocalParticipant::destinations).
+    /// All addresses of a writer's matched readers,
+    /// [`LocalParticipant::destinations`](crate::LocalParticipant::destinations).
     Writer(WriterId),
-    /// Destinations of participant announcements, [`LocalParticipant::announce_to`](crate::LocalParticipant::announce_to).
+    /// Destinations of participant announcements,
+    /// [`LocalParticipant::announce_to`](crate::LocalParticipant::announce_to).
     Announce,
     /// Some addresses of a writer, [`LocalParticipant::some_destinations`](crate::LocalParticipant::some_destinations).
     Subset(WriterId, u64),
@@ -494,9 +496,9 @@ impl LocalParticipant {
         }))
     }
 
-    /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the frame to use
-    /// (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is ambiguous, since
-    /// level 0 shares its priorities with discovery.
+    /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the
+    /// frame to use (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is
+    /// ambiguous, since level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
         let filed = self.shared.work_queue.peek(priority)?;

@@ -1,4 +1,4 @@
-//! A view reader's callback may do anything to the protocol before the rest of the datagram is read.
+//! A view reader's callback may call any method of the participant before the rest of the datagram is read.
 
 use isolane_rtps::{
     ChangeKind, DeliveryMode, EndpointConfig, LocalParticipant, MessageReceiver, ParticipantConfig,
@@ -55,7 +55,7 @@ fn readers_and_a_datagram(count: usize) -> (LocalParticipant, Vec<ReaderId>, Vec
     (protocol, readers, datagram)
 }
 
-/// Who was served, where the callback of the `nth` delivery does something.
+/// Readers that received the sample; `callback` runs after each delivery, with its number.
 fn served(
     protocol: &mut LocalParticipant,
     datagram: &[u8],

@@ -75,8 +75,8 @@ pub(crate) const MAX_RESTORE_PASSES: usize = 4;
 /// ordered after `network-online.target` wait too.
 pub const BOOT_INTERFACE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_INTERFACE_TIMEOUT`] plus settings of a dozen devices,
-/// each of which may take seconds to restart. A hung driver delays a boot no longer.
+/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_INTERFACE_TIMEOUT`] plus settings of a dozen
+/// devices, each of which may take seconds to restart. A hung driver delays a boot no longer.
 pub(crate) const BOOT_UNIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Poll interval of the wait for interfaces at boot.

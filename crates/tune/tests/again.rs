@@ -23,7 +23,7 @@ fn applied(facts: &mut Facts, plan: &Plan) -> Vec<SettingStatus> {
     plan.steps.iter().map(standing).collect()
 }
 
-/// The same after another plan: what was found first is what it was before.
+/// Returns the statuses after one more plan. The original value of a setting is the one found before the first plan.
 fn applied_again(
     facts: &mut Facts,
     plan: &Plan,

@@ -1,6 +1,6 @@
-//! Multicast load (disturbance `storm`): heavy receive work. Datagrams to a multicast group pass the cable and are delivered to hundreds of
-//! sockets on each host. One frame is one piece of kernel work with a part per socket, which no application can
-//! interrupt.
+//! Multicast load (disturbance `storm`): heavy receive work. Datagrams to a multicast group pass the cable and are
+//! delivered to hundreds of sockets on each host. One frame is one piece of kernel work with a part per socket, which
+//! no application can interrupt.
 //!
 //! ```text
 //!   host A                    cable                    host B

@@ -2,11 +2,11 @@
 //! load](crate::multicast_load).
 //!
 //! A process per direction sends identical datagrams at a stated rate, in batches, round-robin over its sockets. The
-//! number of due datagrams follows from the elapsed time, so one system call sends many and late quanta do not lower the
-//! rate. The report states how many datagrams the kernel accepted, because a slow machine may not reach the rate.
+//! number of due datagrams follows from the elapsed time, so one system call sends many and late quanta do not lower
+//! the rate. The report states how many datagrams the kernel accepted, because a slow machine may not reach the rate.
 //!
-//! Traffic for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS message with one sample
-//! of an unknown writer. A participant with a reader of that level receives and parses it, and finds no matching
+//! Traffic for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS message with one
+//! sample of an unknown writer. A participant with a reader of that level receives and parses it, and finds no matching
 //! reader. The datagram therefore costs a participant the receive work of bulk without affecting its sample counts.
 
 use std::io;

@@ -1,7 +1,7 @@
 //! `cargo xtask discovery`: the cost of discovery as the number of endpoints and of participants grows.
 //!
 //! - Instructions per endpoint, of both sides, to announce, receive and match it: callgrind counts them inside the
-//!   protocol's example `discovery_cost`. They must not grow with the number of endpoints.
+//!   example `discovery_cost` of isolane-rtps. They must not grow with the number of endpoints.
 //! - Datagrams until each participant knows all others: the simulator's example `participants`. They must stay below
 //!   `DATAGRAMS_A_PAIR` for each ordered pair.
 

@@ -62,7 +62,7 @@ const fn by_lane(half: Half) -> Half {
     }
 }
 
-/// The path whose both halves are compared with a round trip over bare AF_XDP.
+/// Path of which both halves together are compared with a round trip over bare AF_XDP.
 pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
 /// All halves, with the copies and system calls that ARCHITECTURE.md states for a sample that arrives alone; several

@@ -345,7 +345,8 @@ fn call(line: &str) -> Option<&str> {
     name.bytes().all(is_name).then_some(name)
 }
 
-/// Futex calls of all rounds together. strace stops the program at futexes only: a large number of rounds takes little time.
+/// Futex calls of all rounds together. strace stops the program at futexes only: a large number of rounds takes little
+/// time.
 pub(super) fn futexes(program: &Path, path: &str, rounds: u32, folder: &Path) -> Result<u64> {
     let mut example = example(program, path, rounds);
     let trace = folder.join(format!("futexes.{path}"));

@@ -12,9 +12,9 @@
 //!                       model                          text of a system description
 //! ```
 //!
-//! Operations are read with [`input::Input`], which accepts any bytes. `adversary` builds adversarial messages from valid
-//! submessages, `eavesdropper` those of an eavesdropper. The target `protocol` records which protocol states its inputs have
-//! reached ([`reached`]).
+//! Operations are read with [`input::Input`], which accepts any bytes. `adversary` builds adversarial messages from
+//! valid submessages, `eavesdropper` those of an eavesdropper. The target `protocol` records which protocol states its
+//! inputs have reached ([`reached`]).
 //!
 //! No target opens a socket: participants use an in-memory network.
 

@@ -1,5 +1,5 @@
-//! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the
-//! protocol states that the protocol's saved corpus reaches; with a time it searches for inputs that reach others, and
+//! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the states
+//! that the saved corpus of the target `protocol` reaches; with a time it searches for inputs that reach others, and
 //! saves them. `cargo xtask fuzz` is the usual interface.
 
 use std::{
@@ -58,7 +58,7 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Runs the protocol's saved corpus, then searches for `time` for inputs that reach further states.
+/// Runs the saved corpus of the target `protocol`, then searches for `time` for inputs that reach further states.
 fn states(time: Duration) -> Result<ExitCode, Box<dyn Error>> {
     let target = target::named("protocol").ok_or("there is no target protocol")?;
     let mut corpus: Vec<_> = corpus(target)?

@@ -1,5 +1,5 @@
-//! Initial corpus: captures of other implementations, samples of every type, and conversations of local participants. libFuzzer
-//! extended the corpus from these.
+//! Initial corpus: captures of other implementations, samples of every type, and conversations of local participants.
+//! libFuzzer extended the corpus from these.
 
 use std::{fs, io, path::Path};
 
@@ -171,8 +171,8 @@ fn user_script(operations: u8, seed: u64) -> Vec<u8> {
     script.finish()
 }
 
-/// Script of operations on local participants with all kinds of endpoints after discovery. Most operations lead to further states:
-/// users act, an eavesdropper sends, time passes.
+/// Script of operations on local participants with all kinds of endpoints after discovery. Most operations lead to
+/// further states: users act, an eavesdropper sends, time passes.
 #[must_use]
 pub fn protocol_script(seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);

@@ -160,7 +160,7 @@ impl World {
     /// Changes the QoS policies of a writer.
     ///
     /// # Errors
-    /// Those of the protocol; nothing was changed.
+    /// Those of the local participant; nothing was changed.
     pub fn set_writer_qos(
         &mut self,
         writer: WriterHandle,
@@ -179,7 +179,7 @@ impl World {
     /// Changes the QoS policies of a reader.
     ///
     /// # Errors
-    /// Those of the protocol; nothing was changed.
+    /// Those of the local participant; nothing was changed.
     pub fn set_reader_qos(
         &mut self,
         reader: ReaderHandle,
@@ -195,7 +195,7 @@ impl World {
         changed
     }
 
-    /// Calls `act` with the protocol of a running node, then processes the consequences.
+    /// Calls `act` with the local participant of a running node, then processes the consequences.
     pub fn with_protocol<T>(
         &mut self,
         node: NodeId,
@@ -314,19 +314,19 @@ impl World {
         self.readers[reader.0].guid
     }
 
-    /// Id of a writer in its protocol.
+    /// Id of a writer in its participant.
     #[must_use]
     pub fn writer_id(&self, writer: WriterHandle) -> WriterId {
         self.writers[writer.0].id
     }
 
-    /// Id of a reader in its protocol.
+    /// Id of a reader in its participant.
     #[must_use]
     pub fn reader_id(&self, reader: ReaderHandle) -> ReaderId {
         self.readers[reader.0].id
     }
 
-    /// LocalParticipant's ledger of an existing writer.
+    /// Participant's ledger of an existing writer.
     #[must_use]
     pub fn writer_ledger(&self, writer: WriterHandle) -> WriterLedger {
         let record = &self.writers[writer.0];
@@ -334,7 +334,7 @@ impl World {
         ledger.expect("the writer exists")
     }
 
-    /// LocalParticipant's ledger of an existing reader.
+    /// Participant's ledger of an existing reader.
     #[must_use]
     pub fn reader_ledger(&self, reader: ReaderHandle) -> ReaderLedger {
         let record = &self.readers[reader.0];

@@ -86,7 +86,7 @@ impl World {
     /// Ends a coherent set.
     ///
     /// # Errors
-    /// Those of the protocol.
+    /// Those of the local participant.
     pub fn end_set(
         &mut self,
         PublisherHandle(node, publisher): PublisherHandle,

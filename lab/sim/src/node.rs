@@ -122,15 +122,15 @@ pub struct NodeConfig {
     pub discovery: Discovery,
     /// True if the node can send to multicast groups.
     pub multicast: bool,
-    /// Timing of the protocol.
+    /// Timing of the participant.
     pub timing: Timing,
-    /// Limits of the protocol.
+    /// Limits of the participant.
     pub limits: Limits,
-    /// Rate limit of the protocol's discovery in bytes per second.
+    /// Rate limit of the participant's discovery in bytes per second.
     pub discovery_bytes_per_s: u64,
     /// Duration of a step: the reception of a frame, or one work item.
     pub step: Duration,
-    /// Offset of the wall clock of source timestamps ahead of the protocol's.
+    /// Offset by which the clock of source timestamps is ahead of the participant's wall clock.
     pub stamps_ahead: Duration,
     /// Time that a datagram waits in the socket after the kernel's receive stamp.
     pub socket_wait: Duration,
@@ -191,7 +191,7 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) config: NodeConfig,
-    /// LocalParticipant; `None` while the node is down.
+    /// Local participant; `None` while the node is down.
     pub(crate) protocol: Option<LocalParticipant>,
     /// Number of starts.
     pub(crate) incarnation: u32,

@@ -21,7 +21,7 @@ pub(crate) enum Event {
     },
     /// Step of a node: its most urgent action.
     Step(NodeId),
-    /// Timer of a node's protocol.
+    /// Timer of a node's participant.
     Timer(NodeId, Instant),
     /// Visit of a reader's slow user.
     Visit(usize),

@@ -1,7 +1,7 @@
 //! Sample type of all topics of a world.
 //!
 //! In IDL `struct Sample { @key unsigned long key; unsigned long long value; }`, as little-endian XCDR1; the key is 0
-//! in a topic without key. The encoding is hand-written, because protocol and world handle payloads as bytes.
+//! in a topic without key. The encoding is hand-written, because participants and world handle payloads as bytes.
 
 use isolane_rtps::{ChangeKind, WriteSample};
 use isolane_wire::{
@@ -136,7 +136,7 @@ pub(crate) fn key_hash(key: u32) -> KeyHash {
     hash
 }
 
-/// Computes the key hash of a payload, for the protocol.
+/// Computes the key hash of a payload, for the participant.
 ///
 /// # Errors
 /// [`CdrError::Truncated`] if the payload is not of this type.

@@ -1,4 +1,4 @@
-//! Users of readers, who take samples, and the reactions of all users to statuses of their protocol.
+//! Users of readers, who take samples, and the reactions of all users to statuses of their participant.
 
 use isolane_rtps::{
     Delivery, ReaderId, ReaderStatus, Selection, StatusChange, WriterId, WriterStatus,
@@ -156,7 +156,7 @@ impl World {
 
 /// Reactions to statuses.
 impl World {
-    /// Passes the pending statuses of a node's protocol to its users.
+    /// Passes the pending statuses of a node's participant to its users.
     pub(crate) fn users_react(&mut self, node: NodeId) {
         loop {
             let Some(protocol) = &mut self.nodes[node.0].protocol else {

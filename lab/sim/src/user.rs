@@ -49,7 +49,7 @@ impl Received {
         Sample::parse(self.info.kind, &self.payload)
     }
 
-    /// Returns true if a writer sent the change; false if the protocol made it because writers are gone.
+    /// Returns true if a writer sent the change; false if the participant made it because writers are gone.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.info.sequence != SequenceNumber::UNKNOWN

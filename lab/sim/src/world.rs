@@ -253,7 +253,7 @@ impl World {
         self.nodes[id.0].protocol.is_some()
     }
 
-    /// Returns the protocol of a node that is up.
+    /// Returns the local participant of a node that is up.
     #[must_use]
     pub fn protocol(&self, id: NodeId) -> &LocalParticipant {
         self.nodes[id.0].protocol.as_ref().expect("the node runs")
@@ -425,8 +425,8 @@ impl World {
         }
     }
 
-    /// Processes the consequences of a local participant call: users react, the timer is set, and the node continues if it has
-    /// work.
+    /// Processes the consequences of a call of a local participant: users react, the timer is set, and the node
+    /// continues if it has work.
     pub(crate) fn settle(&mut self, id: NodeId) {
         self.users_react(id);
         let node = &mut self.nodes[id.0];

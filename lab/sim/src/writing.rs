@@ -14,7 +14,7 @@ impl World {
     /// Writes a sample once, now.
     ///
     /// # Errors
-    /// Those of the protocol.
+    /// Those of the local participant.
     pub fn write(
         &mut self,
         writer: WriterHandle,
@@ -25,8 +25,8 @@ impl World {
         written
     }
 
-    /// Writes samples in order, each as soon as there is room: a refused write is retried when the protocol reports room
-    /// ([`ROOM`](isolane_rtps::WriterStatus::ROOM)).
+    /// Writes samples in order, each as soon as there is room: a refused write is retried when the participant reports
+    /// room ([`ROOM`](isolane_rtps::WriterStatus::ROOM)).
     pub fn enqueue(&mut self, writer: WriterHandle, samples: impl IntoIterator<Item = Sample>) {
         self.writers[writer.0].backlog.extend(samples);
         self.write_backlog(writer.0);

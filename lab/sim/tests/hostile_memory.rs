@@ -1,8 +1,7 @@
-//! What hostile peers cost a local participant: no memory, and a bounded number of steps a datagram.
+//! Cost of hostile peers for a local participant: no memory, and a bounded number of steps per datagram.
 //!
-//! One protocol with its own endpoints is sent datagrams of every kind of attack, without end and
-//! without a world around it, so that what is counted is the protocol's alone. A *step* is one call of
-//! `poll_transmit`: at most one datagram comes of it.
+//! One local participant with its own endpoints receives datagrams of every kind of attack. No world surrounds it, so
+//! the counts are the participant's alone. A *step* is one call of `poll_transmit`, which returns at most one datagram.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,7 +1,7 @@
-//! Once it knows its peers, a local participant takes no memory; with fixed memory, once it has started.
+//! A local participant does not allocate once it knows its peers; with fixed memory, once it has started.
 //!
-//! Two local participants talk through a few buffers that are there from the beginning; every seventh
-//! datagram is lost, so that repairs are part of it. The allocator counts while local participants work.
+//! Two local participants exchange datagrams through a few preallocated buffers. Every seventh datagram is lost, so
+//! that the test includes repairs. The allocator counts while the participants work.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -181,7 +181,7 @@ const TIMED: usize = 5;
 /// The first of the topics whose samples leave in fragments.
 const FIRST_LARGE: usize = 6;
 
-/// Of the topics whose samples leave in fragments.
+/// Payload size of the topics whose samples leave in fragments.
 const LARGE_BYTES: usize = 6_000;
 
 fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> EndpointConfig<'a> {

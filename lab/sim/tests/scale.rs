@@ -1,8 +1,8 @@
-//! A domain of a thousand participants: the memory of a local participant that knows all of them, what a sample costs there, and who
-//! keeps a place when the tables are full.
+//! A domain of a thousand participants: the memory of a local participant that knows all of them, the cost of a sample
+//! there, and the entries that are kept when the tables are full.
 //!
-//! One protocol with its own endpoints is sent what the others announce, without a world around it, so that what is
-//! counted is the protocol's alone.
+//! One local participant with its own endpoints receives the announcements of the others. No world surrounds it, so
+//! the counts are the participant's alone.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -221,7 +221,7 @@ impl Domain {
         });
     }
 
-    /// The same with anything else in it, and the filter of a reader.
+    /// As [`Self::announce_endpoint`], with data that `change` sets, and the filter of a reader.
     fn announce_as<'a>(
         &mut self,
         peer: u32,
@@ -577,8 +577,8 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
     assert_eq!(domain.protocol.counters().endpoints_refused, refused);
 }
 
-/// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too: twelve
-/// participants with as many bulk writers as there is room for, one with critical writers.
+/// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too:
+/// twelve participants with as many bulk writers as there is room for, one with critical writers.
 fn full_of_matches() -> Domain {
     let mut domain = Domain::new(Limits {
         participants: 32,

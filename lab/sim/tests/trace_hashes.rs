@@ -1,8 +1,8 @@
 //! Hashes of every datagram that eight systems send: time, sender, destination and bytes.
 //!
-//! The protocol crate is being reordered by entity without a change of the protocol. An equal hash shows that each
+//! The crate isolane-rtps is being reordered by entity without a change of the protocol. An equal hash shows that each
 //! datagram is still sent at the same time, to the same address, with the same content. This test is removed when that
-//! work ends. A change of the protocol on purpose before then updates the numbers.
+//! work ends. An intended change of the protocol before then updates the numbers.
 
 use std::{rc::Rc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Shared parts of the `cargo xtask` commands.
 //!
 //! A command is a function `run` of its crate; its part in `cargo xtask test` is the function `step`, which returns an
-//! [`Outcome`](steps::Outcome). [`command`] and [`process`] run programs, [`workspace`] builds them, and [`json`] writes results for
-//! programs.
+//! [`Outcome`](steps::Outcome). [`command`] and [`process`] run programs, [`workspace`] builds them, and [`json`]
+//! writes results for programs.
 
 use std::error::Error;
 

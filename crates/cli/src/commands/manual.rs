@@ -1,4 +1,5 @@
-//! `isolane completions` and `isolane man`, generated from the same arguments as the help; and the hidden `isolane child`.
+//! `isolane completions` and `isolane man`, generated from the same arguments as the help; and the hidden `isolane
+//! child`.
 
 use std::path::{Path, PathBuf};
 

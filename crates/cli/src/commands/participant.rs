@@ -1,5 +1,5 @@
-//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of the
-//! command.
+//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of
+//! the command.
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
@@ -331,7 +331,7 @@ pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) 
     })
 }
 
-/// StaticDescription participant with the endpoints of its topics.
+/// Described participant with the endpoints of its topics.
 pub(super) fn described_participant(
     participant: &isolane_model::Participant,
     system: &System,

@@ -250,7 +250,8 @@ impl Settings {
         })
     }
 
-    /// Prints warnings, notes and, with `-v`, the settings; checks that the results can be written, and installs the log.
+    /// Prints warnings, notes and, with `-v`, the settings; checks that the results can be written, and installs the
+    /// log.
     ///
     /// # Errors
     /// A result cannot be written.

@@ -1,6 +1,5 @@
-//! What captures of other implementations look like, to the letter. The files next to this folder were
-//! read by a person; after an intended change, write them anew with
-//! `GOLDEN=write cargo test -p isolane-cli --test spy` and read them again.
+//! Exact output for captures of other implementations. A person has read the files next to this folder. After an
+//! intended change, write them again with `GOLDEN=write cargo test -p isolane-cli --test spy`, and read them again.
 
 use std::path::Path;
 

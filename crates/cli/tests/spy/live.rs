@@ -1,5 +1,4 @@
-//! `spy` with a publisher and a subscriber, in a network namespace of the test's own; and without
-//! the right to listen.
+//! `spy` with a publisher and a subscriber, in a separate network namespace; and without the right to listen.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,6 @@
-//! `isolane tune` seen from outside, on its own device: each test runs itself again in a network
-//! namespace with a pair of virtual devices, whose settings are changed for real. The machine's own
-//! are never touched. It takes root; without, it says so, and fails in CI.
+//! `isolane tune` as a program, on a virtual device. Each test runs itself again in a network namespace with a pair of
+//! virtual devices, and changes their settings, never those of the machine's devices. It needs root; without root it
+//! prints a message, and fails in CI.
 
 mod boot;
 #[path = "../command/mod.rs"]

@@ -99,7 +99,7 @@ impl Place {
         self.0.file(name)
     }
 
-    /// The same call, started by another program.
+    /// Returns the call, started by another program.
     pub(crate) fn under(&self, program: &str, arguments: &[&str], call: &Command) -> Command {
         let mut command = Command::new(program);
         command

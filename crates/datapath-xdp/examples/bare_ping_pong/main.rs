@@ -16,8 +16,8 @@
 //!     bare_ping_pong --one-thread --rounds 2000
 //! ```
 //!
-//! Divide the collected instructions by 2,200, which includes the warm-up rounds. Works without hardware counters, which
-//! virtual machines often lack.
+//! Divide the collected instructions by 2,200, which includes the warm-up rounds. Works without hardware counters,
+//! which virtual machines often lack.
 
 #[path = "../../tests/bpf/mod.rs"]
 mod bpf;

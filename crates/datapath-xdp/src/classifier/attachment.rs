@@ -13,8 +13,8 @@ pub enum AttachMode {
     /// Driver mode: runs before the kernel allocates an skb.
     #[default]
     Native,
-    /// Generic mode (`XDP_FLAGS_SKB_MODE`): runs on skbs, after the driver. Works on every device and saves nothing; used
-    /// only on request.
+    /// Generic mode (`XDP_FLAGS_SKB_MODE`): runs on skbs, after the driver. Works on every device and saves nothing;
+    /// used only on request.
     Generic,
 }
 

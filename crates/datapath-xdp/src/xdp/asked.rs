@@ -1,9 +1,9 @@
-//! Requested rate limits, kept until a classifier enforces it and reused for lanes opened later.
+//! Requested rate limits, kept until a classifier enforces them, and reused for lanes opened later.
 //!
-//! A participant's rate limits are set when it is created, before its endpoints open lanes. A request for a closed lane,
-//! or for an interface without a device, is validated, stored, and in force before the lane's first frame arrives.
-//! Where no device is available, the request is refused at once, or a [`Warning`](isolane_datapath::Warning) reports it
-//! later. A level without a lane is counted once another level has one; until then a warning says so.
+//! A participant's rate limits are set when it is created, before its endpoints open lanes. A request for a closed
+//! lane, or for an interface without a device, is validated, stored, and in force before the lane's first frame
+//! arrives. Where no device is available, the request is refused at once, or a [`Warning`](isolane_datapath::Warning)
+//! reports it later. A level without a lane is counted once another level has one; until then a warning says so.
 
 use isolane_datapath::{
     Datapath, InterfaceRateLimit, Lane, RateLimit, RateLimitError, RateLimitTarget,

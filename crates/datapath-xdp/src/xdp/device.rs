@@ -142,8 +142,8 @@ impl Device {
             .expect("the plan gave the pool a device");
         // SAFETY: the owner keeps the region mapped as long as it lives, and unmaps it then. Addresses given to rings
         // are those of frames that are in `held` from before the kernel may write to them, or are on their way there
-        // while no code writes to them, until they come back (see `refill` and `send_single`, which hold them first, and
-        // `send`, whose caller closes the lane if a panic leaves that path).
+        // while no code writes to them, until they come back (see `refill` and `send_single`, which hold them first,
+        // and `send`, whose caller closes the lane if a panic leaves that path).
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
             held: Held::new(&umem),

@@ -1,4 +1,4 @@
-//! A network namespace of the test's own, and frames on its interfaces.
+//! Separate network namespace of a test, and frames on its interfaces.
 
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig, ClassifierError};
 use isolane_wire::ethernet::MacAddress;

@@ -19,13 +19,13 @@ pub(crate) const ADDRESSES: [[u8; 4]; 4] = [
 ];
 const OTHER_ADDRESS: [u8; 4] = [10, 0, 0, 2];
 
-/// Who sends.
+/// Source addresses of frames.
 pub(crate) const SOURCES: [[u8; 4]; 4] = [[10, 0, 0, 7], [10, 0, 0, 8], [192, 168, 1, 1], [0; 4]];
 
 /// The shortest frame that the kernel takes for a test.
 const SHORTEST_BYTES: usize = 14;
 
-/// One of a few.
+/// Random element of `of`.
 pub(crate) fn one_of<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.usize(..of.len())]
 }

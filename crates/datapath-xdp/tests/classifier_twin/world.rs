@@ -170,7 +170,7 @@ impl Sequence {
         }
     }
 
-    /// Shows the given number of frames to both. Returns their number, or the first difference.
+    /// Passes `frames` frames to both. Returns their number, or the first difference.
     pub(crate) fn run(
         &mut self,
         world: &mut World,

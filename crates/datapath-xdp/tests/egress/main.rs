@@ -26,7 +26,7 @@ fn egress() -> Egress {
     Egress::open(&config).expect("netlink in the test's namespace")
 }
 
-/// Takes in all notifications of the kernel so far.
+/// Reads all pending notifications of the kernel.
 fn follow(egress: &mut Egress) {
     for _ in 0..1_000 {
         if egress.follow().is_drained {

@@ -1,16 +1,16 @@
-//! Hosts in network namespaces of their own. All tests and examples with real devices make theirs
-//! from [`Namespace`], most of them two that are joined by a [`Pair`] of devices:
+//! Hosts in separate network namespaces. All tests and examples with real devices create their hosts from
+//! [`Namespace`]; most create two that a [`Pair`] of devices joins:
 //!
 //! ```text
 //!   here (the calling thread)                    there
 //!   host-a 10.78.0.1/24  ======veth======  host-b 10.78.0.2/24
 //! ```
 //!
-//! Only descriptors of this process hold the namespaces: when the test ends, by whatever end, the
-//! kernel takes them down with all that is in them.
+//! Only descriptors of this process hold the namespaces. When the process ends, in whatever way, the kernel removes
+//! the namespaces with their contents.
 //!
-//! It is our own, and not that of the measurements (`isolane-bench`): the tests of this crate should
-//! build, and fail, without the layers above it.
+//! The hosts are not those of the measurements (`isolane-bench`): the tests of this crate must build and run without
+//! the layers above it.
 
 #![allow(
     dead_code,
@@ -37,7 +37,7 @@ pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 pub(crate) struct Hosts(Pair);
 
 impl Hosts {
-    /// Moves the calling thread, a test's own, into a new namespace, and joins it with another.
+    /// Moves the calling thread, which belongs to one test, into a new namespace, and joins it with another.
     ///
     /// # Panics
     /// Where the machine does not allow it.
@@ -45,7 +45,7 @@ impl Hosts {
         Hosts::with_queues(1)
     }
 
-    /// The same, with the given number of queues at both ends.
+    /// Creates both hosts and joins them; each end has this number of queues.
     pub(crate) fn with_queues(queues: u32) -> Hosts {
         let pair = Pair::new(queues).expect("namespaces, which need root");
         for (end, address) in [(End::A, HERE), (End::B, THERE)] {

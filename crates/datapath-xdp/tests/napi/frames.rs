@@ -10,8 +10,8 @@ use crate::packet_socket::PacketSocket;
 /// Not IPv4, not IPv6: of no interest to anybody (an ethertype for experiments).
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// Sends the given number of frames to everybody by `host-b`, from the core of this number and so on the queue of
-/// this number, a millisecond apart.
+/// Broadcasts `count` frames from `host-b`, one per millisecond. The sending core has the number of the queue, so the
+/// frames use that queue.
 pub(crate) fn send(queue: usize, count: usize) {
     let mut core = CpuSet::new();
     core.set(queue);

@@ -15,7 +15,7 @@ use crate::hosts::{eventually, ip};
 use crate::network::{INTERFACE, Segment};
 use crate::support::{BULK, CRITICAL, finish, participant, payload, receive, send, until};
 
-/// The given number of datagrams, filled up so late that a test does not see it.
+/// Budget of `capacity` datagrams; its replenishment period is longer than a test.
 fn budget(capacity: u32) -> Budget {
     Budget {
         capacity: NonZeroU32::new(capacity).expect("some"),
@@ -41,7 +41,7 @@ fn open(path: &mut On<Xdp>, lanes: &[Lane]) {
     }
 }
 
-/// Sends the given number of datagrams to a lane.
+/// Sends `datagrams` datagrams to a lane.
 fn flood(from: &mut On<Xdp>, to: &On<Xdp>, lane: Lane, datagrams: u32) {
     for number in 0..datagrams {
         send(from, CRITICAL, &payload(number, 64), &to.unicast(lane)[..1]);

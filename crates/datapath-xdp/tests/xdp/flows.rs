@@ -11,7 +11,7 @@ use isolane_datapath_xdp::xdp::counters;
 use crate::fixture::On;
 use crate::support::{BULK, CRITICAL, count, finish, pair, payload, receive, send, until};
 
-/// The given number of datagrams, filled up so late that a test does not see it.
+/// Rate limit of `capacity` datagrams; its replenishment period is longer than a test.
 fn budget(capacity: u32, over: OverBudget) -> Option<RateLimit> {
     Some(RateLimit {
         budget: Budget {

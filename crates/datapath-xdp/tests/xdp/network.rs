@@ -43,7 +43,7 @@ impl Segment {
         Segment::with_queues(1)
     }
 
-    /// Interfaces have the given number of queues each way.
+    /// Creates a segment; the interfaces of its hosts have this number of receive and transmit queues.
     pub(crate) fn with_queues(queues: u32) -> Segment {
         let hub = new_namespace();
         hub.visit(|| {

@@ -67,7 +67,7 @@ pub(crate) fn send(
     path.send_burst(lane, &mut burst)
 }
 
-/// The given number of datagrams, or those that came in time.
+/// Receives `count` datagrams; fewer if the others do not arrive in time.
 pub(crate) fn receive(path: &mut impl Datapath, lane: Lane, count: usize) -> Vec<Vec<u8>> {
     let begin = Instant::now();
     let mut received = Vec::new();

@@ -67,7 +67,7 @@ impl Tunnel {
     }
 }
 
-/// As root a network namespace, otherwise one within a user namespace.
+/// Enters a new network namespace; without root, one within a new user namespace.
 pub(crate) fn enter_namespace() -> io::Result<()> {
     for flags in [libc::CLONE_NEWNET, libc::CLONE_NEWUSER | libc::CLONE_NEWNET] {
         // SAFETY: no memory is passed; this is the program's only thread.

@@ -6,9 +6,9 @@
 //! measured_end pong & measured_end ping --payload-bytes 1024 --seconds 2
 //! ```
 //!
-//! `lab/interop/measured/end.h` defines the roles, options and output; `cargo xtask peers` runs these programs in network
-//! namespaces. Like its counterparts, this program uses the ordinary API: callbacks, a timer, and a loop that sleeps
-//! when idle.
+//! `lab/interop/measured/end.h` defines the roles, options and output; `cargo xtask peers` runs these programs in
+//! network namespaces. Like its counterparts, this program uses the ordinary API: callbacks, a timer, and a loop that
+//! sleeps when idle.
 
 mod arguments;
 mod message;

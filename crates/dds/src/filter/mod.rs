@@ -171,7 +171,7 @@ impl<T: TopicType> Filter<T> {
         evaluate::holds(&self.bound, &field)
     }
 
-    /// Converts the filter to the form that the protocol evaluates and announces for a topic.
+    /// Converts the filter to the form that the RTPS participant evaluates and announces for a topic.
     pub(crate) fn into_protocol(self, topic: &str) -> ContentFilter {
         let mut parameters = heapless::Vec::new();
         let all = self.parameters.iter();

@@ -143,8 +143,8 @@ impl<T: TopicType> DataReader<T> {
     /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
     /// let reader = participant.create_reader::<Door>("Doors", &Qos::reliable())?;
     /// let writers = Rc::new(Cell::new(0));
-    /// let told = Rc::clone(&writers);
-    /// reader.on_subscription_matched(move |status| told.set(status.current_count))?;
+    /// let count = Rc::clone(&writers);
+    /// reader.on_subscription_matched(move |status| count.set(status.current_count))?;
     /// let writer = participant.create_writer::<Door>("Doors", &Qos::reliable())?;
     /// assert!(participant.run_until(Duration::from_secs(5), || writers.get() == 1));
     /// drop(writer);
@@ -217,8 +217,8 @@ impl<T: TopicType> DataReader<T> {
     /// let writer = participant.create_writer::<Pressure>("Pressure", &qos)?;
     /// let reader = participant.create_reader::<Pressure>("Pressure", &qos)?;
     /// let missed = Rc::new(Cell::new(0));
-    /// let told = Rc::clone(&missed);
-    /// reader.on_requested_deadline_missed(move |status| told.set(status.total_count))?;
+    /// let count = Rc::clone(&missed);
+    /// reader.on_requested_deadline_missed(move |status| count.set(status.total_count))?;
     /// writer.write(&Pressure { bar: 2.5 })?; // and no more
     /// assert!(participant.run_until(Duration::from_secs(5), || missed.get() >= 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

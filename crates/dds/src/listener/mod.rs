@@ -101,7 +101,7 @@ impl Kind {
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
 pub(crate) type ListenerSet = [Option<Listener>; Kind::COUNT];
 
-/// Listeners and pending changes of an endpoint, in a table with the protocol's indexes.
+/// Listeners and pending changes of an endpoint, in a table with the indexes of the RTPS participant.
 #[derive(Default)]
 pub(crate) struct Listening {
     /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
@@ -255,7 +255,7 @@ impl Listeners {
         Ok(former)
     }
 
-    /// Takes the change of one kind out of the protocol. Returns false if there is none.
+    /// Takes the change of one kind from the RTPS participant. Returns false if there is none.
     fn take_status(&mut self, protocol: &mut LocalParticipant, of: Endpoint, kind: Kind) -> bool {
         let mut told = match of {
             Endpoint::Writer(writer) => self.writers[writer.index()].told,

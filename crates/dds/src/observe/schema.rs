@@ -72,7 +72,7 @@ pub struct ParticipantSample {
     /// Ignored topics.
     #[serde(default)]
     pub ignored_topics: Vec<String>,
-    /// Counters of the protocol.
+    /// Counters of the RTPS participant.
     pub counters: Counts,
     /// Frames outside the pool.
     pub frames_out: u64,
@@ -146,7 +146,7 @@ pub struct LaneSample {
     pub level: Option<u8>,
     /// Datagrams that reached the receiving end of the lane.
     pub arrived: u64,
-    /// Datagrams passed to the protocol.
+    /// Datagrams passed to the RTPS participant.
     pub received: u64,
     /// Bytes of these.
     pub received_bytes: u64,

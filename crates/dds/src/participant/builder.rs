@@ -61,7 +61,7 @@ pub enum Waiting {
 ///     .timing(Timing { announce_period: Duration::from_secs(1), ..Timing::default() })
 ///     .limits(Limits { local_endpoints: 8, ..Limits::default() })
 ///     .build()?;
-/// assert!(participant.participants().is_empty(), "it knows nobody yet");
+/// assert!(participant.participants().is_empty(), "no peer is discovered yet");
 /// # Ok::<(), isolane::BuildError>(())
 /// ```
 pub struct Builder {
@@ -226,7 +226,7 @@ impl Builder {
         self
     }
 
-    /// Limits of the protocol, in addition to the memory for [described peers](Self::described_peer).
+    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
     #[must_use]
     pub fn limits(mut self, limits: isolane_rtps::Limits) -> Self {
         self.limits = limits;
@@ -266,16 +266,16 @@ impl Builder {
     }
 
     /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
-    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from each
-    /// other; comparisons measure the cost of that.
+    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
+    /// each other; comparisons measure the cost of that.
     #[must_use]
     pub fn level_mapping(mut self, mapping: fn(Level) -> Level) -> Self {
         self.level_mapping = mapping;
         self
     }
 
-    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first; jobs
-    /// of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
+    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
     #[must_use]
     pub fn priority_mapping(mut self, mapping: fn(u8) -> u8) -> Self {
         self.priority_mapping = mapping;

@@ -167,8 +167,8 @@ impl Participant {
     /// let network = Network::new(1);
     /// let here = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
     /// let seen = Rc::new(RefCell::new(Vec::new()));
-    /// let told = Rc::clone(&seen);
-    /// here.on_discovery(move |event| told.borrow_mut().push(event))?;
+    /// let events = Rc::clone(&seen);
+    /// here.on_discovery(move |event| events.borrow_mut().push(event))?;
     /// let there = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
     /// there.poll();
     /// assert!(here.run_until(Duration::from_secs(5), || !seen.borrow().is_empty()));

@@ -6,7 +6,7 @@
 //! reader or timer was deleted or got another one meanwhile.
 //!
 //! An iteration of the loop:
-//! 1. Makes the jobs ready that time, the protocol and other threads' rings release.
+//! 1. Makes the jobs ready that due times, protocol work and other threads' rings release.
 //! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
 //!    skipped if nothing it finds could precede the next job ([`Scheduling`]).
 //! 3. Runs one activation of the most urgent job.
@@ -447,7 +447,7 @@ fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
     }
 }
 
-/// Activation of jobs by time, by work of the protocol, by other threads, and by the datapath's sources.
+/// Activation of jobs by time, by protocol work, by other threads, and by the datapath's sources.
 impl State {
     /// Starts a chosen job and returns the number of items it may handle.
     #[inline]
@@ -515,7 +515,7 @@ impl State {
         }
     }
 
-    /// Makes jobs ready for due times, the protocol's work and other threads.
+    /// Makes jobs ready for due times, protocol work and other threads.
     #[inline]
     fn activate(&mut self, now: Instant) {
         // This runs in every iteration, and usually nothing is pending.

@@ -250,7 +250,7 @@ impl Io {
     }
 
     /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
-    /// may have (`REGISTERED_INSTANCES` of the protocol). Without a free frame it stops; readers then notice the end of
+    /// may have (`REGISTERED_INSTANCES` of isolane-rtps). Without a free frame it stops; readers then notice the end of
     /// the writer.
     pub(crate) fn unregister_instances(
         &mut self,
@@ -304,7 +304,7 @@ impl Io {
         }
     }
 
-    /// Returns the priorities at which the protocol or a pending datagram has work.
+    /// Returns the priorities at which the RTPS participant or a pending datagram has work.
     #[inline]
     pub(crate) fn all_work(&self, protocol: &LocalParticipant) -> u16 {
         protocol.ready() | self.pending_priorities
@@ -397,7 +397,7 @@ impl Io {
 }
 
 impl State {
-    /// Executes at most `limit` steps of the protocol's work at a priority, and sends their datagrams together. Returns
+    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns
     /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
         let mut steps = 0;
@@ -491,7 +491,7 @@ impl State {
     }
 
     /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
-    /// to a bound; then peers are told that the participant is deleted.
+    /// to a bound; then the participant announces to its peers that it is deleted.
     pub(crate) fn send_disposal(&mut self) {
         for at in 0..self.send_queues.len() {
             let queue = &self.send_queues[at];

@@ -14,7 +14,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Receive(Lane),
-    /// Executes queued work of the protocol.
+    /// Executes queued protocol work.
     Work(Priority),
     /// Passes cached samples of a reader to its callback.
     Callback(ReaderId),

@@ -57,8 +57,8 @@ use crate::{
 ///
 /// Dropping the last clone drops its timers and all callbacks, with the endpoints they own, because nothing can run
 /// them any more. When the other endpoints are dropped too, the participant announces its end to its peers and is
-/// deleted. A callback that owns a clone of its own participant therefore keeps it alive until its reader is dropped
-/// or its timer stopped.
+/// deleted. A callback that owns a clone of the participant it belongs to therefore keeps it alive until its reader is
+/// dropped or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
     handle: Rc<Handle>,
@@ -137,10 +137,10 @@ impl Participant {
 
     /// Creates a reader that accepts only samples that pass a filter (DDS 1.4 §2.2.2.3.3, *ContentFilteredTopic*).
     ///
-    /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take no slot.
-    /// A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it does not
-    /// send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`] replaces
-    /// the filter.
+    /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take
+    /// no slot. A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it
+    /// does not send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`]
+    /// replaces the filter.
     ///
     /// ```
     /// use std::time::Duration;
@@ -360,7 +360,7 @@ impl Participant {
         }
     }
 
-    /// Returns the counters of the protocol.
+    /// Returns the counters of the RTPS participant.
     #[must_use]
     pub fn counters(&self) -> Counters {
         *self.core().state.borrow().protocol.counters()
@@ -445,7 +445,7 @@ pub(crate) fn create_writer<T: TopicType>(
     create_writer_of::<T>(state, topic, qos, None)
 }
 
-/// Creates a writer in the protocol, in a publisher or without one.
+/// Creates a writer in the RTPS participant, in a publisher or without one.
 pub(crate) fn create_writer_of<T: TopicType>(
     state: &mut State,
     topic: &str,

@@ -1,4 +1,4 @@
-//! Static discovery: descriptions of participants and endpoints, and their conversion for the protocol.
+//! Static discovery: descriptions of participants and endpoints, and their conversion for the RTPS participant.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -45,7 +45,7 @@ use crate::{error::BuildError, participant::Participant, participant::lanes::Lan
 ///     .build()?;
 /// let writer = left.create_writer::<Brake>("Brake", &qos)?;
 /// let reader = right.create_reader::<Brake>("Brake", &qos)?;
-/// // Nothing was sent yet, and nobody has run.
+/// // No datagram was sent yet, and no participant has run.
 /// assert_eq!((writer.matched_readers(), reader.matched_writers()), (1, 1));
 /// writer.write(&Brake { pressure: 80 })?;
 /// right.run_until(Duration::from_secs(5), || reader.ledger().available == 1);
@@ -146,8 +146,8 @@ impl StaticDescription {
     }
 
     /// Returns the digest of all endpoints
-    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces it, and
-    /// peers compare it with theirs.
+    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces it,
+    /// and peers compare it with theirs.
     ///
     /// # Errors
     /// As when a participant with this description is built.
@@ -181,7 +181,7 @@ impl StaticDescription {
         Ok(Locator::udpv4(self.address().octets(), port))
     }
 
-    /// Converts the description for the protocol.
+    /// Converts the description for the RTPS participant.
     pub(crate) fn participant(&self) -> Result<StaticParticipant, BuildError> {
         let address = self.address().octets();
         let mut participant = StaticParticipant::new(&self.name, address, self.announces);

@@ -150,9 +150,9 @@ impl Qos {
 
     /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
     ///
-    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet frame. A smaller
-    /// value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least. Otherwise
-    /// fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
+    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet
+    /// frame. A smaller value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at
+    /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
     ///
     /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
     /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
@@ -313,10 +313,10 @@ impl Qos {
 
     /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
     ///
-    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last of
-    /// them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
-    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The
-    /// policy has no effect on a writer. Default: zero.
+    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last
+    /// of them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
+    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The policy
+    /// has no effect on a writer. Default: zero.
     #[must_use]
     pub fn time_based_filter(mut self, minimum_separation: Duration) -> Self {
         self.policies.time_based_filter = minimum_separation.into();

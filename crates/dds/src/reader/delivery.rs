@@ -19,7 +19,7 @@ use crate::{
 pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason>>;
 /// Application's callback for one cached sample.
 pub(crate) type CacheCallback = Box<dyn FnMut()>;
-/// State of a reader outside the protocol, in a table with the protocol's indexes.
+/// State of a reader outside the RTPS participant, in a table with the same indexes.
 #[derive(Default)]
 pub(crate) struct ReaderSlot {
     pub(crate) level: Level,
@@ -125,8 +125,8 @@ impl<T: TopicType> DataReader<T> {
     }
 }
 
-/// Memory of a reassembled sample, lent by the protocol during a callback. Dropping this returns it, even if the
-/// callback panics.
+/// Memory of a reassembled sample, lent by the RTPS participant during a callback. Dropping this returns it, even if
+/// the callback panics.
 struct Lent<'a> {
     core: &'a Core,
     delivery: &'a Delivery,

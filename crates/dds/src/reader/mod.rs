@@ -93,19 +93,19 @@ impl<T: TopicType> DataReader<T> {
     /// use isolane::{Network, Participant, Qos, TopicType, types::BoundedString};
     ///
     /// #[derive(TopicType)]
-    /// struct Warning { text: BoundedString<32> }
+    /// struct Note { text: BoundedString<32> }
     ///
     /// let network = Network::new(1);
     /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-    /// let writer = participant.create_writer::<Warning>("Notes", &Qos::best_effort())?;
-    /// let reader = participant.create_view_reader::<Warning>("Notes", &Qos::best_effort())?;
+    /// let writer = participant.create_writer::<Note>("Notes", &Qos::best_effort())?;
+    /// let reader = participant.create_view_reader::<Note>("Notes", &Qos::best_effort())?;
     /// let bytes = Rc::new(Cell::new(0));
     /// let seen = Rc::clone(&bytes);
     /// reader.on_view(move |sample| {
     ///     let text: &str = sample.value.unwrap().text; // borrowed from the frame
     ///     seen.set(text.len());
     /// });
-    /// writer.write(&Warning { text: "hello".try_into()? })?;
+    /// writer.write(&Note { text: "hello".try_into()? })?;
     /// assert!(participant.run_until(Duration::from_secs(5), || bytes.get() == 5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -108,8 +108,8 @@ impl Encoding {
     }
 }
 
-/// Returns the source time stamp of a write now. The protocol's time may be old, because the loop may not have run
-/// recently.
+/// Returns the source time stamp of a write now. The RTPS participant's time may be old, because the loop may not have
+/// run recently.
 #[inline]
 pub(crate) fn now(protocol: &mut LocalParticipant) -> Timestamp {
     let now = monotonic_now();
@@ -345,9 +345,9 @@ impl<T: TopicType> DataWriter<T> {
             };
             match self.fill(&mut frame, value, sample.kind) {
                 Ok(payload) => break payload,
-                // A device's frames are small. A sample that does not fit is serialised again into a large frame,
-                // which is sent through a socket. A sample larger than `max_bytes` fits there, and the protocol refuses
-                // it with that error.
+                // A device's frames are small. A sample that does not fit is serialised again into a large frame, which
+                // is sent through a socket. A sample larger than `max_bytes` fits there, and the RTPS participant
+                // refuses it with that error.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
                         && state.io.pool.capacity(Class::Oversize(lane)) > 0 =>
@@ -396,7 +396,7 @@ impl<T: TopicType> DataWriter<T> {
         Ok(begin..begin + length)
     }
 
-    /// Counts a sample that was refused before it reached the protocol.
+    /// Counts a sample that was refused before it reached the RTPS participant.
     #[cold]
     #[inline(never)]
     fn refuse(&self, state: &mut State, error: WriteError) -> WriteError {

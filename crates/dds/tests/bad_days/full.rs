@@ -81,7 +81,7 @@ fn frames_that_a_device_keeps_come_back_late_and_all_come_back() {
     let down = begin.elapsed();
     let unfinished = one.count(CRITICAL, counters::KICK_UNFINISHED);
     assert!(unfinished > 0 && out() > 0, "{unfinished} kicks, {}", out());
-    // What the device has is requested now and then, by a loop that sleeps meanwhile.
+    // The loop sleeps, and only now and then kicks the device for the frames that it still holds.
     let kicks = one.count(CRITICAL, counters::KICK);
     assert!(
         kicks < 200 + 8 * down.as_millis() as u64,

@@ -189,7 +189,7 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
     });
     assert!(is_followed, "1,200 bytes go by lane again");
 
-    // More than a chunk takes the kernel does not allow while the program is there, or a warning reports it.
+    // While the program is attached, the kernel refuses an MTU that exceeds a chunk; otherwise a warning reports it.
     let raise = || {
         let mut command = std::process::Command::new("ip");
         command.args(["link", "set", INTERFACE, "mtu", "9000"]);
@@ -218,7 +218,7 @@ fn a_lower_mtu_leaves_longer_packets_to_the_kernel_and_a_higher_one_is_reported(
 #[test]
 fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
     let mut segment = Segment::new();
-    // Strangers: what they know of each other they have requested.
+    // Without permanent neighbour entries: the hosts resolve each other's address by ARP.
     let hosts = [(); 2].map(|()| segment.add_host());
     for host in &hosts {
         host.enter(|| ip(&format!("neighbour flush dev {INTERFACE} nud permanent")));

@@ -54,7 +54,7 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
     let refused = side.reader("Topic", &best_effort(CRITICAL));
     let refused = refused.map(drop).expect_err("no native XDP").to_string();
     assert_says(&refused, &["upper0", "no native XDP", "datapath udp"]);
-    // A participant that requests it has the mode that every interface has.
+    // Generic mode works on every interface, for a participant that requests it.
     let generic = XdpOptions {
         attach: AttachMode::Generic,
         ..options()

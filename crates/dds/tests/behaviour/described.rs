@@ -34,7 +34,7 @@ fn described(name: &str, at: SocketAddrV4, is_writer: bool) -> StaticDescription
     }
 }
 
-/// Eight ports in a row on 127.0.0.1 that no socket has now, from one on that depends on what is given.
+/// First of eight consecutive free ports on 127.0.0.1; `from` determines where the search begins.
 fn free_ports(from: u16) -> SocketAddrV4 {
     let is_free = |first: &u16| {
         (*first..first + 8).all(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
@@ -238,7 +238,7 @@ fn however_many_participants_and_endpoints_are_described_there_are_places_for_th
     for writer in &writers {
         assert_eq!(writer.matched_readers(), usize::from(PEERS));
     }
-    // Each has its own address, and none would ask for what it has missed.
+    // Each reader has its own address, and a best-effort reader does not request missed samples.
     let offered = || {
         let report = participant.report();
         let transmit = &report.datagrams.lane(Lane::Level(level(7))).transmit;

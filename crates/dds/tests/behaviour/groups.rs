@@ -1,5 +1,5 @@
-//! Publishers and subscribers: what their members share, coherent sets, and an order over several readers. What
-//! becomes of sets over bad links is shown in virtual time (`lab/sim/tests/protocol/presentation`).
+//! Publishers and subscribers: shared policies, coherent sets, and ordered access across readers. Tests in virtual
+//! time cover coherent sets over lossy links (`lab/sim/tests/protocol/presentation`).
 
 use std::time::Duration;
 

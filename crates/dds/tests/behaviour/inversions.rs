@@ -19,7 +19,7 @@ use crate::support::{Domain, Message, Order, PATIENCE, Site, World, assert_balan
 /// Critical samples that each run waits for.
 const SAMPLES: u32 = 300;
 const BULK_LEVEL: u8 = 1;
-/// Of the bulk writer's history.
+/// Slots of the bulk writer's history.
 const SLOTS: u16 = 64;
 
 fn bulk() -> Qos {

@@ -9,7 +9,7 @@ use isolane_datapath::{Lane, PoolConfig, memory::MemoryConfig};
 
 use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
 
-/// The same topic with different bounds on the two sides: how much is a matter of each.
+/// Type of a topic that both sides declare with different bounds, which matching does not compare.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 #[topic(name = "Blob")]
 struct Blob {
@@ -99,7 +99,7 @@ struct Image {
     pixels: Vec<u8>,
 }
 
-/// The same topic, appended to by a newer writer.
+/// Older version of an appendable type, to which a newer writer appends a member.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 #[topic(name = "Grows", appendable)]
 struct Older {

@@ -158,7 +158,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
         assert!(alice.report().writers.is_empty());
         assert_eq!(alice.report().frames_lent, 0);
 
-        // The place it had at the protocol may be another writer's now, which stays.
+        // Another writer may use its index by now; that writer stays.
         let next = alice.create_writer::<Message>("Dropped", &qos).unwrap();
         world.run_for(Duration::from_millis(1_200));
         assert_eq!(next.matched_readers(), 1);

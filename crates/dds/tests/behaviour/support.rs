@@ -101,8 +101,8 @@ impl Site {
     }
 }
 
-/// A domain of the test's own, as long as this lives: tests run at the same time, and so do
-/// checkouts. It is claimed by a socket on an address that no participant uses.
+/// Domain that only this test uses, until the value is dropped. Tests and checkouts run in parallel, so a socket on an
+/// address that no participant uses claims the domain.
 pub(crate) struct Domain {
     number: u32,
     _claim: UdpSocket,

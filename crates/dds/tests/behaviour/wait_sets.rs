@@ -394,7 +394,7 @@ fn a_status_that_was_read_does_not_hold_again_when_a_listener_is_set() {
     assert_eq!(holds(), [false, false], "the listener has taken it");
 }
 
-/// The getter may be asked before the loop has heard of what the protocol knows.
+/// The getter may be called before the loop has processed a status change.
 #[test]
 fn what_a_getter_tells_does_not_count_as_changed_afterwards() {
     let alone = participant();

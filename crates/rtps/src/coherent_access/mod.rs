@@ -266,8 +266,8 @@ impl LocalParticipant {
         Some(reader)
     }
 
-    /// Begins access to the samples of a group of readers. Until [`end_access`](LocalParticipant::end_access) no sets and no
-    /// ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
+    /// Begins access to the samples of a group of readers. Until [`end_access`](LocalParticipant::end_access) no sets
+    /// and no ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
     ///
     /// Returns false if the group does not exist, or access has begun.
     pub fn begin_access(&mut self, id: SubscriberId) -> bool {

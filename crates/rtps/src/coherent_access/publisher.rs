@@ -97,9 +97,9 @@ pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
 
 impl LocalParticipant {
     /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
-    /// [end](LocalParticipant::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
-    /// Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's part is
-    /// a set. It has no effect unless the group's PRESENTATION is coherent.
+    /// [end](LocalParticipant::end_coherent_changes) become available to readers with coherent access as a whole or not
+    /// at all. Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's
+    /// part is a set. It has no effect unless the group's PRESENTATION is coherent.
     ///
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].

@@ -11,9 +11,9 @@
 //!
 //! # Discovery events for the built-in topics (DDS 1.4 §2.2.5)
 //!
-//! Events are queued from [`LocalParticipant::watch_discovery`] on, which allocates the queue. When the queue is full, its last
-//! event becomes [`Missed`](DiscoveryEvent::Missed). The lists of participants and endpoints then give the current
-//! state.
+//! Events are queued from [`LocalParticipant::watch_discovery`] on, which allocates the queue. When the queue is full,
+//! its last event becomes [`Missed`](DiscoveryEvent::Missed). The lists of participants and endpoints then give the
+//! current state.
 
 mod amplification;
 mod announcement_store;

@@ -1,8 +1,8 @@
 //! Rate limit of discovery traffic.
 //!
-//! SEDP sends at most [`discovery_bytes_per_s`](crate::ParticipantConfig::discovery_bytes_per_s): data, history, repairs,
-//! HEARTBEATs and ACKNACKs together. Work beyond the limit stays filed until a timer releases it. SPDP and liveliness
-//! messages renew leases and are exempt.
+//! SEDP sends at most [`discovery_bytes_per_s`](crate::ParticipantConfig::discovery_bytes_per_s): data, history,
+//! repairs, HEARTBEATs and ACKNACKs together. Work beyond the limit stays filed until a timer releases it. SPDP and
+//! liveliness messages renew leases and are exempt.
 //!
 //! A token bucket allows a rate in bytes per second, with a burst of one second.
 

@@ -1,7 +1,7 @@
 //! Local participant: tables, counters and timers, their creation and the advance of time.
 //!
-//! The system backs memory page by page at the first write. Without prefaulting ([`LocalParticipant::touch_slots`]), the first
-//! sample in a slot pays for a page fault.
+//! The system backs memory page by page at the first write. Without prefaulting ([`LocalParticipant::touch_slots`]),
+//! the first sample in a slot pays for a page fault.
 
 mod builtin_endpoints;
 pub(crate) mod enable;
@@ -51,8 +51,8 @@ pub struct LocalParticipant {
     pub(crate) discovery: Discovery,
 }
 
-/// What writers, readers and discovery all use: configuration, counters, timers, and the queues of filed work and status
-/// changes.
+/// What writers, readers and discovery all use: configuration, counters, timers, and the queues of filed work and
+/// status changes.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: ParticipantConfig,

@@ -1,8 +1,8 @@
 //! DATA_FRAG and HEARTBEAT_FRAG reception (RTPS 2.5 §8.3.8.3, §8.3.8.7).
 //!
 //! A submessage with all fragments of a sample is processed as DATA. Otherwise each reader collects the fragments
-//! ([`Reassembly`](crate::reader::reassembly::Reassembly)), and the complete sample is processed as DATA. Until then the proxy
-//! treats an incomplete sample as missing, for requests and for counters.
+//! ([`Reassembly`](crate::reader::reassembly::Reassembly)), and the complete sample is processed as DATA. Until then
+//! the proxy treats an incomplete sample as missing, for requests and for counters.
 
 use alloc::vec::Vec;
 
@@ -205,8 +205,9 @@ impl LocalParticipant {
         bytes.get(delivery.payload.clone()).unwrap_or_default()
     }
 
-    /// Lends the memory of a reassembled sample, so that it can be read while the protocol is in use. The delivery gives
-    /// the range of the payload. The memory must be [returned](LocalParticipant::give_back) before more is received.
+    /// Lends the memory of a reassembled sample, so that it can be read while the participant is in use. The delivery
+    /// gives the range of the payload. The memory must be [returned](LocalParticipant::give_back) before more is
+    /// received.
     #[must_use]
     pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
         let reader = self.readers.table.get_mut(delivery.reader)?;

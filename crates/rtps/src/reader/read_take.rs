@@ -1,8 +1,8 @@
 //! Read and take of samples (DDS 1.4 §2.2.2.5.3), and queries on endpoints.
 //!
-//! The user [selects](LocalParticipant::select) samples, reads them one by one ([`LocalParticipant::selected`]), and marks all as read
-//! ([`LocalParticipant::read_selected`]) or takes them ([`LocalParticipant::take_selected`]). No other call on the reader is allowed in
-//! between. Nothing allocates.
+//! The user [selects](LocalParticipant::select) samples, reads them one by one ([`LocalParticipant::selected`]), and
+//! marks all as read ([`LocalParticipant::read_selected`]) or takes them ([`LocalParticipant::take_selected`]). No
+//! other call on the reader is allowed in between. Nothing allocates.
 //!
 //! # Sample, view and instance states (DDS 1.4 §2.2.2.5.1)
 //!
@@ -170,8 +170,8 @@ impl LocalParticipant {
         })
     }
 
-    /// Iterates over the matched readers of a writer, as [`matched_readers`](LocalParticipant::matched_readers) counts them: GUID
-    /// and lowest unacknowledged number. That number is meaningless for best-effort readers.
+    /// Iterates over the matched readers of a writer, as [`matched_readers`](LocalParticipant::matched_readers) counts
+    /// them: GUID and lowest unacknowledged number. That number is meaningless for best-effort readers.
     pub fn matched_reader_progress(
         &self,
         id: WriterId,

@@ -198,8 +198,8 @@ impl Reassembly {
     }
 
     /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
-    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be sent a request
-    /// at least one, so that writers that have begun many samples do not block the others.
+    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be sent a
+    /// request at least one, so that writers that have begun many samples do not block the others.
     pub(crate) fn room(&self, writer: WriterProxyId, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());
         if taken().next().is_none() {

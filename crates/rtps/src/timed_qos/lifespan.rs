@@ -136,7 +136,8 @@ impl Shared {
     }
 
     /// Estimates when a sample with this source timestamp was written. The timestamp is the wall clock's or the user's.
-    /// A time more than two announcement periods after the protocol's latest time is neither, and is limited to that.
+    /// A time more than two announcement periods after the participant's latest time is neither, and is limited to
+    /// that.
     pub(super) fn written_about(&self, timestamp: Timestamp) -> Instant {
         let ahead = self.config.timing.announce_period.saturating_mul(2);
         self.instant_of(timestamp).min(self.latest + ahead)

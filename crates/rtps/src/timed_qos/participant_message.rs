@@ -257,8 +257,8 @@ impl Writers {
             }
         }
         // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
-        // Only the timer uses the protocol's time: `now` may be a source timestamp ahead of it, if the wall clock was
-        // set.
+        // Only the timer uses the participant's time: `now` may be a source timestamp ahead of it, if the wall clock
+        // was set.
         let timer = TimerOwner::message(1, &shared.config.limits);
         if !shared.timers.is_armed(timer) {
             shared.timers.arm(timer, Instant::new(0));

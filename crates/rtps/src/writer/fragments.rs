@@ -525,8 +525,8 @@ impl Writers {
         })
     }
 
-    /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so that
-    /// the reader can request missing ones at once.
+    /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so
+    /// that the reader can request missing ones at once.
     fn emit_fragment(
         &mut self,
         shared: &mut Shared,

@@ -63,7 +63,8 @@ bitflags! {
         const OFFERED_DEADLINE_MISSED = 16;
         /// The user did not assert the writer's liveliness for a whole lease.
         const LIVELINESS_LOST = 32;
-        /// A matched reader is known to receive from the writer ([`matched_readers`](crate::LocalParticipant::matched_readers)).
+        /// A matched reader is known to receive from the writer
+        /// ([`matched_readers`](crate::LocalParticipant::matched_readers)).
         const READER_HEARD = 64;
     }
 }

@@ -1,9 +1,9 @@
 //! Registered instances of a keyed writer (DDS 1.4 §2.2.2.4.2.5), which it unregisters when it is deleted (§2.2.3.21).
 //!
 //! A writer keeps the serialised key of each instance from its first sample until its unregister.
-//! [`LocalParticipant::next_unregister`] makes datagrams of those keys before [`LocalParticipant::delete_writer`]: DATA with key, KEY_HASH
-//! and STATUS_INFO, as for an unregister by the user. They are sent once. A reader that misses one learns from
-//! discovery that the writer is gone.
+//! [`LocalParticipant::next_unregister`] makes datagrams of those keys before [`LocalParticipant::delete_writer`]: DATA
+//! with key, KEY_HASH and STATUS_INFO, as for an unregister by the user. They are sent once. A reader that misses one
+//! learns from discovery that the writer is gone.
 //!
 //! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, another
 //! one an index lookup.
@@ -131,9 +131,9 @@ impl LocalParticipant {
         writer.registered = Some(Box::new(registered));
     }
 
-    /// Writes the next datagram that unregisters instances of a writer about to be deleted, for
-    /// [all its readers](LocalParticipant::destinations). Returns its length; `None` if nothing is left to unregister or no reader
-    /// is matched. Unsent samples are dropped with the writer.
+    /// Writes the next datagram that unregisters instances of a writer about to be deleted, for [all its
+    /// readers](LocalParticipant::destinations). Returns its length; `None` if nothing is left to unregister or no
+    /// reader is matched. Unsent samples are dropped with the writer.
     pub fn next_unregister(
         &mut self,
         now: Instant,

@@ -1,8 +1,8 @@
 //! Writing of samples by the user.
 //!
-//! Best effort: the payload is already in a frame, and [`LocalParticipant::write_best_effort`] adds the heads in front of it.
-//! Reliable: [`LocalParticipant::reserve`] lends a slot of the history, [`LocalParticipant::commit`] makes it a change and files its
-//! transmission.
+//! Best effort: the payload is already in a frame, and [`LocalParticipant::write_best_effort`] adds the heads in front
+//! of it. Reliable: [`LocalParticipant::reserve`] lends a slot of the history, [`LocalParticipant::commit`] makes it a
+//! change and files its transmission.
 
 use core::ops::Range;
 
@@ -100,7 +100,8 @@ impl From<HistoryFull> for WriteError {
 
 impl LocalParticipant {
     /// Returns whether this writer keeps its samples, because it is reliable or until they are sent. It is then written
-    /// by [`LocalParticipant::reserve`] and [`LocalParticipant::commit`], otherwise by [`LocalParticipant::write_best_effort`].
+    /// by [`LocalParticipant::reserve`] and [`LocalParticipant::commit`], otherwise by
+    /// [`LocalParticipant::write_best_effort`].
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
@@ -134,8 +135,8 @@ impl LocalParticipant {
     /// There must be [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
     ///
     /// # Errors
-    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at once](LocalParticipant::sends_at_once);
-    /// otherwise as named.
+    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at
+    /// once](LocalParticipant::sends_at_once); otherwise as named.
     // Always: the one call site in a writer's path has all arguments in registers.
     #[inline(always)]
     pub fn write_best_effort(
@@ -209,7 +210,7 @@ impl LocalParticipant {
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
-    /// Counts a sample that was refused before it reached the protocol.
+    /// Counts a sample that was refused before it reached the participant.
     pub fn note_refused(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused += 1;

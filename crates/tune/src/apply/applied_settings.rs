@@ -1,4 +1,5 @@
-//! Settings in force: the combined outcome of the plans in a journal, their current status, and the journal's compaction.
+//! Settings in force: the combined outcome of the plans in a journal, their current status, and the journal's
+//! compaction.
 //!
 //! The first value of a file is kept for ever. Kernel settings start anew with each boot, so of earlier boots only
 //! those remain that the last plan still contains.

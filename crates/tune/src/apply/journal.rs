@@ -8,9 +8,9 @@
 //! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
 //! broken, by number.
 //!
-//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`Contents::compacted`]) and the new
-//! values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later truncation is
-//! detected. A plan whose journal would exceed the size limit is refused before any change.
+//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`Contents::compacted`]) and
+//! the new values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later
+//! truncation is detected. A plan whose journal would exceed the size limit is refused before any change.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -56,8 +56,8 @@ pub(super) enum Entry {
     Undone,
 }
 
-/// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry holds its
-/// boot id, because the `Begin` line may be broken.
+/// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry holds
+/// its boot id, because the `Begin` line may be broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Found {

@@ -148,8 +148,8 @@ pub(super) fn take_snapshot<'a>(
     }
 }
 
-/// First precondition that does not hold at boot, as text. A new plan is impossible then, so independent steps are still
-/// carried out.
+/// First precondition that does not hold at boot, as text. A new plan is impossible then, so independent steps are
+/// still carried out.
 fn failed_precondition(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.relies_on
         .iter()

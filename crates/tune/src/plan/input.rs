@@ -1,7 +1,7 @@
 //! Input of planning: facts, needs, profile and known receive queues; and the interface that carries the topics.
 //!
-//! A VLAN is resolved to its parent, which is one device and treats all its frames alike. Bonds, bridges and similar have
-//! several devices, or forward by other rules, and are not configured.
+//! A VLAN is resolved to its parent, which is one device and treats all its frames alike. Bonds, bridges and similar
+//! have several devices, or forward by other rules, and are not configured.
 
 use isolane_model::Tuning;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! CPU affinity of interrupts, and receive packet steering (RPS). Interrupts of devices that carry no topics (disks, USB,
-//! graphics, other interfaces) are kept off the executor's core as far as the kernel allows.
+//! CPU affinity of interrupts, and receive packet steering (RPS). Interrupts of devices that carry no topics (disks,
+//! USB, graphics, other interfaces) are kept off the executor's core as far as the kernel allows.
 
 use super::builder::{PlanBuilder, Rationale};
 use super::host::IRQBALANCE;

@@ -1,8 +1,8 @@
 //! Isolation of the executor's core from other programs, by kernel arguments or by systemd. Both deny the core to all
 //! other programs, so the profile `balanced` uses neither.
 //!
-//! The kernel takes one list per argument (isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity). So the current command line
-//! is checked first: a sufficient argument needs no step, and a contradicting one must be edited by the user.
+//! The kernel takes one list per argument (isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity). So the current command
+//! line is checked first: a sufficient argument needs no step, and a contradicting one must be edited by the user.
 //!
 //! systemd restricts its units to the other cores, and isolane's programs get a slice. With cgroup v2, no process can
 //! leave its slice's cores. With cgroup v1, or without cpusets, there is only the CPU affinity inherited from systemd,

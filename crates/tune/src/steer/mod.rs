@@ -1,8 +1,8 @@
 //! Prediction of a device's receive queues: computed from the hash key, or learnt from observed queues if the key is
 //! unreadable. This module sends nothing and accesses no device.
 //!
-//! It serves NICs without flow rules. Each level has separate UDP ports, so a level gets a separate queue by an RSS table
-//! in which the entries of its ports map there ([`reserve`]).
+//! It serves NICs without flow rules. Each level has separate UDP ports, so a level gets a separate queue by an RSS
+//! table in which the entries of its ports map there ([`reserve`]).
 
 mod learner;
 mod toeplitz;

@@ -49,7 +49,7 @@ pub(crate) fn description(queue: u32, core: u16, more: &str) -> System {
     description_at(7000, queue, core, more)
 }
 
-/// The same, with the controller's ports from this one on.
+/// As [`description`], with the controller's ports from `port` on.
 pub(crate) fn description_at(port: u16, queue: u32, core: u16, more: &str) -> System {
     let text = format!(
         r#"

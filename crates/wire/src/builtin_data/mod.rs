@@ -104,8 +104,8 @@ pub enum KeyKind {
     Endpoint,
 }
 
-/// Reads the GUID from the key payload of a disposed participant or endpoint (RTPS 2.5 §8.5.3): the endpoint's, or else the participant's. `None` if the payload is not a
-/// parameter list, or has neither.
+/// Reads the GUID from the key payload of a disposed participant or endpoint (RTPS 2.5 §8.5.3): the endpoint's, or else
+/// the participant's. `None` if the payload is not a parameter list, or has neither.
 #[must_use]
 pub fn parse_key_guid(payload: &[u8]) -> Option<Guid> {
     let list = parse_payload(payload).ok()?;

@@ -147,8 +147,8 @@ impl Default for ReaderDataLifecycle {
     }
 }
 
-/// Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3), at most [`MAX_OCTETS`]. Longer data of a peer is cut, see
-/// [`is_truncated`](Self::is_truncated): a cut value is better than an unreachable peer.
+/// Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3), at most [`MAX_OCTETS`]. Longer
+/// data of a peer is cut, see [`is_truncated`](Self::is_truncated): a cut value is better than an unreachable peer.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Octets {
     kept: heapless::Vec<u8, MAX_OCTETS>,

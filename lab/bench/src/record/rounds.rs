@@ -1,10 +1,10 @@
-//! Merged timestamps of both ends, and the durations derived from them: round trips, and their components (forward delay,
-//! turnaround, return delay).
+//! Merged timestamps of both ends, and the durations derived from them: round trips, and their components (forward
+//! delay, turnaround, return delay).
 //!
 //! One-way delays are differences between timestamps of two ends, valid only if both use the same clock. Each end
-//! reports its clock ([`StampClock`]), and [`Rounds::merge`] checks the order of all timestamps. The three components must
-//! also add up to the round trip. This holds for any two clocks; the check finds missing timestamps, and arrivals before
-//! the ping was due. Otherwise no one-way delays are reported, and the result gives the reason.
+//! reports its clock ([`StampClock`]), and [`Rounds::merge`] checks the order of all timestamps. The three components
+//! must also add up to the round trip. This holds for any two clocks; the check finds missing timestamps, and arrivals
+//! before the ping was due. Otherwise no one-way delays are reported, and the result gives the reason.
 
 use std::fs;
 

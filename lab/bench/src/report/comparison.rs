@@ -390,7 +390,7 @@ pub fn arbiter_table(runs: &[Run]) -> String {
         + &aligned(&rows, Align::Right)
 }
 
-/// InProcess disturbances with FIFO jobs and with jobs by priority. Empty without a comparison.
+/// In-process disturbances with FIFO jobs and with jobs by priority. Empty without a comparison.
 pub fn order_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 4] = [Measure::Median, Measure::P99, Measure::P999, Measure::Max];
     let mut headings = vec![String::new(); 2];

@@ -7,10 +7,13 @@
 //!
 //! | counter | counts | mechanism | off |
 //! | --- | --- | --- | --- |
-//! | inversions | less urgent activations begun while a more urgent sample waited | jobs by priority, a lane per level | FIFO jobs, one lane for all levels |
+//! | inversions | activations before a more urgent sample | jobs by priority, lane per level | FIFO, one lane |
 //! | lost | critical round trips that did not return | strict link | FIFO link |
-//! | touched | polls with fewer free buffers than reserved, not counting those the critical lane took | recycling: bulk is dropped before it takes a reserved buffer, and waiting bulk is taken back | neither |
-//! | unaccounted | critical samples in no named count | every drop has a name | a link that counts some lost frames as delivered |
+//! | touched | polls with fewer free buffers than reserved | recycling | no recycling |
+//! | unaccounted | critical samples in no named count | every drop has a name | a link that hides losses |
+//!
+//! `touched` does not count the buffers that the critical lane itself took. Recycling drops bulk before it takes a
+//! reserved buffer, and takes waiting bulk back.
 //!
 //! The reserve is tested twice: with a share of buffers per ring, which bulk cannot exceed, and with a bulk ring larger
 //! than the buffer pool, where recycling alone protects it. The companion uses the latter setup.

@@ -217,8 +217,8 @@ fn policing_of(scenario: &Scenario) -> Policing {
     }
 }
 
-/// Run that tests the executor (see [`in_process_load`](crate::scenario::in_process_load)), with a fast link, a core for each end, and
-/// the losses of `repair`.
+/// Run that tests the executor (see [`in_process_load`](crate::scenario::in_process_load)), with a fast link, a core
+/// for each end, and the losses of `repair`.
 pub fn in_process(scenario: Scenario, seconds: u32) -> Config {
     let loss = match scenario.disturbance {
         Some(Disturbance::Repair) => Loss {

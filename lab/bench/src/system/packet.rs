@@ -1,7 +1,7 @@
 //! Packet sockets: whole Ethernet frames in and out of one network device, and copies of every frame for a capture.
 //!
-//! A relay must restore all that the kernel separates from a frame ([`Frame`]): a checksum the sending host offloaded to
-//! hardware that a veth lacks (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive
+//! A relay must restore all that the kernel separates from a frame ([`Frame`]): a checksum the sending host offloaded
+//! to hardware that a veth lacks (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive
 //! timestamp (`SO_TIMESTAMPNS`) lets the relay read a frame later than it arrived.
 
 use std::mem::{size_of, zeroed};

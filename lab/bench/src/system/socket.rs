@@ -1,5 +1,5 @@
-//! UDP sockets: integer options, and batches of datagrams in one system call (identical payloads when sending, counting only
-//! when receiving).
+//! UDP sockets: integer options, and batches of datagrams in one system call (identical payloads when sending, counting
+//! only when receiving).
 
 use std::mem::{size_of, zeroed};
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! Invariants of every protocol, checked after each operation.
+//! Invariants of every local participant, checked after each operation.
 
 use std::fmt::Write as _;
 
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// Checks that a sent datagram is a complete, valid message of its protocol.
+/// Checks that a sent datagram is a complete, valid message of its participant.
 pub(super) fn sent(datagram: &[u8], prefix: GuidPrefix) {
     let header = Header::parse(datagram).expect("a participant sends RTPS");
     assert_eq!(header.prefix, prefix);

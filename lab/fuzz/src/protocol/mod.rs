@@ -1,8 +1,8 @@
 //! Target `protocol`: local participants in virtual time under arbitrary network and user behaviour.
 //!
-//! An input selects the world (number of local participants, endpoints) and then operations. Raw bytes, composed messages and
-//! eavesdroppers' messages arrive. Datagrams in flight are altered, duplicated or lost, and time passes. Users write,
-//! take, create and delete. `check` examines every protocol after each operation.
+//! An input selects the world (number of local participants, endpoints) and then operations. Raw bytes, composed
+//! messages and eavesdroppers' messages arrive. Datagrams in flight are altered, duplicated or lost, and time passes.
+//! Users write, take, create and delete. `check` examines every participant after each operation.
 
 mod check;
 mod operations;

@@ -1,6 +1,6 @@
-//! Table of the protocol states that protocol and time-based policies can reach, with those that inputs have reached.
+//! Table of the states that protocol and time-based policies can reach, and of those that inputs have reached.
 //!
-//! A state is reached when its count is above zero at any protocol, or when an operation observes it. No check has
+//! A state is reached when its count is above zero at any participant, or when an operation observes it. No check has
 //! examined a state that no input reaches; the saved corpus reaches all (`tests/replay.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -247,7 +247,7 @@ pub(super) fn note_seen(seen: Seen) {
     note(|shown| matches!(shown, Shown::Seen(state) if state == seen));
 }
 
-/// LocalParticipant states reached by the inputs of this process.
+/// Participant states reached by the inputs of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
     /// Number of reached states.

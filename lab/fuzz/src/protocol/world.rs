@@ -48,7 +48,7 @@ pub(super) struct Node {
     pub(super) protocol: LocalParticipant,
     pub(super) writers: Vec<WriterId>,
     pub(super) readers: Vec<ReaderId>,
-    /// Datagrams passed to the protocol.
+    /// Datagrams passed to the participant.
     pub(super) received: u64,
     incarnation: u8,
 }
@@ -137,7 +137,7 @@ impl World {
         self.nodes[index] = self.node(index, incarnation);
     }
 
-    /// Creates an endpoint on some node. The protocol may refuse it with an error.
+    /// Creates an endpoint on some node. The participant may refuse it with an error.
     pub(super) fn create(&mut self, input: &mut Input<'_>, is_writer: bool) {
         let now = self.now;
         let index = input.index(self.nodes.len());
@@ -333,7 +333,7 @@ impl World {
         }
     }
 
-    /// Runs the due timers and all pending work of one protocol; returns the number of steps.
+    /// Runs the due timers and all pending work of one participant; returns the number of steps.
     fn work(&mut self, index: usize) -> usize {
         let now = self.now;
         let mut buffer = std::mem::take(&mut self.buffer);

@@ -10,7 +10,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, two_nodes, values},
 };
 
-/// Values written one after the other, of the given number of instances in turn.
+/// Values written one after the other, of `instances` instances in turn.
 fn in_turn(count: u64, instances: u32) -> impl Iterator<Item = Sample> {
     (1..=count).map(move |value| Sample::keyed(value as u32 % instances, value))
 }

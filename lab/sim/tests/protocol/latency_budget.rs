@@ -28,7 +28,8 @@ fn longest(world: &World, writer: WriterHandle, reader: ReaderHandle) -> Duratio
     times.max().unwrap_or_default()
 }
 
-/// Datagrams of the link until a reader has the given number of samples of a pair, written so often.
+/// Datagrams on the link until a reader has `count` samples, written once per `period`; and the longest latency of a
+/// sample.
 fn datagrams(topic: &Topic, period: Duration, count: u64) -> (u64, Duration) {
     let (mut world, _, writer, reader) = a_pair(topic);
     world.run_for(SECOND);

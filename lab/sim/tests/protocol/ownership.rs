@@ -60,7 +60,7 @@ impl Rivals {
         self.world.publish(self.strong, ms(10), strong);
     }
 
-    /// Who was seen since: the weak one, the strong one.
+    /// Returns whether samples of the weak and of the strong writer were received since `at`.
     fn seen_since(&self, at: Instant) -> (bool, bool) {
         let seen = |writer| {
             let mut of_writer = self.world.received_from(self.reader, writer);

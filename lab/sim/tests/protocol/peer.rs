@@ -47,7 +47,7 @@ impl Peer {
         Self::announced(world, target, |_| {})
     }
 
-    /// As [`Self::of`], with something else in its announcement.
+    /// As [`Self::of`], with a changed announcement.
     pub(crate) fn announced(
         world: &mut World,
         target: NodeId,
@@ -86,7 +86,7 @@ impl Peer {
         }
     }
 
-    /// The same from another address.
+    /// Answers discovery from another address.
     pub(crate) fn answer_discovery_from(&mut self, world: &mut World, address: [u8; 4]) {
         let from = self.from.replace(Locator::udpv4(address, 50_000));
         self.answers += 1;
@@ -128,7 +128,7 @@ impl Peer {
         world.run_for(ms(1));
     }
 
-    /// As [`Self::announce_itself`], and nothing else happens meanwhile.
+    /// As [`Self::announce_itself`], without the advance of time.
     pub(crate) fn announce_itself_at_once(
         &self,
         world: &mut World,
@@ -239,7 +239,7 @@ impl Peer {
         self.announce_with(world, entity, |data| data.qos = qos);
     }
 
-    /// As [`Self::announce`], with anything else in it.
+    /// As [`Self::announce`], with changed data.
     pub(crate) fn announce_with(
         &mut self,
         world: &mut World,
@@ -250,7 +250,7 @@ impl Peer {
         world.run_for(ms(1));
     }
 
-    /// As [`Self::announce_with`], and nothing else happens meanwhile.
+    /// As [`Self::announce_with`], without the advance of time.
     pub(crate) fn announce_at_once(
         &mut self,
         world: &mut World,

@@ -1,5 +1,5 @@
-//! No other participant has a described participant's name: what is said in it by others, from another address and from the right
-//! one, with a start that is forged and with none.
+//! No other participant has a described participant's name: what is said in it by others, from another address and from
+//! the right one, with a start that is forged and with none.
 
 use std::rc::Rc;
 

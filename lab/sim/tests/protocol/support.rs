@@ -28,7 +28,7 @@ pub(crate) fn a_pair(topic: &Topic) -> Pair {
     a_pair_in(World::new(1), topic)
 }
 
-/// The same in a world that is there.
+/// As [`a_pair`], in an existing world.
 pub(crate) fn a_pair_in(mut world: World, topic: &Topic) -> Pair {
     let (a, b) = two_nodes(&mut world);
     let writer = world.create_writer(a, topic);

@@ -47,7 +47,7 @@ pub(crate) struct WriterLife {
     key: u32,
 }
 
-/// The same of a reader.
+/// A reader, from its creation on; it may be gone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReaderLife {
     pub(crate) node: NodeId,

@@ -1,4 +1,4 @@
-//! The topics of an ordeal: one of each kind that has its own way through the protocol.
+//! Topics of the simulated systems: one for each combination of policies that the protocol treats differently.
 
 use isolane_sim::{Random, Sample, Topic};
 

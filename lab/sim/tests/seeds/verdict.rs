@@ -1,4 +1,4 @@
-//! What must hold of a system that has suffered, and is in peace.
+//! Checks of a system after its faults have ended.
 
 use std::collections::BTreeSet;
 

@@ -32,8 +32,8 @@ const DISTURBANCES: &[(&str, Condition)] = &[
 const ARBITERS: &[(&str, Arbiter)] = &[("fifo", Arbiter::Fifo), ("strict", Arbiter::Strict)];
 const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order::Fifo)];
 
-// With `--ablation`, defaults are its own: at 2000 Hz and three seconds, sixty samples lie beyond each p99. No
-// run has a p99.9 then, which stalls of the machine would dominate anyway.
+// `--ablation` has different defaults: at 2000 Hz for three seconds, sixty samples lie beyond each p99. No run has a
+// p99.9 then; stalls of the machine would dominate it anyway.
 #[derive(Debug, Args)]
 pub(crate) struct Rtt {
     /// Set the duration of each run in seconds [default: 10; 3 with --ablation]

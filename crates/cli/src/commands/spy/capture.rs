@@ -1,7 +1,7 @@
 //! Capture: frames from a file, frames from the interfaces of this host, and a file of frames.
 //!
-//! `pcap_parser` reads pcap (microseconds or nanoseconds, either byte order) and pcapng, in a buffer of fixed size: a longer
-//! block ends the capture.
+//! `pcap_parser` reads pcap (microseconds or nanoseconds, either byte order) and pcapng, in a buffer of fixed size: a
+//! longer block ends the capture.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -339,7 +339,8 @@ impl Live {
         self.socket.wait(at_most).map_err(cannot_listen)
     }
 
-    /// Frames that the kernel dropped since the start. The kernel's counter has 32 bits: call this while listening, too.
+    /// Frames that the kernel dropped since the start. The kernel's counter has 32 bits: call this while listening,
+    /// too.
     pub(super) fn dropped(&mut self) -> Option<u64> {
         self.socket.dropped().ok()
     }
@@ -362,8 +363,8 @@ fn lacks_right() -> Failure {
 pub(super) struct CaptureWriter {
     file: ResultFile,
     path: PathBuf,
-    /// Interfaces of the section: link type, name and snapshot length. One more than `CAPTURE_INTERFACES` begins another
-    /// section.
+    /// Interfaces of the section: link type, name and snapshot length. One more than `CAPTURE_INTERFACES` begins
+    /// another section.
     interfaces: Vec<(Linktype, Option<String>, u32)>,
 }
 

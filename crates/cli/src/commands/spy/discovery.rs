@@ -1,4 +1,5 @@
-//! Participants and endpoints that discovery has announced so far: names, topics, domains and levels of later datagrams.
+//! Participants and endpoints that discovery has announced so far: names, topics, domains and levels of later
+//! datagrams.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -88,8 +89,8 @@ impl Discovery {
             .or_else(|| by_port(datagram.source))
     }
 
-    /// Purpose of a datagram, by the surest sign there is: multicast group, built-in writers alone, announced level of the
-    /// writers or readers, DSCP.
+    /// Purpose of a datagram, by the surest sign there is: multicast group, built-in writers alone, announced level of
+    /// the writers or readers, DSCP.
     pub(super) fn traffic(&self, datagram: &Datagram, items: &[Item]) -> Option<Traffic> {
         if let Some(traffic) = traffic_of_group(datagram.destination) {
             return Some(traffic);

@@ -1,9 +1,9 @@
 //! `isolane spy`: RTPS traffic of the interfaces of this host or of a capture, decoded.
 //!
 //! A frame passes [`capture`] (from a file or an interface), [`network`] (Ethernet to UDP, fragments put together),
-//! [`message`] (one item a submessage; [`discovery`] adds topic and level), [`Filter`], and [`record`] (text, JSON and the
-//! counts of the summary) or the capture writer. Only `isolane_wire` decodes. No length is used before it is checked, and
-//! every table has a bound.
+//! [`message`] (one item a submessage; [`discovery`] adds topic and level), [`Filter`], and [`record`] (text, JSON and
+//! the counts of the summary) or the capture writer. Only `isolane_wire` decodes. No length is used before it is
+//! checked, and every table has a bound.
 //!
 //! `spy` decodes RTPS only. `--write` keeps the shown frames, and Wireshark decodes them byte by byte.
 
@@ -45,8 +45,8 @@ pub(crate) struct Spy {
     /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show only this topic; may be repeated. Live, spy joins the domain (--domain, else 0) and asks participants for topics
-    /// announced earlier. In a capture, samples of unannounced writers are shown too
+    /// Show only this topic; may be repeated. Live, spy joins the domain (--domain, else 0) and asks participants for
+    /// topics announced earlier. In a capture, samples of unannounced writers are shown too
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
     /// Show only what is from or for this participant (24 hexadecimal digits), entity (8), or both with a colon between
@@ -56,9 +56,9 @@ pub(crate) struct Spy {
     /// Show only datagrams of these levels, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
     level: Vec<Level>,
-    /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack, nack-frag,
-    /// gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and pad only where
-    /// they are named
+    /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack,
+    /// nack-frag, gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and
+    /// pad only where they are named
     #[arg(
         long,
         value_name = "LIST",
@@ -77,8 +77,8 @@ pub(crate) struct Spy {
     /// nothing else then
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark. IP fragments of all datagrams are
-    /// written
+    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark. IP fragments of all
+    /// datagrams are written
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
 }
@@ -174,8 +174,8 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Reads a capture. With topics, a first pass reads announcements: they may follow the samples. Standard input is read
-    /// once.
+    /// Reads a capture. With topics, a first pass reads announcements: they may follow the samples. Standard input is
+    /// read once.
     fn read(&mut self, path: &Path, until: &Until) -> Result<(), Failure> {
         if !self.filter.topics.is_empty() && path.as_os_str() != "-" {
             let mut network = Network::default();
@@ -321,8 +321,8 @@ impl Decoder {
     }
 }
 
-/// Creates a participant that asks for the topics of writers that were announced before `spy` started: discovery sends the
-/// announcements again, and `spy` captures them.
+/// Creates a participant that asks for the topics of writers that were announced before `spy` started: discovery sends
+/// the announcements again, and `spy` captures them.
 fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let mut builder = Participant::builder(domain).name("isolane spy");
     if !interfaces.is_empty() {

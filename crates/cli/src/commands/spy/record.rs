@@ -1,8 +1,8 @@
-//! Output: a datagram as text (a line for it, and one for each submessage) and as JSON (schema `isolane/spy/2`), and the
-//! counts of the summary.
+//! Output: a datagram as text (a line for it, and one for each submessage) and as JSON (schema `isolane/spy/2`), and
+//! the counts of the summary.
 //!
-//! Text and JSON have the same names and values; the text omits what is null, false or empty. Names that peers chose may
-//! hold any character: the text escapes them.
+//! Text and JSON have the same names and values; the text omits what is null, false or empty. Names that peers chose
+//! may hold any character: the text escapes them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -146,8 +146,8 @@ impl Item {
         format!("{kind} {}{fields}", self.sender_and_receiver())
     }
 
-    /// Returns entities and topic, as `00000102 -> 00000107 "Square" `. The receiver is omitted if it is every entity, or if
-    /// the sender is a built-in one.
+    /// Returns entities and topic, as `00000102 -> 00000107 "Square" `. The receiver is omitted if it is every entity,
+    /// or if the sender is a built-in one.
     fn sender_and_receiver(&self) -> String {
         let (Some(writer), Some(reader)) = (self.writer, self.reader) else {
             return String::new();

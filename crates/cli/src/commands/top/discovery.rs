@@ -1,5 +1,5 @@
-//! Discovery of observable participants of this network namespace, by their sockets in `/proc/net/unix`, and the connections
-//! to them, each with its last two snapshots.
+//! Discovery of observable participants of this network namespace, by their sockets in `/proc/net/unix`, and the
+//! connections to them, each with its last two snapshots.
 //!
 //! All operations are non-blocking: the other side may be stopped, or not be isolane.
 

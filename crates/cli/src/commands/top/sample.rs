@@ -1,5 +1,5 @@
-//! State of all participants at one time, with the rates per second between two snapshots: the JSON form (`--json`), one
-//! line each.
+//! State of all participants at one time, with the rates per second between two snapshots: the JSON form (`--json`),
+//! one line each.
 
 use std::time::SystemTime;
 

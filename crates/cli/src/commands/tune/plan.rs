@@ -1,5 +1,5 @@
-//! `isolane tune plan` and `isolane tune export`: planned changes with reasons and costs, printed, or written in another
-//! tool's format. Nothing is changed.
+//! `isolane tune plan` and `isolane tune export`: planned changes with reasons and costs, printed, or written in
+//! another tool's format. Nothing is changed.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};

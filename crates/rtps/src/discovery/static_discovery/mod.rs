@@ -1,8 +1,8 @@
 //! Static discovery: participants and endpoints that all sides know by description.
 //!
 //! A described participant ([`StaticParticipant`]) derives the GUIDs of its described endpoints from the description
-//! and does not announce them. A described peer ([`LocalParticipant::add_static_peer`]) is entered in the tables with its
-//! endpoints at once; samples go to the described addresses.
+//! and does not announce them. A described peer ([`LocalParticipant::add_static_peer`]) is entered in the tables with
+//! its endpoints at once; samples go to the described addresses.
 //!
 //! The description cannot tell which start (incarnation) of the peer runs. The peer's GUID prefix ends in zeros until
 //! its first datagram, from the described address, supplies the rest. A prefix of another start means a restart. The

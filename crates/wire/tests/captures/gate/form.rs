@@ -13,15 +13,15 @@ use isolane_wire::{
 /// How a submessage was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
-    /// As isolane does: little-endian, with its length said, sets no wider than they must be, inline QoS in
-    /// the order key hash, status. All submessages of the standard in the captures are of this form.
+    /// Form that isolane writes: little-endian, with a length, sets no wider than necessary, inline QoS in the order
+    /// key hash, status. All submessages of the standard in the captures have this form.
     Canonical,
-    /// It is of a vendor's own kind, which isolane passes over by its length.
+    /// Submessage of a vendor's kind, which isolane skips by its length.
     OfVendor,
 }
 
 impl Form {
-    /// Of a submessage, which are these bytes.
+    /// Returns the form of a submessage with these bytes.
     pub(super) fn of(submessage: &Submessage<'_>, bytes: &[u8]) -> Self {
         if let Submessage::Other { id, .. } = submessage {
             assert!(

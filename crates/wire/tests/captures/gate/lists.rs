@@ -60,7 +60,7 @@ impl Lists {
         }
     }
 
-    /// As text.
+    /// Formats the counts as text.
     pub(super) fn description(&self) -> String {
         let ids: Vec<String> = self
             .of_vendors
@@ -79,19 +79,19 @@ impl Lists {
     }
 }
 
-/// How a value lies in its parameter.
+/// Layout of a value in its parameter.
 enum Shape {
-    /// The given number of bytes.
+    /// This number of bytes.
     Bytes(usize),
     /// Length with the NUL, text, NUL.
     Text,
-    /// Their number, then texts, each at a multiple of four.
+    /// Number of texts, then the texts, each aligned to four bytes.
     Texts,
-    /// Their number, then the given number of bytes each.
+    /// Number of elements, then the elements of this many bytes each.
     Sequence(usize),
     /// Names and values, then names and bytes: `PropertyQosPolicy` of DDS Security.
     Properties,
-    /// Its own type, in CDR with a length in front (DDS-XTypes 1.3 §7.6.3.2).
+    /// Structure in delimited CDR: a length, then the members (DDS-XTypes 1.3 §7.6.3.2).
     Delimited,
 }
 

@@ -4,13 +4,12 @@
 //! is known or a vendor's own, and its value ends where its type does; every payload is read as the type
 //! that its writer has.
 //!
-//! A submessage, list or payload is *canonical* if what isolane writes for what it says are the same bytes.
-//! Of a list that means its parameters one by one, in the order in which they came: which of them to send, and
-//! in what order, is everybody's own choice. Of a payload it means the sample with the zeros up to a multiple
-//! of four that a DATA puts behind it. The standard leaves other forms open (big-endian, a last submessage
-//! that says no length, wider sets); in these captures no sender makes use of that, and a submessage that did
-//! would be a failure that names it. The count of each is in `table.txt`, which is what the
-//! test expects, to the letter; after an intended change, `GOLDEN=write` in the environment writes it anew.
+//! A submessage, list or payload is *canonical* if isolane writes the same bytes for its content. For a list this
+//! applies to each parameter, in the order of arrival: the sender chooses the parameters and their order. For a
+//! payload it applies to the sample and its padding to a multiple of four in the DATA. The standard allows other
+//! forms: big-endian, a last submessage without a length, wider sets. No sender in these captures uses them, and a
+//! submessage that did would fail the test by name. `table.txt` holds the expected counts; after an intended change,
+//! `GOLDEN=write` in the environment writes the file again.
 
 mod form;
 mod lists;
@@ -30,7 +29,7 @@ const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/gate
 #[derive(Default)]
 struct Tally {
     messages: usize,
-    /// Of each, how many submessages there are.
+    /// Number of submessages of each form.
     forms: BTreeMap<Form, usize>,
     lists: Lists,
     payloads: Payloads,

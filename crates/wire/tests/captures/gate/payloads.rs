@@ -36,7 +36,7 @@ struct PP {
     padding: Vec<u8>,
 }
 
-/// Of one kind of payload, how many there are, and how many of them are canonical.
+/// Number of payloads of one kind, and of the canonical ones among them.
 #[derive(Default)]
 struct Count {
     all: usize,
@@ -172,7 +172,7 @@ impl Payloads {
         count.canonical += usize::from(is_canonical == Some(true));
     }
 
-    /// As text, a line a kind.
+    /// Formats the counts as text, a line per kind.
     pub(super) fn description(&self) -> Vec<String> {
         let line = |(what, count): (&&str, &Count)| match what {
             _ if what.contains("ShapeType") || **what == *"PP" || **what == *"liveliness" => {

@@ -8,8 +8,8 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk topic in each
-//! direction, or discover a third participant's endpoints.
+//! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk
+//! topic in each direction, or discover a third participant's endpoints.
 //!
 //! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
 //! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.

@@ -1,4 +1,5 @@
-//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it to.
+//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it
+//! to.
 
 #[path = "../../../../../crates/wire/tests/captures/pcap.rs"]
 #[allow(dead_code)]
@@ -101,7 +102,7 @@ impl Replay {
         }
     }
 
-    /// What the protocol has acknowledged of a sample's writer.
+    /// Returns whether the local participant has acknowledged a sample, with nothing missing before it.
     fn is_acknowledged(&self, sequence: SequenceNumber) -> bool {
         let messages = self.sent.iter().filter(|message| !message.is_empty());
         let mut all =

@@ -19,7 +19,7 @@ fn large() -> Topic {
     Topic::new("Large").max_payload_bytes(MAX_BYTES)
 }
 
-/// Sample `value`, the given number of bytes longer than the shortest.
+/// Sample `value`, `bytes` bytes longer than the shortest.
 fn padded(value: u64, bytes: u32) -> Sample {
     Sample::value(value).padded(bytes)
 }

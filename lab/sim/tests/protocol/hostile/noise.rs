@@ -61,8 +61,7 @@ impl Victims {
         self.world.run_for(ms(1));
     }
 
-    /// Two participants that nothing was done to still find each other through the same local participants'
-    /// code, the books of the victims balance, and they still talk with newcomers.
+    /// Checks that the ledgers balance, and that samples of an attacked participant reach a new one.
     fn survive(mut self) {
         assert_eq!(self.world.imbalance(), None);
         self.world.run_for(30 * SECOND);
@@ -116,7 +115,7 @@ fn real_datagrams() -> Vec<Vec<u8>> {
     world.tapped().to_vec()
 }
 
-/// Numbers at the edges of what the protocol and the protocol's window know.
+/// Sequence numbers at the limits of the protocol and of a proxy's window.
 fn edge() -> impl Strategy<Value = i64> {
     let edges = [
         1,

@@ -137,7 +137,7 @@ fn who_does_not_ask_for_sets_sees_samples_as_they_come_and_no_ends() {
     }
 }
 
-/// Sets of one writer, of up to the given number of samples.
+/// `count` sets of one writer, each of 1 to `most` samples.
 fn sets_of(chance: &mut Random, count: usize, most: u64) -> Vec<Vec<(usize, u64)>> {
     let mut next = 0;
     let mut set = |_| {

@@ -1,4 +1,4 @@
-//! What peers say of sets that is not as we say it: bytes of the test's own making.
+//! Coherent set information of peers in other forms than isolane's: hand-made messages.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{

@@ -12,7 +12,7 @@ fn available(world: &World, node: NodeId, reader: ReaderHandle) -> usize {
     world.protocol(node).available(world.reader_id(reader))
 }
 
-/// Readers of the given number of instances, with KEEP_ALL and with KEEP_LAST.
+/// Topics with room for `samples` samples: KEEP_ALL, and KEEP_LAST with that many instances.
 fn both_kinds(samples: u16) -> [Topic; 2] {
     let sets = || reliable("Sets").keyed();
     [
@@ -93,7 +93,8 @@ impl Crowd {
         self.world.until_matched(&self.writers, &[self.reader]);
     }
 
-    /// The open sets of three writers want one slot more than there are, and one slot holds a sample that is never taken.
+    /// The open sets of three writers need one slot more than there are, and one slot holds a sample that is never
+    /// taken.
     fn three_open_sets(&mut self) {
         self.world.enqueue(self.writers[0], [Sample::keyed(0, 100)]);
         self.world.run_for(ms(20));

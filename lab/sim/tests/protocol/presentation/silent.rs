@@ -124,7 +124,7 @@ impl Publisher {
     }
 }
 
-/// Of a set of its writer, without a number in the group.
+/// Information of a sample in a set of its writer, without a group sequence number.
 fn in_set(set: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
@@ -132,7 +132,7 @@ fn in_set(set: i64) -> CoherentSetInfo {
     }
 }
 
-/// Of this number in the group.
+/// Information of a sample with this group sequence number.
 fn numbered(number: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         group_sequence: Some(SequenceNumber(number)),

@@ -5,7 +5,7 @@ use isolane_sim::{PublisherHandle, Sample, Take, World, WriterHandle};
 use super::{COHERENT_GROUP, Groups, alike, groups, reliable};
 use crate::support::{SECOND, ms};
 
-/// Readers of the given number of topics with room for two samples, and a second publisher that writes the first topic.
+/// Readers of the named topics, with room for two samples each; a second publisher also writes the first topic.
 struct Blocked {
     group: Groups,
     other: (PublisherHandle, WriterHandle),

@@ -155,7 +155,7 @@ pub(super) struct Result {
     pub(super) samples_hash: String,
     pub(super) median_us: f64,
     pub(super) p99_us: f64,
-    /// Of 4,000 samples, four lie beyond it.
+    /// 99.9th percentile; four of 4,000 samples lie beyond it.
     pub(super) p99_9_us: f64,
     pub(super) max_us: f64,
     /// Frames of both hosts' queues, and drops.

@@ -21,13 +21,13 @@ pub(super) struct Heard {
     entity: EntityId,
     /// What its user wrote.
     pub(super) said: Vec<Change>,
-    /// The same of a sample whose fragments have not all come: number, payload, bytes that are missing.
+    /// Sample that lacks fragments: sequence number, payload, number of missing bytes.
     partly_said: Option<(i64, Vec<u8>, usize)>,
     /// The highest number that the user's reader has said it has.
     pub(super) acknowledged: i64,
     /// In which message which writer said which number.
     messages: Vec<(EntityId, i64, Vec<u8>)>,
-    /// Which numbers of which writer are said at all.
+    /// Writers and sequence numbers that occur in the capture.
     to_come: Vec<(EntityId, i64)>,
     /// Messages that were said once more.
     pub(super) repeated: usize,
@@ -107,8 +107,8 @@ impl Heard {
         }
     }
 
-    /// What the protocol sends is answered where it asks for what was said, as the other would: by the same once
-    /// more or, of what is never said here, by a GAP.
+    /// Answers repair requests of the local participant as the other one would: with the same sample again, or with a
+    /// GAP if the capture does not hold it.
     pub(super) fn answers(&mut self, sent: &[u8]) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
         for submessage in Submessages::new(sent, HEADER_BYTES).flatten() {

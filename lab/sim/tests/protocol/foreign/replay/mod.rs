@@ -1,9 +1,9 @@
-//! What was captured between two participants, said again to a local participant in the place of either of them.
+//! Captures of two participants, replayed to a local participant in the place of either of them.
 //!
-//! The protocol takes the place of one: it has that one's GUID prefix and an endpoint like the one it announced,
-//! and hears what the other said, at the times at which that was said. Where the one wrote a sample, the protocol
-//! writes the same; where it asks again, it is answered as it would have been. Only the entity identifiers of
-//! users' endpoints are changed in what it hears, since a local participant numbers its own.
+//! The local participant replaces one of the two: it has that one's GUID prefix and an endpoint like the announced
+//! one. It receives the other's messages at the captured times. Where the replaced one wrote a sample, the local
+//! participant writes the same. Its repair requests are answered as the other would have answered them. Only the
+//! entity ids of user endpoints are changed in received messages, since a local participant numbers its own.
 //!
 //! The resulting state is in `table.txt`, which is what the test expects, to the letter (`GOLDEN=write` in
 //! the environment writes it anew): for each capture and place the participants and endpoints that are known and

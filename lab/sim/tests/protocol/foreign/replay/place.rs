@@ -24,7 +24,8 @@ use super::{
 };
 use crate::conversation::Said;
 
-/// Longer than every payload in the captures but the large ones, which have the given number of bytes.
+/// Payload size of endpoints: longer than every payload in the captures but the large ones, of
+/// [`LARGE_PAYLOAD_BYTES`].
 const MAX_PAYLOAD_BYTES: usize = 1_400;
 const LARGE_PAYLOAD_BYTES: usize = 100_036;
 
@@ -181,7 +182,7 @@ impl<'a> Place<'a> {
         self.settle();
     }
 
-    /// The protocol writes what the one in whose place it is wrote.
+    /// Writes the sample that the replaced participant wrote.
     fn say(&mut self, message: &[u8]) {
         let Endpoint::Writer(writer) = self.endpoint else {
             return;
@@ -333,7 +334,7 @@ impl<'a> Place<'a> {
         format!("{participants} participant, {endpoints} endpoint, {matches} match")
     }
 
-    /// Of what was said, how much has come.
+    /// Formats the number of received changes of these kinds, and of all in the capture.
     fn came(&self, kinds: &[ChangeKind], what: &str) -> Option<String> {
         let of = |list: &[Change]| list.iter().filter(|it| kinds.contains(&it.1)).count();
         let (came, said) = (of(&self.taken), of(&self.heard.said));
@@ -354,7 +355,7 @@ fn vendor(id: [u8; 2]) -> &'static str {
     }
 }
 
-/// The same message, to the protocol's endpoint in place of the one that was captured.
+/// Returns the message, addressed to the local participant's endpoint instead of the captured one.
 fn addressed(message: &[u8], captured: EntityId, mine: EntityId) -> Vec<u8> {
     let mut changed = message.to_vec();
     let mut submessages = Submessages::new(message, HEADER_BYTES);
