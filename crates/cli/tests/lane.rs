@@ -146,7 +146,13 @@ fn what_no_machine_could_is_wrong_usage() {
         return;
     }
     let beyond = ON_LANES.replace("xdp", "xdp:queue=9");
-    ends("", "", &beyond, 2, &["queue must be a whole number from 0 to 7"]);
+    ends(
+        "",
+        "",
+        &beyond,
+        2,
+        &["queue must be a whole number from 0 to 7"],
+    );
     let file = std::env::temp_dir().join(format!("isolane-lane-{}.toml", std::process::id()));
     let description = "domain = 0\n[host.a]\ninterface = \"eth0\"\ndatapath = \"xdp\"\n\
         [host.a.xdp]\nreceive_frames = 64\n";
