@@ -2,7 +2,7 @@
 //!
 //! Every operation of the middleware is a *job*: receive from a lane, send a HEARTBEAT, answer an ACKNACK, repair,
 //! announce, a user's callback. The executor holds the table of jobs with their priorities, chooses which ready
-//! job runs next, and records observations. It runs no code itself: the loop in `dds::runtime` polls the sources,
+//! job runs next, and records observations. It runs no code itself: the loop in `event_loop` of the crate `isolane` polls the sources,
 //! calls the jobs, and sleeps or spins. The clock is a parameter.
 //!
 //! # States of a job

@@ -10,7 +10,7 @@
 //! the writer is dropped at all readers. So is a set that ended while the writer existed without any message about it
 //! from the writer, because its part is unknown. The end of a set has a digest of the group's writers (RTPS 2.5 §8.7.6,
 //! PID_WRITER_GROUP_INFO); if it differs from the present writers, the deleted one was among them
-//! ([`super::membership`]). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
+//! (`coherent_group`). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
 //!
 //! **A writer without group sequence numbers** (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), although it offers GROUP access,
 //! cannot be related to others. It is treated as a group by itself: its sets have TOPIC scope (§8.7.6,
