@@ -124,6 +124,8 @@ mod tests {
             ("udp:queue=1", "udp has no options"),
             ("xdp:queu=1", "it has queue, queues"),
             ("xdp:queue=9", "queue must be a whole number from 0 to 7"),
+            ("xdp:queue=1,queue=2", "queue is set twice"),
+            ("xdp:levels=9", "like 5+6+7"),
             ("auto:queue=1", "name the datapath"),
         ];
         for (text, reason) in wrong {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "demo",
     "pub",
     "sub",

@@ -13,7 +13,8 @@ pub type Kinds = &'static [&'static dyn DatapathKind];
 
 /// Kind of datapath; one static per crate.
 pub trait DatapathKind: Debug + Sync {
-    /// Name in descriptions and on command lines, as in [`Datapath::name`](crate::Datapath::name).
+    /// Name in descriptions and on command lines, as in [`Datapath::name`](crate::Datapath::name). It names a table of
+    /// `[host.NAME]`, so it differs from the keys there.
     fn name(&self) -> &'static str;
 
     /// One line for people: what moves the packets, and what it needs.
@@ -42,6 +43,45 @@ pub struct OptionSpec {
     pub default: OptionDefault,
     /// Meaning and unit, in a few words.
     pub help: &'static str,
+    /// Options that a value of this one unsets, because it speaks for them too.
+    pub overrides: &'static [&'static str],
+    /// True if the value `true` has an effect only where the loop never sleeps.
+    pub needs_spin: bool,
+}
+
+impl OptionSpec {
+    /// Creates an option that neither overrides others nor needs a spinning loop.
+    #[must_use]
+    pub const fn new(
+        key: &'static str,
+        kind: OptionKind,
+        default: OptionDefault,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            key,
+            kind,
+            default,
+            help,
+            overrides: &[],
+            needs_spin: false,
+        }
+    }
+
+    /// Adds options that a value of this one unsets.
+    #[must_use]
+    pub const fn overriding(self, overrides: &'static [&'static str]) -> Self {
+        Self { overrides, ..self }
+    }
+
+    /// Requires a loop that never sleeps.
+    #[must_use]
+    pub const fn spinning(self) -> Self {
+        Self {
+            needs_spin: true,
+            ..self
+        }
+    }
 }
 
 /// Default of an option.
@@ -213,22 +253,29 @@ impl OptionKind {
             }
             Self::Levels => text
                 .split('+')
-                .try_fold(0, |levels, text| {
-                    let level: u8 = text.parse().ok().filter(|level| *level < 8)?;
-                    Some(levels | 1_u8 << level)
+                .try_fold(0_u8, |levels, text| {
+                    let bit = 1 << text.parse::<u8>().ok().filter(|level| *level < 8)?;
+                    (levels & bit == 0).then_some(levels | bit)
                 })
                 .map(OptionValue::Levels),
             Self::IntegerPerLevel { .. } => text
                 .split('+')
                 .try_fold([None; 8], |mut all, text| {
                     let (level, text) = text.split_once('=')?;
-                    *all.get_mut(level.parse::<usize>().ok()?)? = Some(text.parse().ok()?);
-                    Some(all)
+                    let number: &mut Option<u32> = all.get_mut(level.parse::<usize>().ok()?)?;
+                    let is_first = number.replace(text.parse().ok()?).is_none();
+                    is_first.then_some(all)
                 })
                 .map(OptionValue::PerLevel),
         };
         let value = value.filter(|value| self.contains(value));
-        value.ok_or_else(|| format!("must be {self}"))
+        value.ok_or_else(|| match self {
+            Self::Levels => String::from("must be levels joined by +, like 5+6+7"),
+            Self::IntegerPerLevel { min, max } => {
+                format!("must be numbers from {min} to {max} for levels, like 7={max} or 7={max}+6={min}")
+            }
+            _ => format!("must be {self}"),
+        })
     }
 }
 
@@ -301,7 +348,7 @@ mod tests {
         let queue = OptionKind::Integer { min: 0, max: 7 };
         let ring = OptionKind::PowerOfTwo { min: 32, max: 64 };
         let queues = OptionKind::IntegerPerLevel { min: 0, max: 7 };
-        let cases: [(OptionKind, &str, Result<&str, &str>); 9] = [
+        let cases: [(OptionKind, &str, Result<&str, &str>); 11] = [
             (queue, "7", Ok("7")),
             (queue, "8", Err("must be a whole number from 0 to 7")),
             (ring, "64", Ok("64")),
@@ -316,9 +363,19 @@ mod tests {
             (
                 OptionKind::Levels,
                 "8",
-                Err("must be a list of levels, like [5, 6, 7]"),
+                Err("must be levels joined by +, like 5+6+7"),
             ),
             (queues, "7=1+6=0", Ok("{ 6 = 0, 7 = 1 }")),
+            (
+                OptionKind::Levels,
+                "7+7",
+                Err("must be levels joined by +, like 5+6+7"),
+            ),
+            (
+                queues,
+                "7=1+7=2",
+                Err("must be numbers from 0 to 7 for levels, like 7=7 or 7=7+6=0"),
+            ),
         ];
         for (kind, text, expected) in cases {
             let parsed = kind.parse(text).map(|value| value.to_string());

@@ -204,7 +204,7 @@ pub enum WriteError {
     NoFrame,
     /// Error of the RTPS participant.
     #[error(transparent)]
-    LocalParticipant(#[from] isolane_rtps::WriteError),
+    Protocol(#[from] isolane_rtps::WriteError),
     /// The serialised sample exceeds the writer's `max_bytes`.
     #[error(
         "the sample is larger than the {limit} bytes that this writer takes{}: raise Qos::max_bytes (of a described topic: max_bytes in isolane.toml), or shorten the sample",
@@ -247,9 +247,7 @@ impl WriteError {
     pub(crate) fn of<T: CdrType>(self, value: &T) -> Self {
         let (limit, is_bound) = match self {
             Self::TooLarge { limit, .. }
-            | Self::LocalParticipant(isolane_rtps::WriteError::TooLarge { limit }) => {
-                (limit, false)
-            }
+            | Self::Protocol(isolane_rtps::WriteError::TooLarge { limit }) => (limit, false),
             Self::Serialise(CdrError::BoundExceeded) => (0, true),
             other => return other,
         };

@@ -77,12 +77,28 @@ impl DatapathSettings {
         self.kind.options().iter().zip(&self.values)
     }
 
-    /// Sets the option with this key. No effect if the kind has none.
+    /// Sets the option with this key, and unsets those that it overrides. No effect if the kind has no such option.
     pub fn set(&mut self, key: &str, value: Sourced<OptionValue>) {
-        let index = self.kind.options().iter().position(|spec| spec.key == key);
-        if let Some(index) = index {
-            self.values[index] = value.map(Some);
+        let options = self.kind.options();
+        let Some(index) = options.iter().position(|spec| spec.key == key) else {
+            return;
+        };
+        for (spec, other) in options.iter().zip(&mut self.values) {
+            if options[index].overrides.contains(&spec.key) {
+                *other = Sourced::new(None, value.source.clone());
+            }
         }
+        self.values[index] = value.map(Some);
+    }
+
+    /// Returns the key of an option that has an effect only where the loop never sleeps, if one is set.
+    pub fn needs_spin(&self) -> Option<&'static str> {
+        let is_set =
+            |value: &Sourced<Option<OptionValue>>| value.value == Some(OptionValue::Bool(true));
+        let mut spinning = self.entries().filter(|(spec, _)| spec.needs_spin);
+        spinning
+            .find(|(_, value)| is_set(value))
+            .map(|(spec, _)| spec.key)
     }
 
     /// Returns the values, for [`DatapathKind::configure`].

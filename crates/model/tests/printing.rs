@@ -19,7 +19,7 @@ fn line<'t>(text: &'t str, start: &str) -> &'t str {
 
 #[test]
 fn what_is_printed_reads_back_as_the_same_system() {
-    let awkward = "domain = 3\n[host.a]\ninterface = \"lo\"\n\
+    let awkward = "domain = 3\n[host.a]\ninterface = \"lo\"\nwaiting = \"spin\"\n\
         protect = { topics = { capacity = 9, period = \"100us\" }, \
         others = { capacity = 1, period = \"10s\" } }\n\
         xdp = { vlan = 0, queues = { 0 = 7, 7 = 0 }, levels = [7, 0], receive_frames = 96, \

@@ -234,8 +234,9 @@ pub(crate) enum LocalId {
 
 /// Panics if there is no record. Used for an index that a live record holds: a proxy's writer or reader, the proxies in
 /// the list of an endpoint or a ring, the ends of a chain, and the entries of the indexes by GUID, prefix or entity.
-/// One function removes a record, and removes all of these first. An index from the user, a timer or the work queue may
-/// miss; it is looked up with [`Slab::get`]. Nothing that a peer sends is an index.
+/// A record is removed after all of these; only a failed creation removes a record that nothing holds yet. An index from
+/// the user, a timer or the work queue, and an endpoint's participant, may miss: [`Slab::get`] looks them up. Nothing
+/// that a peer sends is an index.
 impl<I: Id, T> Index<I> for Slab<I, T> {
     type Output = T;
 

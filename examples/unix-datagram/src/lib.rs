@@ -15,7 +15,7 @@ use isolane_datapath::burst::{ReceiveBurst, ReceivedFrame, SendReport, TransmitB
 use isolane_datapath::kind::{
     DatapathKind, OptionDefault, OptionError, OptionKind, OptionSpec, OptionValue, Options,
 };
-use isolane_datapath::ledger::{Ledger, ReceiveDrop, Refusal};
+use isolane_datapath::ledger::{Ledger, ReceiveDrop, Refusal, TransmitLedger};
 use isolane_datapath::limits::MAX_UDP_PAYLOAD;
 use isolane_datapath::{
     Capabilities, Class, CounterNames, Datapath, DatapathFactory, Lane, NetworkConfig, OpenError,
@@ -46,15 +46,15 @@ pub static COUNTERS: CounterNames =
 #[derive(Debug)]
 pub struct UnixKind;
 
-const OPTIONS: [OptionSpec; 1] = [OptionSpec {
-    key: "send_buffer_bytes",
-    kind: OptionKind::Integer {
+const OPTIONS: [OptionSpec; 1] = [OptionSpec::new(
+    "send_buffer_bytes",
+    OptionKind::Integer {
         min: 65_536,
         max: 16_777_216,
     },
-    default: OptionDefault::Value(OptionValue::Integer(SEND_BUFFER_BYTES)),
-    help: "SO_SNDBUF of each lane, which bounds what waits at its receivers",
-}];
+    OptionDefault::Value(OptionValue::Integer(SEND_BUFFER_BYTES)),
+    "SO_SNDBUF of each lane, which bounds what waits at its receivers",
+)];
 
 impl DatapathKind for UnixKind {
     fn name(&self) -> &'static str {
@@ -203,7 +203,13 @@ fn port(name: &SocketAddrUnix) -> Option<u16> {
 }
 
 /// Sends a datagram.
-fn send(socket: &Socket, to: &Locator, bytes: &[u8], max_bytes: usize) -> Result<(), Refusal> {
+fn send(
+    socket: &Socket,
+    to: &Locator,
+    bytes: &[u8],
+    max_bytes: usize,
+    ledger: &mut TransmitLedger,
+) -> Result<(), Refusal> {
     let port = match to.ipv4() {
         Some(HOST) => u16::try_from(to.port).map_err(|_| Refusal::UNKNOWN_DESTINATION)?,
         _ => return Err(Refusal::UNKNOWN_DESTINATION),
@@ -218,7 +224,10 @@ fn send(socket: &Socket, to: &Locator, bytes: &[u8], max_bytes: usize) -> Result
         Err(Errno::CONNREFUSED) => Err(Refusal::CONNECTION_REFUSED),
         Err(Errno::MSGSIZE) => Err(Refusal::TOO_LONG),
         Err(Errno::NOBUFS | Errno::NOMEM) => Err(Refusal::NO_BUFFERS),
-        Err(_) => Err(Refusal::OTHER),
+        Err(other) => {
+            ledger.last_error = other.raw_os_error();
+            Err(Refusal::OTHER)
+        }
     }
 }
 
@@ -304,6 +313,7 @@ impl Datapath for Unix {
                     &message.to,
                     bytes,
                     self.capabilities.max_frame_bytes,
+                    ledger,
                 ),
                 None => Err(Refusal::LANE_CLOSED),
             };

@@ -21,6 +21,8 @@ struct UnixSockets;
 impl Fixture for UnixSockets {
     type Datapath = Unix;
 
+    const PUSHES_BACK: bool = true;
+
     fn new() -> Self {
         Self
     }

@@ -148,7 +148,7 @@ fn write_to_all(writers: &[Writer], shape: &ShapeType, options: &Options) -> Res
             Ok(()) if options.print_written => say!("{}", printed::sample(topic, shape)),
             Ok(()) => {}
             // The next sample is tried a period later.
-            Err(error @ (WriteError::LocalParticipant(_) | WriteError::NoFrame)) => {
+            Err(error @ (WriteError::Protocol(_) | WriteError::NoFrame)) => {
                 warn!("warning: {topic}: {error}");
             }
             Err(error) => return Err(error.into()),

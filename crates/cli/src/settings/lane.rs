@@ -86,19 +86,20 @@ impl LaneSettings {
             |host| host.datapaths.clone(),
         );
         if let Some(argument) = &arguments.datapath {
-            set_options(&mut datapaths, argument)?;
+            set_options(&mut datapaths, argument);
         }
+        let datapath = match (&arguments.datapath, host) {
+            (Some(argument), _) => Sourced::new(argument.choice, Source::CommandLine("--datapath")),
+            (None, Some(host)) => host.datapath.clone(),
+            (None, None) => Sourced::default_value(default_choice()),
+        };
+        let waiting = host.map_or(Sourced::default_value(Waiting::Sleep), |host| {
+            host.waiting.clone()
+        });
+        check_options(&datapaths, datapath.value, waiting.value)?;
         Ok(Self {
-            datapath: match (&arguments.datapath, host) {
-                (Some(argument), _) => {
-                    Sourced::new(argument.choice, Source::CommandLine("--datapath"))
-                }
-                (None, Some(host)) => host.datapath.clone(),
-                (None, None) => Sourced::default_value(DatapathChoice::Named("udp")),
-            },
-            waiting: host.map_or(Sourced::default_value(Waiting::Sleep), |host| {
-                host.waiting.clone()
-            }),
+            datapath,
+            waiting,
             datapaths,
             placement: host.map(Placement::of),
             discovery_level: host.map_or(Sourced::default_value(None), |host| {
@@ -200,28 +201,54 @@ impl LaneSettings {
     }
 }
 
+/// Datapath without a description: kernel sockets, if this program has them.
+fn default_choice() -> DatapathChoice {
+    match kinds().iter().find(|kind| kind.name() == "udp") {
+        Some(kind) => DatapathChoice::Named(kind.name()),
+        None => DatapathChoice::Auto,
+    }
+}
+
 /// Sets the options of the command line.
-fn set_options(
-    datapaths: &mut [DatapathSettings],
-    argument: &DatapathArgument,
-) -> Result<(), Failure> {
+fn set_options(datapaths: &mut [DatapathSettings], argument: &DatapathArgument) {
     let mut datapaths = datapaths.iter_mut();
     let chosen = datapaths.find(|it| argument.choice == DatapathChoice::Named(it.kind().name()));
     let Some(chosen) = chosen else {
-        return Ok(());
+        return;
     };
-    for (key, value) in &argument.options {
-        let value = Sourced::new(*value, Source::CommandLine("--datapath"));
-        chosen.set(key, value);
+    // In the order of the kind, so that an option that overrides another one does not unset its value of this call.
+    for spec in chosen.kind().options() {
+        let mut given = argument.options.iter();
+        if let Some((key, value)) = given.find(|(key, _)| *key == spec.key) {
+            chosen.set(key, Sourced::new(*value, Source::CommandLine("--datapath")));
+        }
     }
-    let configured = chosen.kind().configure(&chosen.options());
-    configured.map(drop).map_err(|error| {
-        let what = format!(
-            "the options of the datapath {} contradict",
-            chosen.kind().name()
-        );
-        Failure::wrong_usage(what, error.to_string())
-    })
+}
+
+/// Refuses options of the chosen datapaths that contradict each other or the loop.
+fn check_options(
+    datapaths: &[DatapathSettings],
+    choice: DatapathChoice,
+    waiting: Waiting,
+) -> Result<(), Failure> {
+    let is_chosen = |name| choice == DatapathChoice::Auto || choice == DatapathChoice::Named(name);
+    for kind in kinds().iter().filter(|kind| is_chosen(kind.name())) {
+        let settings = datapaths.iter().find(|it| it.kind().name() == kind.name());
+        let options = settings.map(DatapathSettings::options).unwrap_or_default();
+        let needs_spin = settings.and_then(DatapathSettings::needs_spin);
+        let reason = match (kind.configure(&options), needs_spin) {
+            (Err(error), _) => error.to_string(),
+            (Ok(_), Some(key)) if waiting == Waiting::Sleep => {
+                format!(
+                    "{key} has no effect while the loop sleeps; set waiting = \"spin\" in [host.NAME]"
+                )
+            }
+            _ => continue,
+        };
+        let what = format!("the datapath {} cannot have these options", kind.name());
+        return Err(Failure::wrong_usage(what, reason));
+    }
+    Ok(())
 }
 
 /// Host entry with the given name, else with this machine's name, else the only one.

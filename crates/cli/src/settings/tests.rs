@@ -185,12 +185,13 @@ fn an_undescribed_topic_is_reported_with_the_described_ones() {
 #[test]
 fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
     let line = "isolane sub Square --host left --datapath xdp:queue=3 -i lo";
-    let resolved_ones = with_description(line, TWO_HOSTS).expect("good settings");
-    let lane = &resolved_ones.lane;
+    let resolved_line = with_description(line, TWO_HOSTS).expect("good settings");
+    let lane = &resolved_line.lane;
     assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
     assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
-    assert_eq!(lane.datapaths[0].options().integer("queue"), Some(3));
-    assert_eq!(resolved_ones.value("interfaces"), "lo");
+    let xdp = isolane::XdpOptions::from_options(&lane.datapaths[0].options());
+    assert_eq!(xdp.expect("the options are checked").queues, [3; 8]);
+    assert_eq!(resolved_line.value("interfaces"), "lo");
     let without = resolved("isolane sub Square").lane;
     assert_eq!(without.datapath.value, DatapathChoice::Named("udp"));
     assert!(without.protect.topics.is_none() && without.note.is_none());

@@ -22,84 +22,86 @@ pub struct XdpKind;
 const LAST_QUEUE: u32 = MAX_QUEUES as u32 - 1;
 
 const OPTIONS: [OptionSpec; 10] = [
-    OptionSpec {
-        key: "queue",
-        kind: OptionKind::Integer {
+    OptionSpec::new(
+        "queue",
+        OptionKind::Integer {
             min: 0,
             max: LAST_QUEUE,
         },
-        default: Value(OptionValue::Integer(0)),
-        help: "device queue of the lanes; `ethtool -l` prints how many there are",
-    },
-    OptionSpec {
-        key: "queues",
-        kind: OptionKind::IntegerPerLevel {
+        Value(OptionValue::Integer(0)),
+        "device queue of the lanes; `ethtool -l` prints how many there are",
+    )
+    .overriding(&["queues"]),
+    OptionSpec::new(
+        "queues",
+        OptionKind::IntegerPerLevel {
             min: 0,
             max: LAST_QUEUE,
         },
-        default: Unset("queue"),
-        help: "device queues of single levels",
-    },
-    OptionSpec {
-        key: "levels",
-        kind: OptionKind::Levels,
-        default: Value(OptionValue::Levels(u8::MAX)),
-        help: "levels with a lane; the others use kernel sockets",
-    },
-    OptionSpec {
-        key: "mode",
-        kind: OptionKind::Word(&["auto", "copy", "zero-copy"]),
-        default: Value(OptionValue::Word("auto")),
-        help: "copy by the kernel, or zero-copy; auto is zero-copy if the driver has it",
-    },
-    OptionSpec {
-        key: "attach",
-        kind: OptionKind::Word(&["native", "generic"]),
-        default: Value(OptionValue::Word("native")),
-        help: "classifier in the driver, or after it: generic is slower and protects less",
-    },
-    OptionSpec {
-        key: "busy_poll",
-        kind: OptionKind::Bool,
-        default: Value(OptionValue::Bool(false)),
-        help: "the loop drives the device itself; needs waiting = \"spin\" and its own core",
-    },
-    OptionSpec {
-        key: "receive_entries",
-        kind: OptionKind::PowerOfTwo {
+        Unset("queue"),
+        "device queues of single levels",
+    ),
+    OptionSpec::new(
+        "levels",
+        OptionKind::Levels,
+        Value(OptionValue::Levels(u8::MAX)),
+        "levels with a lane; the others use kernel sockets",
+    ),
+    OptionSpec::new(
+        "mode",
+        OptionKind::Word(&["auto", "copy", "zero-copy"]),
+        Value(OptionValue::Word("auto")),
+        "copy by the kernel, or zero-copy; auto is zero-copy if the driver has it",
+    ),
+    OptionSpec::new(
+        "attach",
+        OptionKind::Word(&["native", "generic"]),
+        Value(OptionValue::Word("native")),
+        "classifier in the driver, or after it: generic is slower and protects less",
+    ),
+    OptionSpec::new(
+        "busy_poll",
+        OptionKind::Bool,
+        Value(OptionValue::Bool(false)),
+        "the loop drives the device itself; needs waiting = \"spin\" and its own core",
+    )
+    .spinning(),
+    OptionSpec::new(
+        "receive_entries",
+        OptionKind::PowerOfTwo {
             min: MIN_RING_ENTRIES,
             max: MAX_RING_ENTRIES,
         },
-        default: Value(OptionValue::Integer(DEFAULT_RING_ENTRIES)),
-        help: "entries of each lane's receive ring",
-    },
-    OptionSpec {
-        key: "receive_frames",
-        kind: OptionKind::Integer {
+        Value(OptionValue::Integer(DEFAULT_RING_ENTRIES)),
+        "entries of each lane's receive ring",
+    ),
+    OptionSpec::new(
+        "receive_frames",
+        OptionKind::Integer {
             min: 1,
             max: MAX_CHUNKS,
         },
-        default: Unset("as many as the rings need"),
-        help: "receive frames of a queue",
-    },
-    OptionSpec {
-        key: "critical_reserve",
-        kind: OptionKind::Integer {
+        Unset("as many as the rings need"),
+        "receive frames of a queue",
+    ),
+    OptionSpec::new(
+        "critical_reserve",
+        OptionKind::Integer {
             min: 0,
             max: MAX_CHUNKS,
         },
-        default: Value(OptionValue::Integer(DEFAULT_CRITICAL_RESERVE)),
-        help: "frames of a queue that only its highest lane takes",
-    },
-    OptionSpec {
-        key: "vlan",
-        kind: OptionKind::Integer {
+        Value(OptionValue::Integer(DEFAULT_CRITICAL_RESERVE)),
+        "frames of a queue that only its highest lane takes",
+    ),
+    OptionSpec::new(
+        "vlan",
+        OptionKind::Integer {
             min: 0,
             max: MAX_VLAN,
         },
-        default: Unset("untagged"),
-        help: "VLAN id of sent frames (IEEE 802.1Q); 0 sends a priority tag",
-    },
+        Unset("untagged"),
+        "VLAN id of sent frames (IEEE 802.1Q); 0 sends a priority tag",
+    ),
 ];
 
 impl DatapathKind for XdpKind {

@@ -45,7 +45,7 @@ use crate::{
 /// writer.dispose(&Position { robot: 1, x: 0.0, y: 0.0 })?; // only the key counts
 /// // Full is an error with a reason: nothing was acknowledged yet.
 /// let refused = writer.write(&Position { robot: 2, x: 0.0, y: 0.0 });
-/// assert!(matches!(refused, Err(WriteError::LocalParticipant(_))));
+/// assert!(matches!(refused, Err(WriteError::Protocol(_))));
 ///
 /// assert!(writer.wait_for_acknowledgments(Duration::from_secs(5)));
 /// assert_eq!(reader.available(), 2);
@@ -234,7 +234,7 @@ impl<T: TopicType> DataWriter<T> {
         mut bytes: usize,
         until: Instant,
     ) -> Result<(), WriteError> {
-        while error == WriteError::LocalParticipant(isolane_rtps::WriteError::HistoryFull) {
+        while error == WriteError::Protocol(isolane_rtps::WriteError::HistoryFull) {
             let now = monotonic_now();
             let has_memory = || {
                 let protocol = &mut self.core.state.borrow_mut().protocol;

@@ -58,7 +58,7 @@ fn where_nothing_is_enabled_by_itself_each_endpoint_is_enabled_by_its_own_call()
         world.run_for(LONG_ENOUGH);
         assert_eq!(reader.matched_writers(), 0);
         let refused = writer.write(&Message::number(1)).unwrap_err();
-        let not_enabled = WriteError::LocalParticipant(isolane_rtps::WriteError::NotEnabled);
+        let not_enabled = WriteError::Protocol(isolane_rtps::WriteError::NotEnabled);
         assert_eq!(refused, not_enabled);
         let deadline = writer.qos().deadline(Duration::from_secs(3_600));
         writer.set_qos(&deadline).unwrap();

@@ -10,8 +10,7 @@ use isolane::{Network, Participant, Qos, WriteError};
 
 use crate::support::{Domain, Message, Site, World, assert_balanced, take_numbers};
 
-const HISTORY_FULL: WriteError =
-    WriteError::LocalParticipant(isolane_rtps::WriteError::HistoryFull);
+const HISTORY_FULL: WriteError = WriteError::Protocol(isolane_rtps::WriteError::HistoryFull);
 
 fn small() -> Qos {
     Qos::reliable().keep_all().max_samples(8)

@@ -7,7 +7,7 @@ use isolane_datapath::kind::{DatapathKind, OptionKind, OptionSpec, OptionValue};
 use isolane_wire::level::Level;
 use toml::de::DeValue;
 
-use crate::datapath::{DatapathChoice, DatapathSettings};
+use crate::datapath::{DatapathChoice, DatapathSettings, Waiting};
 
 use super::report::{Report, Wrong};
 use super::table::{Field, Table};
@@ -35,11 +35,12 @@ pub(super) fn choice(kinds: Kinds) -> impl FnOnce(&DeValue<'_>) -> Result<Datapa
 pub(super) fn read(
     host: &mut Table<'_>,
     kinds: Kinds,
+    waiting: Waiting,
     report: &mut Report,
 ) -> Option<Vec<DatapathSettings>> {
     let with_options = kinds.iter().filter(|kind| !kind.options().is_empty());
     let read: Vec<_> = with_options
-        .map(|kind| read_kind(host, *kind, report))
+        .map(|kind| read_kind(host, *kind, waiting, report))
         .collect();
     read.into_iter().collect()
 }
@@ -47,6 +48,7 @@ pub(super) fn read(
 fn read_kind(
     host: &mut Table<'_>,
     kind: &'static dyn DatapathKind,
+    waiting: Waiting,
     report: &mut Report,
 ) -> Option<DatapathSettings> {
     let mut settings = DatapathSettings::new(kind);
@@ -67,8 +69,11 @@ fn read_kind(
             Field::Absent => {}
         }
     }
-    for (key, help) in MOVED {
-        if let Some(value) = table.entry(key) {
+    let is_of_kind = |key: &str| kind.options().iter().any(|spec| spec.key == key);
+    for (key, help) in MOVED.into_iter().filter(|(key, _)| !is_of_kind(key)) {
+        if table.get(key).is_some()
+            && let Some(value) = table.entry(key)
+        {
             let what = format!("{} has moved", table.subject(key));
             report.error(value.span(), Wrong::new(what, "old key").help(help));
             is_right = false;
@@ -79,10 +84,22 @@ fn read_kind(
     if !is_right {
         return None;
     }
+    let place_of = |wanted: &str| {
+        let of_key = places.iter().find(|(key, _)| *key == wanted);
+        of_key.map_or(place.clone(), |(_, place)| place.clone())
+    };
     if let Err(error) = kind.configure(&settings.options()) {
-        let of_key = places.into_iter().find(|(key, _)| *key == error.key);
-        let place = of_key.map_or(place, |(_, place)| place);
-        report.error(place, Wrong::new(error.what, error.key).help(error.help));
+        let wrong = Wrong::new(error.what, error.key).help(error.help);
+        report.error(place_of(error.key), wrong);
+        return None;
+    }
+    if let Some(key) = settings.needs_spin().filter(|_| waiting == Waiting::Sleep) {
+        let what = format!("`{key}` has no effect while the loop sleeps");
+        let wrong = Wrong::new(what, "waiting = \"sleep\"");
+        report.error(
+            place_of(key),
+            wrong.help("set waiting = \"spin\" in [host.NAME]"),
+        );
         return None;
     }
     Some(settings)
@@ -122,7 +139,9 @@ fn per_level(
     };
     let mut numbers = [None; 8];
     for (key, value) in entries {
-        let level = key.get_ref().parse().ok().and_then(Level::new);
+        // One digit: another spelling of the same level would take its place.
+        let digit = Some(key.get_ref()).filter(|key| key.len() == 1);
+        let level = digit.and_then(|key| key.parse().ok()).and_then(Level::new);
         let Some(level) = level else {
             let label = format!("`{}` is no level", values::shortened(key.get_ref()));
             return Err(Wrong::new(expected, label));

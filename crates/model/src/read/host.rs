@@ -44,6 +44,9 @@ pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> O
     let waiting = table
         .field("waiting", report, values::word)
         .or(Waiting::default());
+    let loop_waiting = waiting
+        .as_ref()
+        .map_or(Waiting::Spin, |waiting| waiting.value);
     let discovery_level = table.field("discovery_level", report, values::level);
     let discovery_level = discovery_level.optional();
     let max_participants = table
@@ -54,7 +57,7 @@ pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> O
         .field("sample_memory", report, values::sample_memory)
         .or(NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("the default is a number"));
     let protect = protect::read(&mut table, report);
-    let datapaths = datapath::read(&mut table, kinds, report);
+    let datapaths = datapath::read(&mut table, kinds, loop_waiting, report);
     table.finish(report);
     Some(Host {
         name: name?,

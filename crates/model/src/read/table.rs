@@ -88,6 +88,11 @@ impl<'a> Table<'a> {
         self.entries.get(key)
     }
 
+    /// Returns the value of a key without marking it as known.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.entries.get(key)
+    }
+
     /// Returns the table that is the value of a key; `Some(None)` if the key is absent. `None` if the value is no
     /// table, which is reported with `example`.
     pub(super) fn table(

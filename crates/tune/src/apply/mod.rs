@@ -102,7 +102,7 @@ pub fn apply(
     let _lock = state.lock()?;
     let occasion = match is_boot {
         true => Occasion::Boot,
-        false => Occasion::PlanInput,
+        false => Occasion::Requested,
     };
     apply_locked(machine, here, plan, &state, occasion, is_stopped)
 }
@@ -110,7 +110,7 @@ pub fn apply(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// The user applies the plan.
-    PlanInput,
+    Requested,
     /// The saved plan is applied again after a boot.
     Boot,
     /// A preliminary step towards a plan is applied.
@@ -137,7 +137,7 @@ pub(crate) fn apply_locked(
     let mut snapshot = take_snapshot(machine, plan, &here.boot_id, occasion == Occasion::Boot)?;
     let applied_state = before.as_ref().and_then(Contents::outcome);
     let forgotten = match (occasion, &applied_state) {
-        (Occasion::PlanInput, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
+        (Occasion::Requested, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
         _ => Vec::new(),
     };
     let is_recorded = applied_state.as_ref().is_none_or(|applied_state| {

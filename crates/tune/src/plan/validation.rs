@@ -611,11 +611,11 @@ mod tests {
                 "{setting}: {from} -> {to}"
             );
         }
-        let report_other_lane_queues = Setting::UdpHash {
+        let elsewhere_queue = Setting::UdpHash {
             interface: "../eth0".into(),
         };
         assert!(!is_valid(
-            &report_other_lane_queues,
+            &elsewhere_queue,
             &Value::Absent,
             &Value::Switch(true),
             &CORES

@@ -218,7 +218,7 @@ impl Bulk {
             for _ in 0..samples {
                 match writer.write(&message) {
                     Ok(()) => {}
-                    Err(WriteError::LocalParticipant(Refusal::HistoryFull)) => return,
+                    Err(WriteError::Protocol(Refusal::HistoryFull)) => return,
                     Err(error) => fault.set(Some(error)),
                 }
             }

@@ -74,6 +74,9 @@ pub trait Fixture {
     /// time without a datagram.
     const SETTLE: Duration = Duration::ZERO;
 
+    /// True if a full queue at the reader refuses datagrams at the sender, instead of losing them at the reader.
+    const PUSHES_BACK: bool = false;
+
     /// Returns a medium without participants.
     fn new() -> Self;
 

@@ -283,7 +283,7 @@ fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
             &here(),
             &plan,
             &state,
-            Occasion::PlanInput,
+            Occasion::Requested,
             &|| false,
         )
     };

@@ -183,7 +183,7 @@ fn write_for(
         message.id = report.offered as u32;
         match writer.write(&message) {
             Ok(()) => report.offered += 1,
-            Err(WriteError::LocalParticipant(Refusal::HistoryFull)) => {
+            Err(WriteError::Protocol(Refusal::HistoryFull)) => {
                 report.waits += 1;
                 if participant.poll() == 0 {
                     one_turn(participant);
