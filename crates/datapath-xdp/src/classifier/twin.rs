@@ -150,7 +150,7 @@ impl Twin {
         }
     }
 
-    /// Model of [`Classifier::protect`](super::Classifier::protect).
+    /// Model of [`Classifier::set_rate_limit`](super::Classifier::set_rate_limit).
     ///
     /// # Errors
     /// Those of the original.

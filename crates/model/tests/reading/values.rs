@@ -254,6 +254,18 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
             "set `waiting` in [host.NAME]",
         ),
         (
+            "xdp.queues = { 07 = 1 }",
+            "{ 07 = 1 }",
+            "must be a table of levels",
+            "",
+        ),
+        (
+            "xdp.busy_poll = true",
+            "true",
+            "`busy_poll` has no effect while the loop sleeps",
+            "waiting = \"spin\"",
+        ),
+        (
             "datapath = \"dpdk\"",
             "\"dpdk\"",
             "must be \"auto\", \"xdp\" or \"udp\"",
