@@ -53,13 +53,18 @@ fn parse(text: &str) -> Result<DatapathArgument, String> {
             names.join(", ")
         )
     })?;
-    let options = options
-        .into_iter()
-        .map(|option| parse_option(*kind, option));
-    Ok(DatapathArgument {
+    let mut argument = DatapathArgument {
         choice: DatapathChoice::Named(kind.name()),
-        options: options.collect::<Result<_, _>>()?,
-    })
+        options: Vec::new(),
+    };
+    for option in options {
+        let (key, value) = parse_option(*kind, option)?;
+        if argument.options.iter().any(|(known, _)| *known == key) {
+            return Err(format!("{key} is set twice"));
+        }
+        argument.options.push((key, value));
+    }
+    Ok(argument)
 }
 
 fn parse_option(

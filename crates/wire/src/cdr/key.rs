@@ -85,7 +85,7 @@ fn digest<const ROOM: usize>(
 /// number of bytes; 4, the header alone, for a type without key.
 ///
 /// # Errors
-/// Those of [`CdrType::encode`].
+/// Those of [`CdrType::encode`](super::CdrType::encode).
 #[inline]
 pub fn write_key_payload<T: TopicType>(
     value: &T,
@@ -117,7 +117,7 @@ pub fn write_key_of_payload<T: TopicType>(
 }
 
 /// Reads the key of a payload: a whole sample or, with `key_only`, the serialized key of a dispose or
-/// unregister. Returns a value whose other members are [initial](CdrType::initial).
+/// unregister. Returns a value whose other members are [initial](super::CdrType::initial).
 ///
 /// # Errors
 /// The decoding error of an invalid payload.
@@ -132,7 +132,7 @@ pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrEr
     }
 }
 
-/// Reads the key from a key hash, as a value whose other members are [initial](CdrType::initial). `None` if
+/// Reads the key from a key hash, as a value whose other members are [initial](super::CdrType::initial). `None` if
 /// keys of this type can be longer than a hash, which is then an MD5 digest.
 ///
 /// # Errors

@@ -204,7 +204,7 @@ pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
     Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }
 
-/// Returns the maximum size of a type's key payload, as [`write_key_payload`] writes it.
+/// Returns the maximum size of a type's key payload, as [`write_key_payload`](super::write_key_payload) writes it.
 pub fn max_key_payload_bytes<T: TopicType>() -> Option<usize> {
     let bytes = match T::KEYED {
         true => MaxSize::of_key_payload::<T>()?,
