@@ -201,8 +201,8 @@ struct Seen<'a> {
 
 /// State that housekeeping keeps between checks.
 pub(crate) struct WarningLog {
-    told: [u64; Kind::COUNT],
-    told_at: [Option<Instant>; Kind::COUNT],
+    logged: [u64; Kind::COUNT],
+    logged_at: [Option<Instant>; Kind::COUNT],
     /// Malformed messages and submessages up to the last datagram, and the source of the last one.
     malformed_seen: u64,
     malformed_from: Option<Locator>,
@@ -213,22 +213,22 @@ pub(crate) struct WarningLog {
     next_named: usize,
     named_at: Option<Instant>,
     /// Number of samples refused for their encapsulation that were logged, and the time of that log line.
-    refused_told: u64,
+    refused_logged: u64,
     refused_at: Option<Instant>,
 }
 
 impl WarningLog {
     pub(crate) fn new() -> Self {
         Self {
-            told: [0; Kind::COUNT],
-            told_at: [None; Kind::COUNT],
+            logged: [0; Kind::COUNT],
+            logged_at: [None; Kind::COUNT],
             malformed_seen: 0,
             malformed_from: None,
             has_incompatible: false,
             named: Vec::with_capacity(PAIRS_REMEMBERED),
             next_named: 0,
             named_at: None,
-            refused_told: 0,
+            refused_logged: 0,
             refused_at: None,
         }
     }
@@ -280,10 +280,10 @@ impl State {
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
-            let more = count.wrapping_sub(self.monitoring.warning_log.told[kind as usize]);
-            if more > 0 && is_due(self.monitoring.warning_log.told_at[kind as usize], now) {
-                self.monitoring.warning_log.told[kind as usize] = count;
-                self.monitoring.warning_log.told_at[kind as usize] = Some(now);
+            let more = count.wrapping_sub(self.monitoring.warning_log.logged[kind as usize]);
+            if more > 0 && is_due(self.monitoring.warning_log.logged_at[kind as usize], now) {
+                self.monitoring.warning_log.logged[kind as usize] = count;
+                self.monitoring.warning_log.logged_at[kind as usize] = Some(now);
                 kind.log(more, &seen);
             }
         }
@@ -293,9 +293,9 @@ impl State {
         {
             self.monitoring.warning_log.has_incompatible = self.log_incompatible(now);
         }
-        let more = refused.wrapping_sub(self.monitoring.warning_log.refused_told);
+        let more = refused.wrapping_sub(self.monitoring.warning_log.refused_logged);
         if more > 0 && is_due(self.monitoring.warning_log.refused_at, now) {
-            self.monitoring.warning_log.refused_told = refused;
+            self.monitoring.warning_log.refused_logged = refused;
             self.monitoring.warning_log.refused_at = Some(now);
             self.log_refused(more);
         }

@@ -46,7 +46,7 @@ impl Word for Waiting {
 #[derive(Clone, Debug)]
 pub struct DatapathSettings {
     kind: &'static dyn DatapathKind,
-    /// By the kind's options; `None` without a value.
+    /// Values in the order of the kind's options; `None` for an unset one.
     values: Vec<Sourced<Option<OptionValue>>>,
 }
 

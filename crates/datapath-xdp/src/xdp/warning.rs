@@ -44,7 +44,7 @@ pub(super) fn no_budget_of(interface: &str, lane: Lane) -> Warning {
     }
 }
 
-/// This process, not the kernel, replenishes the budgets.
+/// Warning that this process, not the kernel, replenishes the budgets.
 pub(super) fn replenished_here(interface: &str) -> Warning {
     let what = "budgets are filled up by this program's loop, when it runs and about each \
                 millisecond: the kernel has no timers for it (Linux 5.15 has)";
@@ -65,7 +65,7 @@ pub(super) fn no_stamps(interface: &str) -> Warning {
     about("no_stamps", interface, what)
 }
 
-/// After a change of address, a lane's flows could not be registered.
+/// Warning that a lane's flows could not be registered after a change of address.
 pub(super) fn address_changed(interface: &str, lane: Lane, error: &XdpError) -> Warning {
     let what = format!(
         "its address has changed, and {lane} goes by kernel sockets from now on: {error}. Make the \

@@ -116,7 +116,7 @@ fn socket() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// What processes a sequence next to the program: the twin, or one that makes a mistake.
+/// Model that processes the same sequence as the program: the reference model, or one with a mistake.
 pub(crate) trait Model {
     fn twin(&mut self) -> &mut Twin;
 

@@ -111,7 +111,7 @@ pub(crate) struct Listening {
     job: Option<JobId>,
     /// Kinds with changes that their listener has not read yet ([`Kind::bit`]).
     pending: u16,
-    told: Statuses,
+    unread: Statuses,
     /// Statuses with unread changes, with or without a listener.
     pub(crate) changed: StatusMask,
 }
@@ -257,45 +257,45 @@ impl Listeners {
 
     /// Takes the change of one kind from the RTPS participant. Returns false if there is none.
     fn take_status(&mut self, protocol: &mut LocalParticipant, of: Endpoint, kind: Kind) -> bool {
-        let mut told = match of {
-            Endpoint::Writer(writer) => self.writers[writer.index()].told,
-            Endpoint::Reader(reader) => self.readers[reader.index()].told,
+        let mut unread = match of {
+            Endpoint::Writer(writer) => self.writers[writer.index()].unread,
+            Endpoint::Reader(reader) => self.readers[reader.index()].unread,
         };
         let taken = match (of, kind) {
             (Endpoint::Writer(id), Kind::PublicationMatched) => protocol
                 .take_publication_matched(id)
-                .map(|taken| told.publication_matched = taken.into()),
+                .map(|taken| unread.publication_matched = taken.into()),
             (Endpoint::Writer(id), Kind::OfferedIncompatibleQos) => protocol
                 .take_offered_incompatible(id)
-                .map(|taken| told.offered_incompatible_qos = taken.into()),
+                .map(|taken| unread.offered_incompatible_qos = taken.into()),
             (Endpoint::Reader(id), Kind::SubscriptionMatched) => protocol
                 .take_subscription_matched(id)
-                .map(|taken| told.subscription_matched = taken.into()),
+                .map(|taken| unread.subscription_matched = taken.into()),
             (Endpoint::Reader(id), Kind::RequestedIncompatibleQos) => protocol
                 .take_requested_incompatible(id)
-                .map(|taken| told.requested_incompatible_qos = taken.into()),
+                .map(|taken| unread.requested_incompatible_qos = taken.into()),
             (Endpoint::Reader(id), Kind::SampleLost) => protocol
                 .take_sample_lost(id)
-                .map(|taken| told.sample_lost = taken.into()),
+                .map(|taken| unread.sample_lost = taken.into()),
             (Endpoint::Reader(id), Kind::SampleRejected) => protocol
                 .take_sample_rejected(id)
-                .map(|taken| told.sample_rejected = taken.into()),
+                .map(|taken| unread.sample_rejected = taken.into()),
             (Endpoint::Writer(id), Kind::OfferedDeadlineMissed) => protocol
                 .take_offered_deadline_missed(id)
-                .map(|taken| told.offered_deadline_missed = taken.into()),
+                .map(|taken| unread.offered_deadline_missed = taken.into()),
             (Endpoint::Reader(id), Kind::RequestedDeadlineMissed) => protocol
                 .take_requested_deadline_missed(id)
-                .map(|taken| told.requested_deadline_missed = taken.into()),
+                .map(|taken| unread.requested_deadline_missed = taken.into()),
             (Endpoint::Writer(id), Kind::LivelinessLost) => protocol
                 .take_liveliness_lost(id)
-                .map(|taken| told.liveliness_lost = taken.into()),
+                .map(|taken| unread.liveliness_lost = taken.into()),
             (Endpoint::Reader(id), Kind::LivelinessChanged) => protocol
                 .take_liveliness_changed(id)
-                .map(|taken| told.liveliness_changed = taken.into()),
+                .map(|taken| unread.liveliness_changed = taken.into()),
             _ => None,
         };
         let listening = self.endpoint(of);
-        listening.told = told;
+        listening.unread = unread;
         listening.pending &= !kind.bit();
         listening.changed -= kind.mask();
         taken.is_some()
@@ -349,9 +349,9 @@ impl State {
         // Changes that are read now must not count again later.
         self.take_notes_now();
         self.listeners.take_status(&mut self.protocol, of, kind);
-        let told = &mut self.listeners.endpoint(of).told;
-        let now = *told;
-        told.settle();
+        let unread = &mut self.listeners.endpoint(of).unread;
+        let now = *unread;
+        unread.settle();
         now
     }
 }
@@ -370,8 +370,8 @@ impl Core {
                 return state.listeners.endpoint(of).pending != 0;
             }
             let listening = state.listeners.endpoint(of);
-            let statuses = listening.told;
-            listening.told.settle();
+            let statuses = listening.unread;
+            listening.unread.settle();
             let listener = listening.listeners[kind as usize].take();
             (listening.generation, kind, listener, statuses)
         };

@@ -1,6 +1,6 @@
 //! Transmission and frames: the datapath, its pool, the transmit burst, and the datagrams that wait for a frame.
 //!
-//! With sockets, a sent frame is back in the pool when the call returns. A device holds frames until it has sent them,
+//! Sent frames of sockets are back in the pool when the call returns. A device holds frames until it has sent them,
 //! and reports completion in memory. The loop looks for completed frames when a writer finds none, and in a job of the
 //! highest priority. That job also keeps chunks free for the reception of critical datagrams.
 

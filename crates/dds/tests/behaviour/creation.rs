@@ -1,4 +1,4 @@
-//! What cannot be created, and says why; what is created as it was requested.
+//! Creation of endpoints: as requested, or refused with a reason.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a participant discovers, reports and ignores.
+//! Discovery of peers and endpoints: events, queries, and what is ignored.
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -161,7 +161,7 @@ impl LocalParticipant {
     /// Changes the policies of a reader, announces them and matches it again.
     ///
     /// # Errors
-    /// As [`LocalParticipant::set_writer_qos`].
+    /// Errors of [`LocalParticipant::set_writer_qos`].
     pub fn set_reader_qos(
         &mut self,
         now: Instant,

@@ -51,7 +51,7 @@ pub struct LocalParticipant {
     pub(crate) discovery: Discovery,
 }
 
-/// What writers, readers and discovery all use: configuration, counters, timers, and the queues of filed work and
+/// State that writers, readers and discovery share: configuration, counters, timers, and the queues of filed work and
 /// status changes.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     pub(crate) sample_bytes: usize,
 }
 
-/// What readers look up in the tables of others, but never change.
+/// Read-only tables of other parts, in which readers look up facts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) writers: &'a Writers,
