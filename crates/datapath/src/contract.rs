@@ -16,6 +16,7 @@
 //!   ([`Pool::take_for`]).
 //! * Only receiving descriptors are registered in epoll: polling a socket with a transmit ring may transmit.
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use isolane_wire::locator::Locator;
@@ -28,7 +29,6 @@ use crate::flow::{
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::pool::Pool;
-pub use crate::warning::Warning;
 
 /// Wake-up mechanism of idle lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,45 @@ pub struct Capabilities {
     pub priorities: bool,
     /// True if lanes support rate limits.
     pub shaping: bool,
+}
+
+/// Degradation of a datapath that otherwise works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Kind of degradation, for programs: "no_multicast".
+    pub code: &'static str,
+    /// Affected lane, if it is a single one.
+    pub lane: Option<Lane>,
+    /// Sentence for people: what, why, and what to do.
+    pub text: String,
+}
+
+impl Warning {
+    /// Creates a warning that concerns no single lane.
+    #[must_use]
+    pub fn new(code: &'static str, text: String) -> Warning {
+        Warning {
+            code,
+            lane: None,
+            text,
+        }
+    }
+
+    /// Creates a warning about a lane.
+    #[must_use]
+    pub fn of_lane(code: &'static str, lane: Lane, text: String) -> Warning {
+        Warning {
+            code,
+            lane: Some(lane),
+            text,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// Transport of frames between this host's memory and the network.

@@ -1,4 +1,5 @@
-//! Kinds of datapaths: name, options, and configuration by name.
+//! Kinds of datapaths: name, options, and configuration by name. A configured kind is a factory: what a participant is
+//! given, before anything is opened.
 //!
 //! Descriptions, command lines, help and documentation know datapaths only by a list of kinds. A program that brings
 //! its own datapath adds its kind to the list.
@@ -6,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display, Write as _};
 
-use crate::factory::DatapathFactory;
+use crate::contract::{Datapath, OpenError};
+use crate::network::NetworkConfig;
 
 /// Kinds of datapaths that a program offers. `auto` uses the first one whose requirements the machine meets.
 pub type Kinds = &'static [&'static dyn DatapathKind];
@@ -30,6 +32,28 @@ pub trait DatapathKind: Debug + Sync {
     /// # Errors
     /// Options that contradict each other.
     fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError>;
+}
+
+/// Configured datapath that is not open yet. Its typed options implement this.
+pub trait DatapathFactory: Debug {
+    /// Name of the datapath, as in [`Datapath::name`].
+    fn name(&self) -> &'static str;
+
+    /// Requirements that this machine does not meet, with their remedies; `None` if all known ones are met. Opens
+    /// and changes nothing.
+    fn unmet(&self, _network: &NetworkConfig) -> Option<String> {
+        None
+    }
+
+    /// Lets lanes that cannot be opened later use another way of this datapath, with a warning, instead of being
+    /// refused.
+    fn tolerate_lane_failure(&mut self) {}
+
+    /// Opens the datapath; lanes are opened later.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing stays open then.
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError>;
 }
 
 /// Option of a datapath.

@@ -28,7 +28,6 @@ pub mod burst;
 pub mod clock;
 pub mod contract;
 mod error;
-mod factory;
 pub mod flow;
 pub mod kind;
 pub mod lane;
@@ -40,24 +39,20 @@ mod out_of_memory;
 pub mod pool;
 pub mod ports;
 pub mod udp;
-mod warning;
-mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, ErrorClass, OpenError, Wakeup, Warning};
-pub use factory::DatapathFactory;
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceRateLimit, Observation,
     OverBudget, RateLimit, RateLimitError, RateLimitTarget, RingObservation,
 };
-pub use kind::{DatapathKind, Kinds};
+pub use kind::{DatapathFactory, DatapathKind, Kinds};
 pub use lane::Lane;
 pub use ledger::{
     CounterNames, Event, EventCounts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal,
 };
 pub use memory::{Memory, Network};
 pub use network::{Interfaces, NetworkConfig};
-pub use out_of_memory::ExitWithoutMemory;
+pub use out_of_memory::{ExitWithoutMemory, zeroed};
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};
 pub use udp::{Udp, UdpKind, UdpOptions};
-pub use zeroed::zeroed;

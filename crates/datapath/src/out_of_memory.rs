@@ -1,7 +1,8 @@
-//! An allocator that ends the program when an allocation fails.
+//! Allocations that fail: an allocator that ends the program then, and fallible allocation of zeroed memory.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout, System, alloc_zeroed};
 use std::io::Write as _;
+use std::ptr;
 
 /// Failed requests for zeroed memory return null from this size on.
 const LARGE_BYTES: usize = 128 << 10;
@@ -12,7 +13,7 @@ const MESSAGE_BYTES: usize = 200;
 
 /// System allocator for `#[global_allocator]`. A failed allocation prints its size to standard error and exits with
 /// code 3, where Rust's default aborts. Failed requests for 128 KiB and more of zeroed memory return null
-/// ([`zeroed`](crate::zeroed)); a failing `try_reserve` exits.
+/// ([`zeroed`]); a failing `try_reserve` exits.
 #[derive(Debug)]
 pub struct ExitWithoutMemory;
 
@@ -68,4 +69,38 @@ fn end(bytes: usize) -> ! {
     // No destructors: one could allocate, or wait for a lock of this thread.
     // SAFETY: it touches no memory of the program.
     unsafe { libc::_exit(NOT_ALLOWED) }
+}
+
+/// Allocates `bytes` bytes of zeroed memory; `None` if the system has none left. Large blocks take memory page by page,
+/// at the first write.
+#[must_use]
+pub fn zeroed(bytes: usize) -> Option<Box<[u8]>> {
+    if bytes == 0 {
+        return Some(Box::default());
+    }
+    let layout = Layout::array::<u8>(bytes).ok()?;
+    // SAFETY: the layout has a size other than zero.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    let memory = ptr::slice_from_raw_parts_mut(start, bytes);
+    // SAFETY: the global allocator returned `bytes` zeroed bytes with the layout of such a slice, and they have no
+    // other owner.
+    Some(unsafe { Box::from_raw(memory) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_and_more_than_there_can_be_is_none() {
+        assert!(
+            zeroed(100_000).is_some_and(|it| it.len() == 100_000 && it.iter().all(|&b| b == 0))
+        );
+        assert!(zeroed(0).is_some_and(|it| it.is_empty()));
+        assert!(zeroed(usize::MAX / 2 - 4_096).is_none());
+        assert!(zeroed(usize::MAX).is_none());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isolane_datapath::{Imbalance, Lane, Ledger, Warning, udp::warning::SMALL_RECEIVE_BUFFER};
+use isolane_datapath::{Imbalance, Lane, Ledger, Warning, udp::SMALL_RECEIVE_BUFFER};
 use isolane_executor::JobStatistics;
 use isolane_rtps::{
     Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,

@@ -10,7 +10,6 @@
 //! dropped and counted at the receiver.
 
 mod network;
-mod queue;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,7 +20,7 @@ use isolane_wire::locator::Locator;
 
 use crate::burst::{ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 use crate::contract::{Capabilities, Datapath, OpenError, Wakeup};
-use crate::factory::DatapathFactory;
+use crate::kind::DatapathFactory;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
 use crate::limits::{MAX_UDP_PAYLOAD, MEMORY_QUEUE_BYTES, MEMORY_QUEUE_DATAGRAMS};

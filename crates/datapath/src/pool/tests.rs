@@ -2,8 +2,7 @@
 
 use std::thread;
 
-use super::pages::PAGE_BYTES;
-use super::region::Region;
+use super::memory::{PAGE_BYTES, Region};
 use super::{Class, DeviceConfig, Frame, LeasedFrame, Pool, PoolConfig};
 use crate::lane::Lane;
 

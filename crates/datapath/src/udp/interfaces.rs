@@ -1,12 +1,33 @@
-//! Network interfaces of the host, and their selection.
+//! Network interfaces of the host: list, selection, link rate, and changes while in use.
+//!
+//! # Removed and returned interfaces
+//!
+//! Deleting an interface drops its group memberships, and an interface that returns has another index. Sockets survive
+//! both, and unicast works again once there is a route. Groups must be joined again, and sent to through the new index.
+//! This is done when the loop is idle, never on the path of a datagram. An interface with a changed address counts as
+//! removed until its groups are joined again.
+//!
+//! # Changed addresses
+//!
+//! A netlink socket reports changes of IPv4 addresses (rtnetlink(7), RTMGRP_IPV4_IFADDR). Only the fact of a change is
+//! used: [`list`] reads the addresses.
 
 use std::ffi::CStr;
+use std::fmt;
 use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use super::warning;
+use isolane_wire::locator::Locator;
+use libc::{c_int, c_void, socklen_t};
+
+use super::lane::OpenLane;
+use super::socket::{Socket, interface_request};
+use super::transfer::Egress;
 use crate::contract::{OpenError, Warning};
-use crate::limits::MAX_INTERFACES;
+use crate::lane::Lane;
+use crate::limits::{MAX_ADDRESS_CHANGES, MAX_INTERFACES};
 use crate::network::Interfaces;
 
 /// IPv4 address of this host with its prefix length.
@@ -70,8 +91,8 @@ fn add(found: &mut Vec<Interface>, interface: Interface) {
 /// # Safety
 /// The entry's name and address are valid.
 unsafe fn read_entry(entry: &libc::ifaddrs) -> Option<Interface> {
-    let flags = entry.ifa_flags as libc::c_int;
-    let has = |flag: libc::c_int| flags & flag != 0;
+    let flags = entry.ifa_flags as c_int;
+    let has = |flag: c_int| flags & flag != 0;
     // SAFETY: an entry's address is null or points to an address of the family it names.
     let family = unsafe { entry.ifa_addr.as_ref() }?.sa_family;
     if i32::from(family) != libc::AF_INET || !has(libc::IFF_UP) {
@@ -132,15 +153,12 @@ pub(super) fn choose(
     }
     let mut warnings = Vec::new();
     for interface in chosen.drain(chosen.len().min(MAX_INTERFACES)..) {
-        warnings.push(warning::too_many_interfaces(
-            &interface.name,
-            MAX_INTERFACES,
-        ));
+        warnings.push(too_many_interfaces(&interface.name, MAX_INTERFACES));
     }
     for interface in chosen.iter().filter(|chosen| !chosen.is_multicast) {
         if multicast {
             let reason = "it does not have the flag MULTICAST";
-            warnings.push(warning::no_multicast(&interface.name, reason));
+            warnings.push(no_multicast(&interface.name, reason));
         }
     }
     Ok((chosen, warnings))
@@ -162,6 +180,198 @@ fn find_all(names: &[String], present: &[Interface]) -> Result<Vec<Interface>, O
         }
     }
     Ok(chosen)
+}
+
+/// The interface does not support multicast.
+pub(super) fn no_multicast(interface: &str, reason: impl fmt::Display) -> Warning {
+    let text = format!(
+        "no multicast on interface {interface}: {reason}. Unicast goes on; peers there must be \
+         named, or the interface given multicast: ip link set {interface} multicast on"
+    );
+    Warning::new("no_multicast", text)
+}
+
+/// The host has more interfaces than the limit.
+fn too_many_interfaces(interface: &str, limit: usize) -> Warning {
+    let text =
+        format!("interface {interface} is not used, {limit} others are: name those that are meant");
+    Warning::new("too_many_interfaces", text)
+}
+
+/// Request number of the ioctl (linux/sockios.h).
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// Command that reads link settings (linux/ethtool.h).
+const ETHTOOL_GSET: u32 = 1;
+
+/// `struct ethtool_cmd` (linux/ethtool.h).
+#[repr(C)]
+#[derive(Default)]
+struct LinkSettings {
+    command: u32,
+    supported: u32,
+    advertising: u32,
+    speed_low: u16,
+    port: [u8; 6],
+    max_packets: [u32; 2],
+    speed_high: u16,
+    crossover: [u8; 2],
+    partner: u32,
+    reserved: [u32; 2],
+}
+
+const _: () = assert!(size_of::<LinkSettings>() == 44, "as large as the kernel's");
+
+/// Link rate of an interface in bits per second. `None` if the driver does not report one, as for `lo`, most wireless
+/// devices, and links without carrier.
+pub(super) fn link_bits_per_s(name: &str) -> Option<u64> {
+    speed_mbps(name)
+        .ok()
+        .flatten()
+        .map(|speed| u64::from(speed) * 1_000_000)
+}
+
+fn speed_mbps(name: &str) -> io::Result<Option<u32>> {
+    let socket = Socket::new()?;
+    let mut settings = LinkSettings {
+        command: ETHTOOL_GSET,
+        ..LinkSettings::default()
+    };
+    let mut request = interface_request(name);
+    request.ifr_ifru.ifru_data = ptr::from_mut(&mut settings).cast();
+    // SAFETY: the request points to a structure of the size that the kernel accesses for this command.
+    if unsafe { libc::ioctl(socket.raw(), SIOCETHTOOL, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(known_speed(settings.speed_low, settings.speed_high))
+}
+
+/// Joins the halves of the speed; 0 and all ones mean unknown (SPEED_UNKNOWN).
+fn known_speed(low: u16, high: u16) -> Option<u32> {
+    let speed = u32::from(high) << 16 | u32::from(low);
+    let is_known = speed != 0 && speed != u32::from(u16::MAX) && speed != u32::MAX;
+    is_known.then_some(speed)
+}
+
+type Lanes = [Option<Box<OpenLane>>; Lane::COUNT];
+
+/// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one
+/// that returned with its address; a failure is retried at the next check.
+pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
+    let mut open = lanes.iter().flatten();
+    let Some(socket) = open.next().map(|lane| &lane.own.socket) else {
+        return;
+    };
+    let Ok(index) = socket.interface_index(&interface.name) else {
+        // Renamed: memberships and routes depend only on the index.
+        let renamed = socket.interface_name(interface.index);
+        if let Some(name) = renamed.ok().filter(|_| egress.is_present) {
+            interface.name = name;
+        } else if egress.is_present {
+            egress.is_present = false;
+            each_group(lanes, |socket, group| {
+                // Memberships per socket are limited; the kernel may already have dropped this one.
+                let _ = socket.leave(group, interface.index);
+                true
+            });
+        }
+        return;
+    };
+    if egress.is_present && index == interface.index {
+        return;
+    }
+    let is_back = socket.interface_has(&interface.name, egress.address);
+    if is_back.unwrap_or(false) && rejoin(interface.index, index, lanes) {
+        interface.index = index;
+        egress.index = index;
+        egress.is_present = true;
+    }
+}
+
+/// Joins all groups again; returns true if all succeeded.
+fn rejoin(former: u32, index: u32, lanes: &Lanes) -> bool {
+    each_group(lanes, |socket, group| {
+        let _ = socket.leave(group, former);
+        match socket.join(group, index) {
+            // Already joined by an attempt that failed for another lane.
+            Err(error) => error.raw_os_error() == Some(libc::EADDRINUSE),
+            Ok(()) => true,
+        }
+    })
+}
+
+/// Calls `is_done` for the group of each open lane; returns true if all calls do.
+fn each_group(lanes: &Lanes, mut is_done: impl FnMut(&Socket, [u8; 4]) -> bool) -> bool {
+    let mut all = true;
+    for lane in lanes.iter().flatten() {
+        let groups = lane.multicast.iter().filter_map(Locator::ipv4);
+        for (source, group) in lane.group.iter().zip(groups) {
+            all &= is_done(&source.socket, group);
+        }
+    }
+    all
+}
+
+/// Bytes read of a message; the kernel cuts the rest, which is not needed.
+const MESSAGE_BYTES: usize = 16;
+
+/// Subscription to address changes.
+pub(super) struct AddressChanges {
+    fd: OwnedFd,
+}
+
+impl AddressChanges {
+    /// Subscribes to changes in this network namespace.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub(super) fn open() -> io::Result<AddressChanges> {
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no memory is passed.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just created and has no other owner.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: zeros are a valid address.
+        let mut name: libc::sockaddr_nl = unsafe { mem::zeroed() };
+        name.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        name.nl_groups = libc::RTMGRP_IPV4_IFADDR as u32;
+        let len = size_of_val(&name) as socklen_t;
+        // SAFETY: `name` is a sockaddr_nl of the length given, for the time of the call.
+        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
+        if bound < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(AddressChanges { fd })
+    }
+
+    /// Returns true if an address was added or removed since the last call. One system call if there was no change.
+    pub(super) fn take(&self) -> bool {
+        let mut any = false;
+        for _ in 0..MAX_ADDRESS_CHANGES {
+            match self.take_message() {
+                Ok(()) => any = true,
+                // The socket's buffer overflowed: messages are lost, but there were some.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
+                Err(_) => break,
+            }
+        }
+        any
+    }
+
+    fn take_message(&self) -> io::Result<()> {
+        let mut message = [0_u8; MESSAGE_BYTES];
+        let into: *mut c_void = message.as_mut_ptr().cast();
+        let flags: c_int = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: `message` has room for the length given.
+        let received = unsafe { libc::recv(self.fd.as_raw_fd(), into, MESSAGE_BYTES, flags) };
+        match received {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -261,5 +471,20 @@ mod tests {
                 assert!(interface.addresses.contains(&expected), "{interface:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_speed_is_put_together_of_both_halves_and_may_be_unknown() {
+        assert_eq!(known_speed(1_000, 0), Some(1_000));
+        assert_eq!(known_speed(0x86a0, 1), Some(100_000));
+        for (low, high) in [(0, 0), (u16::MAX, 0), (u16::MAX, u16::MAX)] {
+            assert_eq!(known_speed(low, high), None);
+        }
+    }
+
+    #[test]
+    fn an_interface_without_a_link_or_that_is_not_there_has_no_rate() {
+        assert_eq!(link_bits_per_s("lo"), None);
+        assert_eq!(link_bits_per_s("none"), None);
     }
 }

@@ -54,36 +54,60 @@
 //! ports stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at
 //! the start are not followed, nor is one that returns under another name.
 
-mod address_changes;
-mod embedded;
-mod factory;
-mod flows;
 pub mod interfaces;
-mod link_rate;
-mod open;
-mod presence;
-mod receive;
-mod send;
+mod lane;
 mod socket;
-pub mod warning;
+mod transfer;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use isolane_wire::{level::Level, locator::Locator};
 
-use self::address_changes::AddressChanges;
-pub use self::factory::{UdpKind, UdpOptions};
-use self::interfaces::Interface;
-use self::open::{OpenLane, Opener};
-use self::send::{Egress, Sender};
-use crate::burst::{Message, ReceiveBurst, SendReport, TransmitBurst};
+use self::interfaces::{AddressChanges, Interface};
+pub use self::lane::SMALL_RECEIVE_BUFFER;
+use self::lane::{FlowSocket, OpenLane, Opener};
+use self::transfer::{Egress, SendArrays, Source};
+use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
 use crate::contract::{Capabilities, Datapath, OpenError, Wakeup, Warning};
+use crate::kind::{DatapathFactory, DatapathKind, OptionError, Options};
 use crate::lane::Lane;
-use crate::ledger::{Ledger, ReceiveDrop, Refusal};
-use crate::limits::{MAX_INTERFACES, MAX_UDP_PAYLOAD, MAX_WARNINGS};
+use crate::ledger::{LaneLedger, Ledger, ReceiveDrop};
+use crate::limits::{MAX_INTERFACES, MAX_LANE_FLOWS, MAX_UDP_PAYLOAD, MAX_WARNINGS};
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Pool;
+
+/// Options of the datapath over kernel sockets: it has none beyond those of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpOptions;
+
+impl DatapathFactory for UdpOptions {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        Ok(Box::new(Udp::new(network)?))
+    }
+}
+
+/// Kind of the datapath over kernel sockets.
+#[derive(Debug)]
+pub struct UdpKind;
+
+impl DatapathKind for UdpKind {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn summary(&self) -> &'static str {
+        "kernel sockets; works on every machine"
+    }
+
+    fn configure(&self, _: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
+        Ok(Box::new(UdpOptions))
+    }
+}
 
 /// UDP sockets of a participant.
 pub struct Udp {
@@ -100,7 +124,7 @@ pub struct Udp {
     has_flows: bool,
     /// Level of discovery's socket; `None` while closed.
     discovery_level: Option<Level>,
-    sender: Sender,
+    send_arrays: SendArrays,
     pool: Pool,
     capabilities: Capabilities,
     ledger: Ledger,
@@ -168,7 +192,7 @@ impl Udp {
             lanes: Default::default(),
             has_flows: false,
             discovery_level: None,
-            sender: Sender::new(),
+            send_arrays: SendArrays::new(),
             pool,
             capabilities,
             ledger: Ledger::default(),
@@ -227,7 +251,7 @@ impl Udp {
             return Ok(());
         };
         if self.discovery_level != Some(wanted) {
-            let note = open::set_class(&discovery.own.socket, Lane::Discovery, wanted)?;
+            let note = lane::set_class(&discovery.own.socket, Lane::Discovery, wanted)?;
             self.discovery_level = Some(wanted);
             self.warn_all(note);
         }
@@ -254,21 +278,87 @@ impl fmt::Debug for Udp {
     }
 }
 
-/// Destination address and port of a message, or the reason for refusing it.
-fn destination(
-    message: &Message,
-    bytes: usize,
-    max_frame_bytes: usize,
-) -> Result<([u8; 4], u16), Refusal> {
-    let address = message.to.ipv4().ok_or(Refusal::UNKNOWN_DESTINATION)?;
-    let port = u16::try_from(message.to.port).unwrap_or(0);
-    if port == 0 {
-        return Err(Refusal::UNKNOWN_DESTINATION);
+/// Use within a datapath with rings: the sockets share its frames, send what its lanes cannot, and provide flows.
+impl Udp {
+    /// Creates sockets that use an existing pool, and support [flows](Self::open_flow_socket).
+    ///
+    /// # Errors
+    /// Those of [`Udp::new`].
+    pub fn embedded(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
+        let mut udp = Udp::with_pool(config, pool)?;
+        udp.has_flows = true;
+        Ok(udp)
     }
-    if bytes > max_frame_bytes {
-        return Err(Refusal::TOO_LONG);
+
+    /// Configuration of the sockets.
+    #[must_use]
+    pub fn config(&self) -> &NetworkConfig {
+        &self.config
     }
-    Ok((address, port))
+
+    /// Ledger of a lane, in which the embedding datapath counts as well.
+    #[inline]
+    pub fn lane_ledger_mut(&mut self, lane: Lane) -> &mut LaneLedger {
+        self.ledger.lane_mut(lane)
+    }
+
+    /// Returns true if multicast is sent on an interface other than this one.
+    #[must_use]
+    pub fn multicasts_on_others(&self, interface: u32) -> bool {
+        self.egress.iter().any(|one| one.index != interface)
+    }
+
+    /// Closes a lane after another part of it could not be opened.
+    pub fn close_lane(&mut self, lane: Lane) {
+        self.lanes[lane.index()] = None;
+    }
+
+    /// Opens a flow in an open lane and returns its number. Its datagrams arrive in the lane's bursts.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing is changed.
+    pub fn open_flow_socket(&mut self, lane: Lane) -> Result<usize, OpenError> {
+        let mut opener = Opener {
+            config: &self.config,
+            interfaces: &self.interfaces,
+            has_flows: true,
+            warnings: Vec::new(),
+        };
+        let open = self.lanes[lane.index()].as_deref_mut();
+        let Some(flows) = open.and_then(|open| open.flows.as_mut()) else {
+            return Err(OpenError::NoFlows { datapath: "udp" });
+        };
+        let (socket, unicast) = opener.open_flow(lane)?;
+        let flow = FlowSocket {
+            source: Source::new(socket),
+            unicast,
+        };
+        let place = flows.add(flow);
+        let place = place.map_err(|error| OpenError::of("watch a socket with epoll", error))?;
+        place.ok_or(OpenError::TooManyFlows {
+            limit: MAX_LANE_FLOWS,
+        })
+    }
+
+    /// Unicast locators of a flow.
+    #[must_use]
+    pub fn flow_socket_unicast(&self, lane: Lane, number: usize) -> &[Locator] {
+        let flows = self.lane(lane).and_then(|open| open.flows.as_ref());
+        let flow = flows.and_then(|flows| flows.get(number));
+        flow.map_or(&[], |flow| &flow.unicast)
+    }
+
+    /// Closes a flow.
+    pub fn close_flow_socket(&mut self, lane: Lane, number: usize) {
+        let open = self.lanes[lane.index()].as_deref_mut();
+        let flow = open.and_then(|open| open.flows.as_mut()?.remove(number));
+        if let Some(flow) = flow {
+            // Keep the kernel's drop count.
+            let unseen = flow.source.drops_unseen();
+            let receive = &mut self.ledger.lane_mut(lane).receive;
+            receive.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, unseen);
+        }
+    }
 }
 
 impl Datapath for Udp {
@@ -318,7 +408,7 @@ impl Datapath for Udp {
         let rates = self
             .interfaces
             .iter()
-            .map(|one| link_rate::link_bits_per_s(&one.name));
+            .map(|one| interfaces::link_bits_per_s(&one.name));
         rates.min().flatten()
     }
 
@@ -339,51 +429,11 @@ impl Datapath for Udp {
         let Some(open) = self.lanes[lane.index()].as_deref_mut() else {
             return 0;
         };
-        let OpenLane {
-            own,
-            group,
-            flows,
-            receiver,
-            first,
-            readable,
-            ..
-        } = open;
-        let ledger = self.ledger.lane_mut(lane);
-        let limit = limit.min(burst.capacity() - burst.len());
-        let readable = std::mem::replace(readable, u8::MAX);
-        let flows_bit = 1 << (1 + u8::from(group.is_some()));
-        let flows = flows.as_mut().filter(|_| readable & flows_bit != 0);
-        let flows = flows.map_or(&mut [][..], |flows| &mut flows.open);
-        let places = 2 + flows.len();
-        // The index may be beyond the end after a flow was closed.
-        let begin = if *first < places { *first } else { 0 };
-        *first = begin + 1;
-        let mut taken = 0;
-        for place in (begin..places).chain(0..begin) {
-            let source = match place {
-                0 => Some(&mut *own).filter(|_| readable & 1 != 0),
-                1 => group.as_mut().filter(|_| readable & 2 != 0),
-                flow => flows[flow - 2].as_mut().map(|flow| &mut flow.source),
-            };
-            if let (Some(source), true) = (source, taken < limit) {
-                taken += receiver.receive(source, limit - taken, &self.pool, ledger, burst);
-            }
-        }
-        taken
+        open.receive(limit, &self.pool, self.ledger.lane_mut(lane), burst)
     }
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
-        let mut report = self.send_messages(lane, burst, u64::MAX, None);
-        let unaddressed = burst.unaddressed();
-        let ledger = &mut self.ledger.lane_mut(lane).transmit;
-        let reason = match self.lanes[lane.index()] {
-            Some(_) => Refusal::NO_DESTINATION,
-            None => Refusal::LANE_CLOSED,
-        };
-        ledger.note_refused(reason, unaddressed);
-        report.refused += unaddressed as u32;
-        burst.clear();
-        report
+        self.transmit(lane, burst)
     }
 
     fn set_readable(&mut self, lane: Lane, readable: u8) {
@@ -421,7 +471,7 @@ impl Datapath for Udp {
             let mut interfaces = self.interfaces.iter_mut();
             let interface = interfaces.find(|interface| interface.index == egress.index);
             if let Some(interface) = interface {
-                presence::look_after(interface, egress, &self.lanes);
+                interfaces::look_after(interface, egress, &self.lanes);
             }
         }
         is_moved

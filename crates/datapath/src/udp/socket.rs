@@ -1,5 +1,5 @@
-//! UDP socket: system calls with a safe interface. Only set-up, `kernel_drops` and `take_errors`; `receive` and `send`
-//! move datagrams.
+//! UDP socket: system calls with a safe interface. Only set-up, `kernel_drops` and `take_errors`; `transfer` moves
+//! datagrams.
 
 use std::io;
 use std::mem;

@@ -1,21 +1,28 @@
-//! Opening of lanes: sockets, options and locators.
+//! Sockets of a lane: opening, options, locators, and the sockets of flows.
+//!
+//! Lanes are registered for waiting when opened; flows, which an embedding datapath uses, come and go later. Their
+//! sockets share one descriptor, an epoll instance nested in the loop's. It reports that one is readable, not which; all
+//! are then checked, at most [`MAX_LANE_FLOWS`].
 
+use std::fmt;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use isolane_wire::{level::Level, locator::Locator};
 use libc::c_int;
 
-use super::embedded::{ON_THE_NETWORK, flow_sockets};
-use super::flows::FlowSockets;
-use super::interfaces::Interface;
-use super::receive::{Receiver, Source};
+use super::interfaces::{Interface, no_multicast};
 use super::socket::Socket;
-use super::warning;
+use super::transfer::{ON_THE_NETWORK, Receiver, Source};
 use crate::contract::{OpenError, Warning};
 use crate::lane::Lane;
+use crate::limits::MAX_LANE_FLOWS;
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Class;
 use crate::ports;
+
+/// Code of the warning that a receive buffer is smaller than requested.
+pub const SMALL_RECEIVE_BUFFER: &str = "small_receive_buffer";
 
 /// Socket option of linux/in.h, missing in libc for some targets.
 const IP_MULTICAST_ALL: c_int = 49;
@@ -84,7 +91,7 @@ impl Opener<'_> {
             own: Source::new(own),
             group: group_socket.map(Source::new),
             receiver: Receiver::new(Class::Receive(lane), self.config.timestamps),
-            flows: flow_sockets(self.has_flows)?,
+            flows: self.has_flows.then(FlowSockets::new).transpose()?,
             hops: ON_THE_NETWORK,
             first: 0,
             readable: u8::MAX,
@@ -143,8 +150,7 @@ impl Opener<'_> {
         self.bind(socket, 0, PURPOSE)?;
         let port = socket.port();
         let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
-        self.warnings
-            .push(warning::kernel_port(domain, last + 1, port));
+        self.warnings.push(kernel_port(domain, last + 1, port));
         Ok(())
     }
 
@@ -199,8 +205,7 @@ impl Opener<'_> {
                 Ok(()) => joined = true,
                 Err(error) => {
                     let reason = format!("joining the group of {lane} failed: {error}");
-                    self.warnings
-                        .push(warning::no_multicast(&interface.name, reason));
+                    self.warnings.push(no_multicast(&interface.name, reason));
                 }
             }
         }
@@ -268,8 +273,7 @@ impl Opener<'_> {
             let got = socket.set_receive_buffer(wanted);
             let got = got.map_err(|error| OpenError::of("set a receive buffer", error))?;
             if got < wanted {
-                self.warnings
-                    .push(warning::small_receive_buffer(lane, wanted, got));
+                self.warnings.push(small_receive_buffer(lane, wanted, got));
             }
         }
         Ok(())
@@ -301,7 +305,7 @@ pub(super) fn set_class(
     let priority = c_int::from(level.get());
     let set = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority);
     let refused = set.err();
-    Ok(refused.map(|error| warning::no_priority(lane, level.get(), error)))
+    Ok(refused.map(|error| no_priority(lane, level.get(), error)))
 }
 
 fn new_socket() -> Result<Socket, OpenError> {
@@ -318,4 +322,104 @@ fn must(
 ) -> Result<(), OpenError> {
     let set = socket.set(level, name, value);
     set.map_err(|error| OpenError::of(action, error))
+}
+
+/// Socket of a flow and its unicast locators.
+pub(super) struct FlowSocket {
+    pub(super) source: Source,
+    pub(super) unicast: Vec<Locator>,
+}
+
+/// Sockets of the flows within a lane.
+pub(super) struct FlowSockets {
+    epoll: OwnedFd,
+    /// Flows by number; numbers of closed flows are reused.
+    pub(super) open: Vec<Option<FlowSocket>>,
+}
+
+impl FlowSockets {
+    fn new() -> Result<FlowSockets, OpenError> {
+        // SAFETY: no memory is passed.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            return Err(OpenError::of("make an epoll instance", error));
+        }
+        // SAFETY: the descriptor was just created and has no other owner.
+        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(FlowSockets {
+            epoll,
+            open: Vec::new(),
+        })
+    }
+
+    /// Adds a socket and registers it in epoll; returns its number, or `None` if all are in use.
+    pub(super) fn add(&mut self, flow: FlowSocket) -> io::Result<Option<usize>> {
+        let place = self.open.iter().position(Option::is_none);
+        let place = place.unwrap_or(self.open.len());
+        if place == MAX_LANE_FLOWS {
+            return Ok(None);
+        }
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: place as u64,
+        };
+        let (epoll, socket) = (self.epoll.as_raw_fd(), flow.source.socket.raw());
+        // SAFETY: `event` is valid for the call; both descriptors are open.
+        let added = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, socket, &raw mut event) };
+        if added < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if place == self.open.len() {
+            self.open.push(None);
+        }
+        self.open[place] = Some(flow);
+        Ok(Some(place))
+    }
+
+    /// Removes a socket; closing it also removes it from epoll.
+    pub(super) fn remove(&mut self, place: usize) -> Option<FlowSocket> {
+        self.open.get_mut(place)?.take()
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&FlowSocket> {
+        self.open.get(place)?.as_ref()
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.open.iter().flatten().map(|flow| &flow.source)
+    }
+}
+
+impl AsFd for FlowSockets {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+/// The kernel granted a smaller receive buffer, in bytes.
+fn small_receive_buffer(lane: Lane, wanted: usize, got: usize) -> Warning {
+    let text = format!(
+        "the receive buffer of {lane} has {got} bytes instead of {wanted}: raise \
+         net.core.rmem_max, or give the program CAP_NET_ADMIN"
+    );
+    Warning::of_lane(SMALL_RECEIVE_BUFFER, lane, text)
+}
+
+/// The kernel refused the lane's SO_PRIORITY.
+fn no_priority(lane: Lane, priority: u8, reason: impl fmt::Display) -> Warning {
+    let text = format!(
+        "datagrams of {lane} leave without SO_PRIORITY {priority} ({reason}): queues of this \
+         host do not prefer them. Give the program CAP_NET_ADMIN. Their DSCP is set"
+    );
+    Warning::of_lane("no_priority", lane, text)
+}
+
+/// No discovery port of the RTPS formula (RTPS 2.5 §9.6.2.3) is free; the kernel chose `port` after `tried` ports.
+fn kernel_port(domain: u32, tried: u32, port: u16) -> Warning {
+    let text = format!(
+        "all {tried} participant ports of domain {domain} are taken on this host: discovery uses port {port}. \
+         Participants that only name this host as a peer do not find this one; multicast, or naming them here, does"
+    );
+    Warning::of_lane("kernel_port", Lane::Discovery, text)
 }

@@ -1,0 +1,721 @@
+//! Transfer of bursts: sendmmsg directly from frames, and recvmmsg directly into them.
+//!
+//! The arrays of both calls are allocated once. Their entries are rewritten before each use, so no pointer is used after
+//! its frame has left.
+//!
+//! # Sending
+//!
+//! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one
+//! message for each interface, given in its control data (IP_PKTINFO), so one socket and one call suffice.
+//!
+//! # Receiving
+//!
+//! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled by
+//! the last call are replaced, so an empty lane costs one system call and moves no frame.
+//!
+//! # Receive stamps
+//!
+//! Both clocks are read once for each socket that delivered datagrams. After a step of the wall clock a socket's stamps
+//! are ignored until the socket has been empty, because waiting datagrams may be stamped before the step.
+
+use std::io;
+use std::mem;
+use std::ptr;
+
+use isolane_wire::locator::Locator;
+use isolane_wire::time::Instant;
+use libc::{c_int, iovec, mmsghdr, sockaddr_in};
+
+use super::Udp;
+use super::lane::OpenLane;
+use super::socket::{Socket, for_each_control, internet_address, socket_address};
+use crate::burst::{Message, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
+use crate::clock::{ArrivalClock, nanos_of};
+use crate::lane::Lane;
+use crate::ledger::{LaneLedger, ReceiveDrop, Refusal, TransmitLedger};
+use crate::limits::{MAX_BURST, MAX_MESSAGES};
+use crate::pool::{Class, Frame, Pool};
+
+/// Words of control data of a sent datagram: an in_pktinfo (12 bytes) after its header (16).
+const SEND_CONTROL_WORDS: usize = 4;
+
+/// Words of control data of a received datagram: drop counter (24 bytes) and receive stamp (32).
+const RECEIVE_CONTROL_WORDS: usize = 8;
+
+/// Multicast TTL for the local network: routers do not forward.
+pub(super) const ON_THE_NETWORK: u8 = 1;
+
+/// Multicast TTL for readers on this host only.
+const ON_THIS_HOST: u8 = 0;
+
+/// Arrays of sendmmsg or recvmmsg for up to `N` messages, each with `WORDS` words of control data.
+pub(super) struct MessageArrays<const N: usize, const WORDS: usize> {
+    headers: Box<[mmsghdr; N]>,
+    vectors: Box<[iovec; N]>,
+    names: Box<[sockaddr_in; N]>,
+    controls: Box<[[u64; WORDS]; N]>,
+}
+
+impl<const N: usize, const WORDS: usize> MessageArrays<N, WORDS> {
+    pub(super) fn new() -> Self {
+        // SAFETY: these are plain C structures, for which all zeros are valid.
+        let (headers, vectors, names) = unsafe {
+            (
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+            )
+        };
+        Self {
+            headers,
+            vectors,
+            names,
+            controls: Box::new([[0; WORDS]; N]),
+        }
+    }
+
+    /// Points the header of a message to `len` bytes from `start`, to its name, and to `control_bytes` bytes of its
+    /// control data. Returns the header.
+    #[inline]
+    fn point(
+        &mut self,
+        place: usize,
+        start: *mut u8,
+        len: usize,
+        control_bytes: usize,
+    ) -> &mut libc::msghdr {
+        self.vectors[place] = iovec {
+            iov_base: start.cast(),
+            iov_len: len,
+        };
+        let header = &mut self.headers[place].msg_hdr;
+        header.msg_name = (&raw mut self.names[place]).cast();
+        header.msg_namelen = size_of::<sockaddr_in>() as _;
+        header.msg_iov = &raw mut self.vectors[place];
+        header.msg_iovlen = 1;
+        header.msg_control = self.controls[place].as_mut_ptr().cast();
+        header.msg_controllen = control_bytes as _;
+        header
+    }
+}
+
+/// Arrays of sendmmsg.
+pub(super) type SendArrays = MessageArrays<MAX_MESSAGES, SEND_CONTROL_WORDS>;
+
+/// Interface on which multicast is sent.
+#[derive(Clone, Copy)]
+pub(super) struct Egress {
+    pub(super) index: u32,
+    pub(super) address: [u8; 4],
+    /// True if the interface existed at the last check.
+    pub(super) is_present: bool,
+}
+
+impl Udp {
+    /// Sends a burst and empties it; see [`Datapath::send_burst`](crate::Datapath::send_burst).
+    #[inline]
+    pub(super) fn transmit(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
+        let mut report = self.send_messages(lane, burst, u64::MAX, None);
+        let unaddressed = burst.unaddressed();
+        let ledger = &mut self.ledger.lane_mut(lane).transmit;
+        let reason = match self.lanes[lane.index()] {
+            Some(_) => Refusal::NO_DESTINATION,
+            None => Refusal::LANE_CLOSED,
+        };
+        ledger.note_refused(reason, unaddressed);
+        report.refused += unaddressed as u32;
+        burst.clear();
+        report
+    }
+
+    /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast
+    /// is sent on all interfaces but `except`.
+    pub fn send_messages(
+        &mut self,
+        lane: Lane,
+        burst: &TransmitBurst,
+        which: u64,
+        except: Option<u32>,
+    ) -> SendReport {
+        let mut report = SendReport::default();
+        let ledger = &mut self.ledger.lane_mut(lane).transmit;
+        let Some(open) = self.lanes[lane.index()].as_deref_mut() else {
+            let refused = selected(burst, which).count() as u32;
+            ledger.note_refused(Refusal::LANE_CLOSED, refused.into());
+            report.refused = refused;
+            return report;
+        };
+        let is_near = open.hops != ON_THE_NETWORK;
+        if is_near && selected(burst, which).any(|message| message.to.is_multicast()) {
+            set_hops(open, ON_THE_NETWORK);
+        }
+        let mut batch = Batch::new(&mut self.send_arrays, &open.own.socket, ledger, &mut report);
+        let max_frame_bytes = self.capabilities.max_frame_bytes;
+        for message in selected(burst, which) {
+            let bytes = burst.frame(message);
+            match destination(message, bytes.len(), max_frame_bytes) {
+                Err(reason) => batch.refuse(reason, 1),
+                Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
+                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NO_MULTICAST, 1),
+                Ok(to) => {
+                    let others = |egress: &&Egress| Some(egress.index) != except;
+                    for egress in self.egress.iter().filter(others) {
+                        if egress.is_present {
+                            batch.push(bytes, to, Some(*egress));
+                        } else {
+                            batch.refuse(Refusal::INTERFACE_GONE, 1);
+                        }
+                    }
+                }
+            }
+        }
+        batch.flush();
+        report
+    }
+
+    /// Sends selected multicast messages to readers on this host only, as if received on `interface`: TTL 0 keeps them
+    /// from leaving the host. Not counted in a ledger, because the network copies are sent by other means. Returns how
+    /// many the kernel accepted.
+    pub fn send_to_this_host(
+        &mut self,
+        lane: Lane,
+        burst: &TransmitBurst,
+        which: u64,
+        interface: u32,
+    ) -> u32 {
+        let by = self.egress.iter().find(|one| one.index == interface);
+        let (Some(by), Some(open)) = (by.copied(), self.lanes[lane.index()].as_deref_mut()) else {
+            return 0;
+        };
+        let (mut ledger, mut report) = (TransmitLedger::default(), SendReport::default());
+        set_hops(open, ON_THIS_HOST);
+        let mut batch = Batch::new(
+            &mut self.send_arrays,
+            &open.own.socket,
+            &mut ledger,
+            &mut report,
+        );
+        for message in selected(burst, which) {
+            let bytes = burst.frame(message);
+            let to = destination(message, bytes.len(), self.capabilities.max_frame_bytes);
+            if let Ok(to) = to {
+                batch.push(bytes, to, Some(by));
+            }
+        }
+        batch.flush();
+        report.sent
+    }
+}
+
+fn selected(burst: &TransmitBurst, which: u64) -> impl Iterator<Item = &Message> {
+    let numbered = burst.messages().iter().enumerate();
+    numbered
+        .filter(move |(place, _)| which & 1 << place != 0)
+        .map(|(_, message)| message)
+}
+
+/// Sets the multicast TTL; a system call only if it changes.
+fn set_hops(open: &mut OpenLane, hops: u8) {
+    if open.hops != hops {
+        let (level, option) = (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL);
+        // Cannot fail: the option was set when the lane was opened.
+        let set = open.own.socket.set(level, option, c_int::from(hops));
+        if set.is_ok() {
+            open.hops = hops;
+        }
+    }
+}
+
+/// Destination address and port of a message, or the reason for refusing it.
+fn destination(
+    message: &Message,
+    bytes: usize,
+    max_frame_bytes: usize,
+) -> Result<([u8; 4], u16), Refusal> {
+    let address = message.to.ipv4().ok_or(Refusal::UNKNOWN_DESTINATION)?;
+    let port = u16::try_from(message.to.port).unwrap_or(0);
+    if port == 0 {
+        return Err(Refusal::UNKNOWN_DESTINATION);
+    }
+    if bytes > max_frame_bytes {
+        return Err(Refusal::TOO_LONG);
+    }
+    Ok((address, port))
+}
+
+/// Messages collected for one call of sendmmsg; borrows their bytes.
+struct Batch<'a> {
+    arrays: &'a mut SendArrays,
+    socket: &'a Socket,
+    ledger: &'a mut TransmitLedger,
+    report: &'a mut SendReport,
+    count: usize,
+}
+
+/// Writes the interface and source address of a message as control data.
+fn write_egress(header: &mut libc::msghdr, egress: Egress) {
+    let info = libc::in_pktinfo {
+        ipi_ifindex: egress.index as c_int,
+        ipi_spec_dst: internet_address(egress.address),
+        ipi_addr: internet_address([0; 4]),
+    };
+    let len = size_of_val(&info) as libc::c_uint;
+    // SAFETY: the header points to its control data, which has CMSG_SPACE of an in_pktinfo (checked below), is aligned
+    // for the header, and has no other use.
+    unsafe {
+        header.msg_controllen = libc::CMSG_SPACE(len) as _;
+        let message = libc::CMSG_FIRSTHDR(ptr::from_ref(header));
+        (*message).cmsg_level = libc::IPPROTO_IP;
+        (*message).cmsg_type = libc::IP_PKTINFO;
+        (*message).cmsg_len = libc::CMSG_LEN(len) as _;
+        let data = libc::CMSG_DATA(message).cast::<libc::in_pktinfo>();
+        data.write_unaligned(info);
+    }
+}
+
+const _: () = {
+    // SAFETY: pure arithmetic.
+    let space = unsafe { libc::CMSG_SPACE(size_of::<libc::in_pktinfo>() as _) };
+    assert!(space as usize <= SEND_CONTROL_WORDS * 8);
+};
+
+impl<'a> Batch<'a> {
+    fn new(
+        arrays: &'a mut SendArrays,
+        socket: &'a Socket,
+        ledger: &'a mut TransmitLedger,
+        report: &'a mut SendReport,
+    ) -> Batch<'a> {
+        Batch {
+            arrays,
+            socket,
+            ledger,
+            report,
+            count: 0,
+        }
+    }
+
+    /// Adds a message; sends the collected ones first if there is no room.
+    fn push(&mut self, bytes: &'a [u8], to: ([u8; 4], u16), by: Option<Egress>) {
+        if self.count == MAX_MESSAGES {
+            self.flush();
+        }
+        self.arrays.names[self.count] = socket_address(to.0, to.1);
+        // The kernel only reads the bytes.
+        let start = bytes.as_ptr().cast_mut();
+        let header = self.arrays.point(self.count, start, bytes.len(), 0);
+        if let Some(egress) = by {
+            write_egress(header, egress);
+        }
+        self.count += 1;
+    }
+
+    /// Counts messages that are not sent.
+    fn refuse(&mut self, reason: Refusal, count: usize) {
+        self.ledger.note_refused(reason, count as u64);
+        self.report.refused += count as u32;
+    }
+
+    /// Sends the collected messages. Each system call settles at least one message, or is the one retry after the error
+    /// of an earlier datagram.
+    fn flush(&mut self) {
+        let count = mem::take(&mut self.count);
+        let mut next = 0;
+        let mut repeated = None;
+        while next < count {
+            let error = match self.call(next, count) {
+                Ok(sent) if sent > 0 => {
+                    self.note_sent(next, sent);
+                    next += sent;
+                    if next < count {
+                        // The call does not report what stopped it. The error of an earlier datagram is now cleared,
+                        // but still in the error queue.
+                        self.ledger.bounced += self.socket.take_errors();
+                    }
+                    continue;
+                }
+                Ok(_) => 0,
+                Err(error) => error.raw_os_error().unwrap_or(0),
+            };
+            if is_of_an_earlier_datagram(error) && repeated != Some(next) {
+                self.ledger.bounced += self.socket.take_errors();
+                repeated = Some(next);
+                continue;
+            }
+            let reason = refusal_of(error);
+            // A full send buffer refuses all following messages as well.
+            let refused = match reason {
+                Refusal::WOULD_BLOCK => count - next,
+                _ => 1,
+            };
+            if reason == Refusal::OTHER {
+                self.ledger.last_error = error;
+            }
+            self.refuse(reason, refused);
+            next += refused;
+        }
+    }
+
+    fn call(&mut self, next: usize, count: usize) -> io::Result<usize> {
+        let headers = self.arrays.headers[next..count].as_mut_ptr();
+        let messages = (count - next) as libc::c_uint;
+        // SAFETY: headers from `next` to `count` were prepared for this batch. Each points to its own vector, name and
+        // control data, which do not move, and to bytes that the batch borrows for 'a.
+        let sent =
+            unsafe { libc::sendmmsg(self.socket.raw(), headers, messages, libc::MSG_DONTWAIT) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn note_sent(&mut self, first: usize, sent: usize) {
+        for vector in &self.arrays.vectors[first..first + sent] {
+            self.ledger.note_sent(vector.iov_len);
+        }
+        self.report.sent += sent as u32;
+    }
+}
+
+/// Returns true for errors that ICMP may have caused for an earlier datagram: the kernel reports them once, instead of
+/// sending. An error of the current datagram repeats.
+fn is_of_an_earlier_datagram(error: i32) -> bool {
+    matches!(
+        error,
+        libc::ECONNREFUSED
+            | libc::EHOSTUNREACH
+            | libc::ENETUNREACH
+            | libc::EHOSTDOWN
+            | libc::ENONET
+            | libc::ENOPROTOOPT
+            | libc::EOPNOTSUPP
+            | libc::EPROTO
+            | libc::EMSGSIZE
+            | libc::EACCES
+    )
+}
+
+fn refusal_of(error: i32) -> Refusal {
+    match error {
+        libc::EAGAIN => Refusal::WOULD_BLOCK,
+        libc::ENOBUFS | libc::ENOMEM => Refusal::NO_BUFFERS,
+        libc::ECONNREFUSED => Refusal::CONNECTION_REFUSED,
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
+            Refusal::UNREACHABLE
+        }
+        libc::ENODEV | libc::ENXIO => Refusal::INTERFACE_GONE,
+        libc::EMSGSIZE => Refusal::TOO_LONG,
+        libc::EPERM | libc::EACCES => Refusal::NOT_PERMITTED,
+        _ => Refusal::OTHER,
+    }
+}
+
+/// Socket to receive from.
+pub(super) struct Source {
+    pub(super) socket: Socket,
+    /// Value of the kernel's drop counter already in the ledger.
+    drops_seen: u32,
+    /// Number of wall-clock steps when the socket was last empty.
+    steps_settled: u32,
+}
+
+impl Source {
+    pub(super) fn new(socket: Socket) -> Source {
+        Source {
+            socket,
+            drops_seen: 0,
+            steps_settled: 0,
+        }
+    }
+
+    /// Datagrams dropped by the kernel since the last received one, not in the ledger yet.
+    pub(super) fn drops_unseen(&self) -> u64 {
+        let drops = self.socket.kernel_drops().unwrap_or(self.drops_seen);
+        u64::from(drops.wrapping_sub(self.drops_seen))
+    }
+
+    /// Records the drop counter of a datagram, which only grows, modulo 2^32.
+    fn note_drops(&mut self, drops: u32, ledger: &mut LaneLedger) {
+        let new = drops.wrapping_sub(self.drops_seen);
+        self.drops_seen = drops;
+        let ledger = &mut ledger.receive;
+        ledger.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, u64::from(new));
+    }
+}
+
+/// Control data of a datagram.
+#[derive(Default)]
+struct Extras {
+    drops: Option<u32>,
+    wall_ns: Option<u64>,
+}
+
+/// Armed frames of a lane, and the messages of recvmmsg.
+pub(super) struct Receiver {
+    class: Class,
+    /// Frame i receives datagram i of a call. Armed frames are kept at the front.
+    frames: [Option<Frame>; MAX_BURST],
+    arrays: MessageArrays<MAX_BURST, RECEIVE_CONTROL_WORDS>,
+    /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one place of sixteen; the
+    /// others need no work.
+    prepared: u32,
+    /// Clock for receive stamps, if enabled.
+    clock: Option<ArrivalClock>,
+}
+
+impl OpenLane {
+    /// Receives at most `limit` datagrams from the lane's sockets; see
+    /// [`Datapath::receive_burst`](crate::Datapath::receive_burst).
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        limit: usize,
+        pool: &Pool,
+        ledger: &mut LaneLedger,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        let limit = limit.min(burst.capacity() - burst.len());
+        let readable = mem::replace(&mut self.readable, u8::MAX);
+        let flows_bit = 1 << (1 + u8::from(self.group.is_some()));
+        let flows = self.flows.as_mut().filter(|_| readable & flows_bit != 0);
+        let flows = flows.map_or(&mut [][..], |flows| &mut flows.open);
+        let places = 2 + flows.len();
+        // The index may be beyond the end after a flow was closed.
+        let begin = if self.first < places { self.first } else { 0 };
+        self.first = begin + 1;
+        let mut taken = 0;
+        for place in (begin..places).chain(0..begin) {
+            let source = match place {
+                0 => Some(&mut self.own).filter(|_| readable & 1 != 0),
+                1 => self.group.as_mut().filter(|_| readable & 2 != 0),
+                flow => flows[flow - 2].as_mut().map(|flow| &mut flow.source),
+            };
+            if let (Some(source), true) = (source, taken < limit) {
+                let left = limit - taken;
+                taken += self.receiver.receive(source, left, pool, ledger, burst);
+            }
+        }
+        taken
+    }
+}
+
+impl Receiver {
+    pub(super) fn new(class: Class, timestamps: bool) -> Receiver {
+        Receiver {
+            class,
+            frames: [const { None }; MAX_BURST],
+            arrays: MessageArrays::new(),
+            prepared: 0,
+            clock: timestamps.then(ArrivalClock::new),
+        }
+    }
+
+    /// Receives at most `limit` datagrams from a socket. `limit` is at most the burst's room.
+    fn receive(
+        &mut self,
+        source: &mut Source,
+        limit: usize,
+        pool: &Pool,
+        ledger: &mut LaneLedger,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        let armed = self.arm(limit, pool);
+        if armed == 0 {
+            ledger.receive.starved += u64::from(limit > 0);
+            return 0;
+        }
+        let steps = self.clock.map(|clock| clock.steps());
+        let count = self.call_twice(source, armed, ledger);
+        let clock = self.look_at_clock(source, count);
+        if let (Some(steps), true) = (steps, count < armed) {
+            source.steps_settled = steps;
+        }
+        for place in 0..count {
+            self.finish(place, source, clock, ledger, burst);
+        }
+        let largest = &mut ledger.receive.largest_burst;
+        *largest = (*largest).max(count as u64);
+        count
+    }
+
+    /// Clock to convert this call's stamps with, if they are valid.
+    fn look_at_clock(&mut self, source: &Source, count: usize) -> Option<ArrivalClock> {
+        let clock = self.clock.as_mut().filter(|_| count > 0)?;
+        clock.look();
+        (source.steps_settled == clock.steps()).then_some(*clock)
+    }
+
+    /// Arms up to `limit` frames at the front and returns their number. Only unprepared places are visited: those that
+    /// the last call filled.
+    fn arm(&mut self, limit: usize, pool: &Pool) -> usize {
+        let wanted = (1 << limit) - 1;
+        loop {
+            let missing = wanted & !self.prepared;
+            if missing == 0 {
+                return limit;
+            }
+            let place = missing.trailing_zeros() as usize;
+            if self.frames[place].is_none() {
+                let Some(frame) = pool.take(self.class).or_else(|| self.take_behind(place)) else {
+                    return place;
+                };
+                self.frames[place] = Some(frame);
+            }
+            self.prepare(place);
+        }
+    }
+
+    /// Takes an armed frame from a later place, when the pool is empty.
+    fn take_behind(&mut self, place: usize) -> Option<Frame> {
+        let behind = place + 1..MAX_BURST;
+        let from = behind
+            .into_iter()
+            .find(|&from| self.frames[from].is_some())?;
+        self.prepared &= !(1 << from);
+        self.frames[from].take()
+    }
+
+    /// Receives; retries once if the first call returned only the error of an earlier send.
+    fn call_twice(&mut self, source: &Source, armed: usize, ledger: &mut LaneLedger) -> usize {
+        for _ in 0..2 {
+            match self.call(&source.socket, armed) {
+                Ok(count) => return count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
+                Err(_) => ledger.transmit.bounced += source.socket.take_errors(),
+            }
+        }
+        0
+    }
+
+    fn call(&mut self, socket: &Socket, armed: usize) -> io::Result<usize> {
+        debug_assert_eq!(
+            self.prepared.trailing_ones().min(armed as u32),
+            armed as u32
+        );
+        let headers = self.arrays.headers.as_mut_ptr();
+        let flags = libc::MSG_DONTWAIT;
+        // SAFETY: the first `armed` headers are prepared (`arm`; a failed call changes none). Each points to its own
+        // vector, name and control data, the vector to the frame armed at its place since. None of them moves or is
+        // accessed during the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.raw(),
+                headers,
+                armed as libc::c_uint,
+                flags,
+                ptr::null_mut(),
+            )
+        };
+        match usize::try_from(count) {
+            Ok(count) => {
+                self.prepared &= u32::MAX << count;
+                Ok(count)
+            }
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Points header `place` to the frame armed there.
+    fn prepare(&mut self, place: usize) {
+        let Some(frame) = &mut self.frames[place] else {
+            return;
+        };
+        let buffer = frame.buffer_mut();
+        let (start, len) = (buffer.as_mut_ptr(), buffer.len());
+        let control_bytes = size_of::<[u64; RECEIVE_CONTROL_WORDS]>();
+        let header = self.arrays.point(place, start, len, control_bytes);
+        header.msg_flags = 0;
+        self.prepared |= 1 << place;
+    }
+
+    /// Delivers the datagram of a place, or drops it, counted by reason, and keeps its frame armed.
+    fn finish(
+        &mut self,
+        place: usize,
+        source: &mut Source,
+        clock: Option<ArrivalClock>,
+        ledger: &mut LaneLedger,
+        burst: &mut ReceiveBurst,
+    ) {
+        let extras = self.extras(place);
+        if let Some(drops) = extras.drops {
+            source.note_drops(drops, ledger);
+        }
+        let header = &self.arrays.headers[place];
+        if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+            ledger.receive.note_dropped(ReceiveDrop::TRUNCATED, 1);
+            return;
+        }
+        let Some(mut frame) = self.frames[place].take() else {
+            return;
+        };
+        let bytes = header.msg_len as usize;
+        frame.set_range(0..bytes);
+        ledger.receive.note_received(bytes);
+        let arrived = arrival(clock, extras.wall_ns);
+        if self.clock.is_some() && arrived.is_none() {
+            ledger.receive.unstamped += 1;
+        }
+        let received = ReceivedFrame {
+            frame,
+            from: locator_of(&self.arrays.names[place]),
+            arrived,
+        };
+        // Cannot fail: the limit is at most the burst's room.
+        let _ = burst.push(received);
+    }
+
+    fn extras(&self, place: usize) -> Extras {
+        let mut extras = Extras::default();
+        // SAFETY: the kernel filled this header in the call that has just returned.
+        unsafe {
+            for_each_control(
+                &self.arrays.headers[place].msg_hdr,
+                |level, kind, data, len| match (level, kind) {
+                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) if len >= 4 => {
+                        extras.drops = Some(data.cast::<u32>().read_unaligned());
+                    }
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
+                        if len >= size_of::<libc::timespec>() =>
+                    {
+                        let stamp = data.cast::<libc::timespec>().read_unaligned();
+                        extras.wall_ns = Some(nanos_of(&stamp));
+                    }
+                    _ => {}
+                },
+            );
+        }
+        extras
+    }
+}
+
+fn arrival(clock: Option<ArrivalClock>, wall_ns: Option<u64>) -> Option<Instant> {
+    Some(clock?.instant_of(wall_ns?))
+}
+
+fn locator_of(name: &sockaddr_in) -> Locator {
+    Locator::udpv4(
+        name.sin_addr.s_addr.to_ne_bytes(),
+        u16::from_be(name.sin_port),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_of_sending_has_a_name() {
+        let cases = [
+            (libc::EAGAIN, Refusal::WOULD_BLOCK),
+            (libc::ENOBUFS, Refusal::NO_BUFFERS),
+            (libc::ECONNREFUSED, Refusal::CONNECTION_REFUSED),
+            (libc::ENETUNREACH, Refusal::UNREACHABLE),
+            (libc::EHOSTUNREACH, Refusal::UNREACHABLE),
+            (libc::ENODEV, Refusal::INTERFACE_GONE),
+            (libc::EMSGSIZE, Refusal::TOO_LONG),
+            (libc::EPERM, Refusal::NOT_PERMITTED),
+            (libc::EINVAL, Refusal::OTHER),
+        ];
+        for (error, refusal) in cases {
+            assert_eq!(refusal_of(error), refusal, "{error}");
+        }
+    }
+}
