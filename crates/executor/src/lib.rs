@@ -46,16 +46,15 @@
 
 extern crate alloc;
 
-mod executor;
 mod inversions;
 mod job;
 pub mod limits;
-mod priority_share;
-mod queues;
+mod scheduler;
+mod time_queue;
 
-pub use executor::{Executor, ExecutorConfig, TableFull};
 pub use inversions::PriorityInversions;
 pub use job::{Job, JobConfig, JobId, JobStatistics, Name, Trigger};
+pub use scheduler::{Executor, ExecutorConfig, TableFull};
 
 #[cfg(test)]
 mod tests;

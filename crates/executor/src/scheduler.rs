@@ -1,14 +1,28 @@
-//! Executor: release of jobs, choice of the next one, and its activation.
+//! Scheduler: release of jobs, choice of the next one, and its activation.
+//!
+//! # Choice
+//!
+//! Each priority has a bit and a list of its ready jobs in the order of release. Inserting, choosing and removing a job
+//! take constant time. Nothing allocates.
+//!
+//! # Shares
+//!
+//! Protocol work is less urgent than samples, and yet samples can depend on it: a writer with a full history waits for
+//! its reader's acknowledgment, which the reader does not send while it has samples to deliver. A share of a priority
+//! for the next lower one bounds that wait: after a number of items of the higher priority, handled while a job of the
+//! lower one is ready, one activation of the lower one runs. Higher priorities are unaffected, because a share is used
+//! only when a job of the higher priority would be chosen.
 
+use alloc::boxed::Box;
+use alloc::vec;
 use core::fmt;
 
 use isolane_wire::time::Instant;
 
 use crate::inversions::{Activation, Arrival, History, Poll, PriorityInversions};
 use crate::job::{Job, JobConfig, JobId, JobStatistics, Release, State, Table, Trigger};
-use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
-use crate::priority_share::Shares;
-use crate::queues::{Queues, after};
+use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY, PRIORITIES};
+use crate::time_queue::TimeQueue;
 
 /// Configuration of an executor.
 #[derive(Clone, Copy, Debug)]
@@ -512,4 +526,263 @@ fn raise(maximum: &mut u64, value: u64) {
 /// Nanoseconds from `start` to `end`; 0 if reversed, as stamps of different clocks can be by a little.
 fn nanos_between(start: Instant, end: Instant) -> u64 {
     end.as_nanos().saturating_sub(start.as_nanos())
+}
+
+/// Saturating addition.
+fn after(instant: Instant, nanos: u64) -> Instant {
+    Instant::new(instant.as_nanos().saturating_add(nanos))
+}
+
+/// Jobs that are ready, and jobs that wait for a release time.
+struct Queues {
+    ready: ReadyQueue,
+    /// Periodic jobs by next release, and deferred sporadic ones.
+    releases: TimeQueue,
+}
+
+impl Queues {
+    fn new(priority_mapping: fn(u8) -> u8, max_jobs: usize) -> Queues {
+        Queues {
+            ready: ReadyQueue::new(priority_mapping, max_jobs),
+            releases: TimeQueue::new(max_jobs),
+        }
+    }
+
+    /// Handles an event of an idle job: ready at once, or deferred if it is sporadic and too early.
+    #[inline]
+    fn arrive(&mut self, index: u16, job: &mut Job, release: Release) {
+        if let Trigger::Sporadic {
+            min_interarrival_ns,
+        } = job.config.trigger
+            && let Some(last) = job.last_release
+            && release.at < after(last, min_interarrival_ns)
+        {
+            job.state = State::Deferred;
+            job.statistics.releases_deferred += 1;
+            self.releases
+                .insert(index, after(last, min_interarrival_ns));
+            return;
+        }
+        self.make_ready(index, job, release);
+    }
+
+    #[inline]
+    fn make_ready(&mut self, index: u16, job: &mut Job, release: Release) {
+        job.state = State::Ready(release);
+        job.last_release = Some(release.at);
+        self.ready.push(index, job.config.priority);
+    }
+}
+
+/// End of a list.
+const NONE: u16 = u16::MAX;
+
+/// Head and tail of a non-empty list.
+#[derive(Clone, Copy)]
+struct List {
+    head: u16,
+    tail: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    before: u16,
+    behind: u16,
+}
+
+/// Queue of ready jobs: an occupancy bit and an intrusive doubly linked list per priority, in the order of release.
+struct ReadyQueue {
+    /// List of each priority.
+    list_of: [u8; PRIORITIES],
+    /// Bit *l*: list *l* is not empty.
+    occupied: u32,
+    lists: [List; PRIORITIES],
+    links: Box<[Link]>,
+    count: usize,
+}
+
+impl ReadyQueue {
+    fn new(priority_mapping: fn(u8) -> u8, max_jobs: usize) -> ReadyQueue {
+        let link = Link {
+            before: NONE,
+            behind: NONE,
+        };
+        let list = List {
+            head: NONE,
+            tail: NONE,
+        };
+        ReadyQueue {
+            list_of: core::array::from_fn(|priority| {
+                priority_mapping(priority as u8).min(MAX_PRIORITY)
+            }),
+            occupied: 0,
+            lists: [list; PRIORITIES],
+            links: vec![link; max_jobs].into_boxed_slice(),
+            count: 0,
+        }
+    }
+
+    /// Returns whether the mapping of priorities to lists is the identity.
+    fn has_list_per_priority(&self) -> bool {
+        (0..)
+            .zip(&self.list_of)
+            .all(|(priority, list)| priority == *list)
+    }
+
+    #[inline]
+    fn list_of(&self, priority: u8) -> usize {
+        // Priorities are below PRIORITIES: the remainder only spares a bounds check.
+        usize::from(self.list_of[usize::from(priority) % PRIORITIES])
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Appends a job that is in no list.
+    #[inline]
+    fn push(&mut self, index: u16, priority: u8) {
+        let list = self.list_of(priority);
+        let before = match self.is_occupied(list) {
+            true => self.lists[list].tail,
+            false => NONE,
+        };
+        if before == NONE {
+            self.lists[list].head = index;
+            self.occupied |= 1 << list;
+        } else {
+            self.links[usize::from(before)].behind = index;
+        }
+        self.links[usize::from(index)] = Link {
+            before,
+            behind: NONE,
+        };
+        self.lists[list].tail = index;
+        self.count += 1;
+    }
+
+    /// Highest non-empty list.
+    #[inline]
+    fn highest(&self) -> Option<usize> {
+        Some(self.occupied.checked_ilog2()? as usize)
+    }
+
+    #[inline]
+    fn is_occupied(&self, list: usize) -> bool {
+        self.occupied >> list & 1 == 1
+    }
+
+    /// First job of a list; `None` if empty.
+    #[inline]
+    fn first_of(&self, list: usize) -> Option<u16> {
+        self.is_occupied(list).then(|| self.lists[list].head)
+    }
+
+    /// Returns true if a job of the next lower priority is ready.
+    #[inline]
+    fn is_occupied_below(&self, priority: u8) -> bool {
+        self.occupied & (1 << priority >> 1) != 0
+    }
+
+    #[inline]
+    fn remove(&mut self, index: u16, priority: u8) {
+        let list = self.list_of(priority);
+        let Link { before, behind } = self.links[usize::from(index)];
+        self.count -= 1;
+        if before == NONE && behind == NONE {
+            self.occupied &= !(1 << list);
+            return;
+        }
+        if before == NONE {
+            self.lists[list].head = behind;
+        } else {
+            self.links[usize::from(before)].behind = behind;
+        }
+        if behind == NONE {
+            self.lists[list].tail = before;
+        } else {
+            self.links[usize::from(behind)].before = before;
+        }
+    }
+}
+
+/// Granted shares, indexed by the higher priority.
+struct Shares {
+    /// Bit *p*: the priority below *p* has a share of *p*.
+    granted: u32,
+    /// Bit *p*: enough items were handled; the lower priority is next.
+    due: u32,
+    /// Items after which a share becomes due.
+    after: [u16; PRIORITIES],
+    /// Items handled while the lower priority was ready.
+    passed: [u16; PRIORITIES],
+    /// Bit *p*: `passed` of *p* is not zero.
+    counting: u32,
+}
+
+impl Shares {
+    const fn new() -> Shares {
+        Shares {
+            granted: 0,
+            due: 0,
+            after: [1; PRIORITIES],
+            passed: [0; PRIORITIES],
+            counting: 0,
+        }
+    }
+
+    fn grant(&mut self, lower: u8, after_items: u16) {
+        let upper = usize::from(lower) + 1;
+        if upper < PRIORITIES {
+            self.granted |= 1 << upper;
+            self.after[upper] = after_items.max(1);
+        }
+    }
+
+    /// Returns true if the priority below `upper` is due.
+    fn is_due(&self, upper: usize) -> bool {
+        self.due >> upper & 1 == 1
+    }
+
+    /// Returns true if the next activation of priority `lower` may use a share.
+    #[inline]
+    fn is_due_to(&self, lower: u8) -> bool {
+        self.due & 2 << lower != 0
+    }
+
+    /// Records an activation of `priority` with `items` items; `lower_waits` if a job of the next lower priority is
+    /// ready.
+    #[inline]
+    fn note(&mut self, priority: u8, items: u16, lower_waits: bool) {
+        // Fast path: no job waits and no count is pending.
+        let (own, upper) = (1_u32 << priority, 2_u32 << priority);
+        if lower_waits || (self.counting | self.due) & (own | upper) != 0 {
+            self.count(usize::from(priority), items, lower_waits);
+        }
+    }
+
+    fn count(&mut self, own: usize, items: u16, lower_waits: bool) {
+        if own + 1 < PRIORITIES {
+            // An activation of the lower priority settles the count, whether by share or not.
+            self.forget(own + 1);
+            self.due &= !(1 << (own + 1));
+        }
+        if self.granted >> own & 1 == 0 {
+            return;
+        }
+        if !lower_waits {
+            self.forget(own);
+            return;
+        }
+        self.counting |= 1 << own;
+        self.passed[own] = self.passed[own].saturating_add(items);
+        if self.passed[own] >= self.after[own] {
+            self.due |= 1 << own;
+        }
+    }
+
+    fn forget(&mut self, upper: usize) {
+        self.counting &= !(1 << upper);
+        self.passed[upper] = 0;
+    }
 }
