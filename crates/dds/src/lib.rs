@@ -200,7 +200,7 @@ pub use participant::static_discovery::{DescribedPeer, StaticDescription};
 pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use qos::mismatch::{Difference, differences};
-pub use reader::delivery::ResponseDeadline;
+pub use reader::ResponseDeadline;
 pub use reader::selection::{InstanceHandle, ReadError};
 pub use reader::{DataReader, Sample};
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};

@@ -29,10 +29,9 @@ use crate::{
     },
     monitoring::Monitoring,
     participant::Participant,
-    participant::epoll::Poller,
-    participant::io::Io,
-    participant::lanes::Lanes,
+    participant::io::{Io, Poller},
     participant::placement::Placement,
+    participant::state::Lanes,
     participant::state::State,
     participant::static_discovery::{StaticDescription, with_places},
 };

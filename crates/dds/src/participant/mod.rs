@@ -2,14 +2,10 @@
 
 pub(crate) mod builder;
 pub(crate) mod discovery_events;
-pub(crate) mod enabling;
-pub(crate) mod epoll;
 pub(crate) mod event_loop;
 pub(crate) mod io;
 pub(crate) mod jobs;
-pub(crate) mod lanes;
 pub(crate) mod placement;
-pub(crate) mod receive_effects;
 pub(crate) mod state;
 pub(crate) mod static_discovery;
 
@@ -24,8 +20,8 @@ use std::{
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
 use isolane_rtps::{
-    ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, PublisherId, SubscriberId,
-    WriterId, limits::BATCH_BYTES,
+    ContentFilter, Counters, DeliveryMode, EnableError, EndpointConfig, Priority, PublisherId,
+    SubscriberId, WriterId, limits::BATCH_BYTES,
 };
 use isolane_wire::{
     builtin_data::LocatorList,
@@ -46,8 +42,7 @@ use crate::{
     participant::{io::Io, state::State},
     qos::Qos,
     qos::mutable_qos::log_durability,
-    reader::DataReader,
-    reader::delivery::ResponseDeadline,
+    reader::{DataReader, ResponseDeadline},
     report::Report,
     writer::DataWriter,
     writer::remote::RemoteWriter,
@@ -342,6 +337,42 @@ impl Participant {
     /// As [`run_for`](Self::run_for).
     pub fn run(&self, stop: &AtomicBool) {
         self.core().run_while(|| !stop.load(Ordering::Relaxed));
+    }
+
+    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. It is announced from now on, and
+    /// its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An enabled
+    /// participant is unchanged.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{EnableError, Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Pulse { number: u32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).autoenable(false).build()?;
+    /// let writer = participant.create_writer::<Pulse>("Pulse", &Qos::best_effort())?;
+    /// let reader = participant.create_reader::<Pulse>("Pulse", &Qos::best_effort())?;
+    /// assert!(writer.write(&Pulse { number: 1 }).is_err(), "it is not enabled");
+    /// writer.enable()?;
+    /// assert_eq!(reader.matched_writers(), 0, "the reader is not");
+    /// reader.enable()?;
+    /// assert_eq!(reader.matched_writers(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled yet; call it again.
+    pub fn enable(&self) -> Result<(), EnableError> {
+        let mut state = self.core().state.borrow_mut();
+        state.protocol.enable(monotonic_now())
+    }
+
+    /// Returns whether the participant is enabled.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.core().state.borrow().protocol.is_enabled()
     }
 
     /// Asserts the [liveliness](Qos::liveliness) of all MANUAL_BY_PARTICIPANT writers (DDS 1.4 §2.2.2.2.1.21).

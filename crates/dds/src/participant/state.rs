@@ -25,11 +25,39 @@ use crate::{
     participant::event_loop::Scheduling,
     participant::io::Io,
     participant::jobs::{Jobs, Task, TimerCallback},
-    participant::lanes::Lanes,
     participant::placement::Placement,
-    reader::delivery::{ReaderCallbacks, ReaderSlot},
+    reader::{ReaderCallbacks, ReaderSlot},
     writer::remote::SendQueue,
 };
+
+/// Lane of each level's samples: their sockets, port, frames and receive job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes {
+    levels: [Level; Level::COUNT],
+    is_per_level: bool,
+}
+
+impl Lanes {
+    /// Evaluates [`Builder::level_mapping`](crate::Builder::level_mapping).
+    pub(crate) fn new(level_mapping: fn(Level) -> Level) -> Self {
+        let levels = Level::ALL.map(level_mapping);
+        Self {
+            levels,
+            is_per_level: levels == Level::ALL,
+        }
+    }
+
+    /// Returns the lane of a level.
+    pub(crate) fn lane(self, level: Level) -> Lane {
+        Lane::Level(self.levels[usize::from(level.get())])
+    }
+
+    /// Whether each level has its own lane.
+    #[inline]
+    pub(crate) fn is_per_level(self) -> bool {
+        self.is_per_level
+    }
+}
 
 /// Removed callbacks. They may own writers and readers, whose deletion borrows the state, so drop them only while the
 /// state is not borrowed.

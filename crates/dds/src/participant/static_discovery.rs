@@ -12,7 +12,7 @@ use isolane_wire::{
     locator::Locator,
 };
 
-use crate::{error::BuildError, participant::Participant, participant::lanes::Lanes, qos::Qos};
+use crate::{error::BuildError, participant::Participant, participant::state::Lanes, qos::Qos};
 
 /// Static description of a participant. The participant ([`Builder::described_as`](crate::Builder::described_as)) and
 /// its peers ([`Builder::described_peer`](crate::Builder::described_peer)) must use the same description.

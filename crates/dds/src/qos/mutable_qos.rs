@@ -11,7 +11,9 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::QosError, qos::Qos, reader::DataReader, reader::delivery::ResponseDeadline,
+    error::QosError,
+    qos::Qos,
+    reader::{DataReader, ResponseDeadline},
     writer::DataWriter,
 };
 

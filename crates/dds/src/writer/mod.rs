@@ -1,13 +1,13 @@
 //! Writers, used on the participant's thread.
 
-pub(crate) mod batching;
 pub(crate) mod remote;
 
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now};
 use isolane_rtps::{
-    ChangeKind, Incompatible, LocalParticipant, WriteSample, WriterId, WriterLedger,
+    ChangeKind, EnableError, Incompatible, LocalParticipant, Priority, WriteSample, WriterId,
+    WriterLedger,
 };
 use isolane_wire::{
     cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
@@ -16,10 +16,17 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, group::Publisher, instance_lifecycle::unregistered,
-    limits::MIN_KEY_PAYLOAD_BYTES, listener::Endpoint, participant::Of,
-    participant::event_loop::Core, participant::io::Addresses, participant::lanes::Lanes,
-    participant::state::State, qos::Qos,
+    error::WriteError,
+    group::Publisher,
+    instance_lifecycle::unregistered,
+    limits::{FLUSHED_DATAGRAMS, MIN_KEY_PAYLOAD_BYTES},
+    listener::Endpoint,
+    participant::Of,
+    participant::event_loop::Core,
+    participant::io::Addresses,
+    participant::state::Lanes,
+    participant::state::State,
+    qos::Qos,
 };
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
@@ -404,6 +411,74 @@ impl<T: TopicType> DataWriter<T> {
         error
     }
 
+    /// Sends the samples that this writer has batched because of its [LATENCY_BUDGET](crate::Qos::latency_budget). A
+    /// best-effort writer sends them before this returns; the loop sends those of a reliable one. Without a budget it
+    /// does nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Trace { value: u32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let qos = Qos::best_effort().latency_budget(Duration::from_secs(1)).keep_last(8);
+    /// let writer = participant.create_writer::<Trace>("Traces", &qos)?;
+    /// let reader = participant.create_reader::<Trace>("Traces", &qos)?;
+    /// for value in 0..3 {
+    ///     writer.write(&Trace { value })?;
+    /// }
+    /// assert_eq!(writer.ledger().pending, 3);
+    /// writer.flush();
+    /// assert_eq!(writer.ledger().sent, 3); // in one datagram
+    /// assert!(participant.run_until(Duration::from_secs(5), || reader.available() == 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn flush(&self) {
+        self.flush_batch(&mut self.core.state.borrow_mut());
+    }
+
+    /// Sends the batched samples.
+    fn flush_batch(&self, state: &mut State) {
+        state.protocol.flush(self.id);
+        self.send_full(state);
+    }
+
+    /// Sends full datagrams of a best-effort writer before `write` returns.
+    fn send_full(&self, state: &mut State) {
+        // The loop sends samples that may be fragmented, at a priority below the level's samples.
+        if self.encoding.reliable || !state.protocol.sends_whole(self.id) {
+            return;
+        }
+        let priority = Priority::of_data(self.level);
+        for _ in 0..FLUSHED_DATAGRAMS {
+            // Work of other writers of the level may be queued before it; it is as urgent.
+            let is_under_way = state.io.has_pending(priority);
+            if !(is_under_way || state.protocol.is_filed(self.id))
+                || state.work(monotonic_now(), priority, 1) == 0
+            {
+                return;
+            }
+        }
+    }
+
+    /// Enables the writer: it is announced and matched. An enabled writer is unchanged.
+    ///
+    /// # Errors
+    /// [`EnableError`]; nothing was changed then.
+    pub fn enable(&self) -> Result<(), EnableError> {
+        let mut state = self.core.state.borrow_mut();
+        state.protocol.enable_writer(monotonic_now(), self.id)
+    }
+
+    /// Returns whether the writer is enabled.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.core.state.borrow().protocol.is_writer_enabled(self.id)
+    }
+
     /// Asserts the writer's manual [LIVELINESS](Qos::liveliness) without writing (DDS 1.4 §2.2.2.4.2.22).
     /// MANUAL_BY_PARTICIPANT asserts that of all such writers of the participant.
     pub fn assert_liveliness(&self) {
@@ -458,7 +533,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
             return;
         };
         let state = &mut *borrowed;
-        self.let_go(state);
+        self.flush_batch(state);
         state
             .io
             .unregister_instances(&mut state.protocol, self.id, self.encoding.lane);
