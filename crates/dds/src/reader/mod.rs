@@ -352,6 +352,30 @@ impl<T: TopicType> DataReader<T> {
     }
 }
 
+impl<T: TopicType> Drop for DataReader<T> {
+    fn drop(&mut self) {
+        // The state may be borrowed if a panic inside a step unwinds.
+        let Ok(mut borrowed) = self.core.state.try_borrow_mut() else {
+            return;
+        };
+        let state = &mut *borrowed;
+        state.protocol.delete_reader(monotonic_now(), self.id);
+        let flow = std::mem::take(&mut state.reader_slots[self.id.index()].flow);
+        state.close_reader_flow(&flow);
+        let callbacks = (
+            state.clear_reader_slot(self.id.index()),
+            state.listeners.clear(
+                &mut state.jobs,
+                &mut state.executor,
+                Endpoint::Reader(self.id),
+            ),
+        );
+        drop(borrowed);
+        // The callbacks may own writers, whose deletion borrows the state.
+        drop(callbacks);
+    }
+}
+
 /// Decodes a payload; an error includes the reason for SAMPLE_REJECTED.
 #[inline]
 pub(crate) fn decode<'a, V>(
@@ -474,30 +498,6 @@ impl State {
         drop_expired(&mut self.protocol, reader);
         self.listeners.note_access(reader);
         self.protocol.sample(reader, nth)
-    }
-}
-
-impl<T: TopicType> Drop for DataReader<T> {
-    fn drop(&mut self) {
-        // The state may be borrowed if a panic inside a step unwinds.
-        let Ok(mut borrowed) = self.core.state.try_borrow_mut() else {
-            return;
-        };
-        let state = &mut *borrowed;
-        state.protocol.delete_reader(monotonic_now(), self.id);
-        let flow = std::mem::take(&mut state.reader_slots[self.id.index()].flow);
-        state.close_reader_flow(&flow);
-        let callbacks = (
-            state.clear_reader_slot(self.id.index()),
-            state.listeners.clear(
-                &mut state.jobs,
-                &mut state.executor,
-                Endpoint::Reader(self.id),
-            ),
-        );
-        drop(borrowed);
-        // The callbacks may own writers, whose deletion borrows the state.
-        drop(callbacks);
     }
 }
 
