@@ -1,8 +1,8 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1).
 //!
-//! [`LocalParticipant::next_status`] returns the endpoints with changes. Each is queued at most once, so the queue is
-//! as long as there are endpoints. The user then *takes* a status: totals stay, changes since the last take are reset.
-//! All of it is in the endpoint's record; nothing is searched or allocated.
+//! After [`LocalParticipant::next_status`] has returned an endpoint with changes, the user *takes* a status: totals
+//! stay, changes since the last take are reset. All of it is in the endpoint's record; nothing is searched or
+//! allocated.
 
 use isolane_wire::{
     cdr::{CdrError, EncapsulationId},
@@ -11,11 +11,11 @@ use isolane_wire::{
 
 use crate::{
     matching::Incompatible,
-    participant::{LocalParticipant, Shared},
-    reader::{ReaderStatus, Readers},
+    participant::LocalParticipant,
+    reader::ReaderStatus,
     slab::{ReaderId, WriterId},
-    timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
-    writer::{WriterStatus, Writers},
+    timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost},
+    writer::WriterStatus,
 };
 
 /// Status change to report to the user.
@@ -26,13 +26,6 @@ pub enum StatusChange {
     /// Changes at a writer.
     Writer(WriterId, WriterStatus),
     /// The set of known participants or endpoints changed.
-    Discovery,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noted {
-    Reader(ReaderId),
-    Writer(WriterId),
     Discovery,
 }
 
@@ -199,46 +192,6 @@ fn take_incompatible(found: &mut Option<Incompatible>) -> Option<Incompatible> {
 }
 
 impl LocalParticipant {
-    /// Returns whether [`next_status`](LocalParticipant::next_status) may have a change.
-    #[inline]
-    #[must_use]
-    pub fn has_status(&self) -> bool {
-        !self.shared.changed.is_empty()
-    }
-
-    /// Returns the next endpoint with status changes, with all its changes at once.
-    pub fn next_status(&mut self) -> Option<StatusChange> {
-        while let Some(noted) = self.shared.changed.pop_front() {
-            match noted {
-                Noted::Discovery => {
-                    self.shared.discovery_changed = false;
-                    return Some(StatusChange::Discovery);
-                }
-                Noted::Reader(index) => {
-                    let Some(reader) = self.readers.table.get_mut(index) else {
-                        continue;
-                    };
-                    reader.noted = false;
-                    let status = core::mem::take(&mut reader.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Reader(index, status));
-                    }
-                }
-                Noted::Writer(index) => {
-                    let Some(writer) = self.writers.table.get_mut(index) else {
-                        continue;
-                    };
-                    writer.noted = false;
-                    let status = core::mem::take(&mut writer.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Writer(index, status));
-                    }
-                }
-            }
-        }
-        None
-    }
-
     /// Takes the change of a writer's matches; `None` if there is none, or no such writer.
     ///
     /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
@@ -327,51 +280,5 @@ impl LocalParticipant {
     /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
         self.readers.table.get_mut(id)?.liveliness.take()
-    }
-}
-
-impl Shared {
-    pub(crate) fn note_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery_changed, true) {
-            self.changed.push_back(Noted::Discovery);
-        }
-    }
-
-    /// Removes a deleted reader from the queue.
-    pub(crate) fn forget_reader_notes(&mut self, index: ReaderId) {
-        self.changed.retain(|noted| *noted != Noted::Reader(index));
-    }
-
-    /// Removes a deleted writer from the queue.
-    pub(crate) fn forget_writer_notes(&mut self, index: WriterId) {
-        self.changed.retain(|noted| *noted != Noted::Writer(index));
-    }
-}
-
-impl Writers {
-    /// Queues the status changes of a writer of the user.
-    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: WriterId) {
-        let writer = &mut self.table[index];
-        if writer.level.is_none() {
-            writer.status = WriterStatus::empty();
-        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
-            shared.changed.push_back(Noted::Writer(index));
-        }
-    }
-}
-
-impl Readers {
-    /// Queues the status changes of a reader of the user.
-    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
-        let reader = &mut self.table[index];
-        if reader.level.is_none() {
-            // Samples of built-in readers are work; participant messages were processed on arrival.
-            match index {
-                ReaderId(MESSAGES) => self.forget_messages(),
-                _ => shared.schedule_discovery(),
-            }
-        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
-            shared.changed.push_back(Noted::Reader(index));
-        }
     }
 }

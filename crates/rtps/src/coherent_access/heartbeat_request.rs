@@ -13,7 +13,7 @@ use crate::{
     participant::{Facts, Shared},
     reader::{Reader, Readers},
     slab::ReaderId,
-    timers::TimerOwner,
+    work_queue::TimerOwner,
 };
 
 /// Request for the progress of one writer.

@@ -46,7 +46,7 @@ use crate::{
     matching::RefusedMatches,
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{EndpointId, ReaderId, RemoteParticipantId, Slab},
-    work_queue::{Destinations, Work, WorkKind},
+    work::{Destinations, Work, WorkKind},
 };
 
 pub use self::{

@@ -23,8 +23,8 @@ use crate::{
     reader::WriterProxy,
     receiver::MessageReceiver,
     slab::{EndpointId, ReaderId, RemoteParticipantId, WriterId},
-    timers::TimerOwner,
-    writer::reader_proxy::ReaderProxy,
+    work_queue::TimerOwner,
+    writer::reliability::ReaderProxy,
 };
 
 /// Pair of SEDP endpoints with the peer's flags for them in `BuiltinEndpoints`.

@@ -12,8 +12,8 @@ use isolane_wire::time::Instant;
 
 use crate::{
     participant::LocalParticipant,
-    timers::TimerOwner,
-    work_queue::{Destinations, Work},
+    work::{Destinations, Work},
+    work_queue::TimerOwner,
 };
 
 impl LocalParticipant {

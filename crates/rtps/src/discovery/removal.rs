@@ -25,8 +25,8 @@ use crate::{
     participant::{LocalParticipant, Shared},
     reader::{Readers, WriterProxy},
     slab::{EndpointId, ReaderId, RemoteParticipantId},
-    timers::TimerOwner,
-    work_queue::Filed,
+    work::Filed,
+    work_queue::TimerOwner,
 };
 
 impl LocalParticipant {

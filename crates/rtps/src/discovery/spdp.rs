@@ -40,12 +40,37 @@ use crate::{
     matching::choose_own,
     participant::{LocalParticipant, Shared},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
-    timers::TimerOwner,
-    work_queue::{Destinations, Filed, Priority, Work, WorkKind},
+    work::{Destinations, Filed, Priority, Work, WorkKind},
+    work_queue::TimerOwner,
     writer::history::ChangeKind,
 };
 
 impl LocalParticipant {
+    /// Handles the announcement timer: files the next announcement.
+    pub(crate) fn announce_due(&mut self, now: Instant) {
+        let period = self.discovery.announce_period(&self.shared);
+        self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
+        self.ask_silent_peers();
+        if self.discovery.move_from.is_some() {
+            self.shared.schedule_discovery();
+        }
+        if self.shared.announces() == Announces::Nothing {
+            self.discovery.announcements_sent = self.discovery.announcements_sent.saturating_add(1);
+            return;
+        }
+        if self.discovery.announce_filed {
+            // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
+            // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
+            self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
+            self.shared
+                .schedule(Priority::HIGHEST, Filed::Announce(None));
+        } else {
+            self.discovery.schedule_announcement(&mut self.shared, None);
+        }
+        self.discovery
+            .schedule_announcements_to_unlisted(&mut self.shared);
+    }
+
     /// Writes the farewell, which disposes this participant at every peer, and returns its length in bytes. It must be
     /// the last datagram sent, [to all](LocalParticipant::farewell_to) addresses.
     pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {

@@ -26,7 +26,7 @@ use crate::{
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timed_qos::WriterLiveness,
-    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+    writer::{WriterStatus, destinations::Address, reliability::ReaderProxy},
 };
 
 pub use self::{

@@ -16,8 +16,8 @@ use crate::{
     participant::{Facts, LocalParticipant, Shared},
     reader::{ReaderStatus, Readers, WriterProxy},
     slab::{Id, ReaderId, ReaderProxyId, Slab, WriterId, WriterProxyId},
-    work_queue::Filed,
-    writer::{WriterStatus, Writers, destinations::Address, reader_proxy::ReaderProxy},
+    work::Filed,
+    writer::{WriterStatus, Writers, destinations::Address, reliability::ReaderProxy},
 };
 
 bitflags! {

@@ -15,7 +15,7 @@ use crate::{
     discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
-    timers::TimerOwner,
+    work_queue::TimerOwner,
     writer::{Writer, write::WriteError},
 };
 

@@ -31,13 +31,13 @@ use crate::{
     sample_memory::Sizes,
     slab::{PublisherId, ReaderId, SubscriberId, WriterId},
     timed_qos::kept_back,
-    timers::TimerOwner,
-    work_queue::{Filed, Priority},
+    work::{Filed, Priority},
+    work_queue::TimerOwner,
     writer::{
         Writer,
+        batching::Batch,
         fragments::Fragmenter,
         history::{ChangeKind, History, HistoryPlan, Keep, with_service},
-        transmit::Batch,
     },
 };
 

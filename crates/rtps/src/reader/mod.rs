@@ -44,7 +44,7 @@ use crate::{
     slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
-    work_queue::{Priority, Queue},
+    work::{Priority, Queue},
 };
 
 pub(crate) use self::{

@@ -30,7 +30,7 @@ use crate::{
     receiver::MessageReceiver,
     slab::WriterProxyId,
     timed_qos::{Claimant, check_waiting},
-    work_queue::{Filed, Work, WorkKind, to_one},
+    work::{Filed, Work, WorkKind, to_one},
 };
 
 impl Readers {

@@ -46,8 +46,8 @@ use crate::{
         deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
         ownership::Owners, time_based_filter::Filter,
     },
-    timers::TimerOwner,
-    work_queue::{Destinations, Filed, Work, WorkKind},
+    work::{Destinations, Filed, Work, WorkKind},
+    work_queue::TimerOwner,
     writer::{WriterStatus, Writers, write::WriteSample},
 };
 

@@ -30,9 +30,9 @@ use crate::{
     reader::{Readers, WriterProxy},
     slab::{ReaderId, RemoteParticipantId, WriterId, WriterProxyId},
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
-    timers::TimerOwner,
-    work_queue::{Filed, Priority},
-    writer::{Writers, history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
+    work::{Filed, Priority},
+    work_queue::TimerOwner,
+    writer::{Writers, history::ChangeKind, reliability::ReaderProxy, write::WriteSample},
 };
 
 /// Index of the built-in participant message writer and reader.

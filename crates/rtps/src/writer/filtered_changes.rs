@@ -22,9 +22,10 @@ use crate::{
     participant::Shared,
     reader::writer_proxy::{WORDS, words},
     slab::{ReaderProxyId, Slab},
-    work_queue::{Work, gap},
+    work::Work,
     writer::{
-        Writer, Writers, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy,
+        Writer, Writers, filtering::AddressBits, history::ChangeKind, reliability::ReaderProxy,
+        write::gap,
     },
 };
 

@@ -29,8 +29,11 @@ use crate::{
     reader::is_news,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Filed, Work, WorkKind, gap, to_one},
-    writer::{Writer, Writers, write::data_head},
+    work::{Destinations, Filed, Work, WorkKind, to_one},
+    writer::{
+        Writer, Writers,
+        write::{data_head, gap},
+    },
 };
 
 /// Fragment of a change: sequence number and fragment number, from 1.

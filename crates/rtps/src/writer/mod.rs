@@ -1,18 +1,14 @@
-//! Local writer, and its proxies of matched readers.
-//!
-//! [`ReaderProxy`] is the writer's side of the reliable protocol (RTPS 2.5 §8.4.7.5, §8.4.9): what a reader has
-//! acknowledged and requested, and how far its share of the history was sent.
+//! Local writer, and the tables of writers and of their proxies of matched readers.
 
+pub(crate) mod batching;
 pub(crate) mod destinations;
 mod filtered_changes;
 mod filtering;
 pub(crate) mod fragments;
 pub(crate) mod history;
-pub(crate) mod reader_proxy;
 pub(crate) mod registered_instances;
-mod reliability;
+pub(crate) mod reliability;
 mod repair;
-pub(crate) mod transmit;
 pub(crate) mod write;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -40,10 +36,10 @@ use crate::{
     slab::{PublisherId, ReaderProxyId, Slab, WriterId},
     status::MatchTally,
     timed_qos::{Assertions, WriterTimedQos},
-    work_queue::{Priority, Queue},
+    work::{Priority, Queue},
     writer::{
-        filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
-        registered_instances::RegisteredInstances, transmit::Batch,
+        batching::Batch, filtering::Filters, fragments::Fragmenter, history::History,
+        registered_instances::RegisteredInstances, reliability::ReaderProxy,
     },
 };
 

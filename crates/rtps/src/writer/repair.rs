@@ -14,8 +14,12 @@ use crate::{
     participant::Shared,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Filed, Work, WorkKind, gap, to_one},
-    writer::{Writers, reader_proxy::ReaderProxy, write::data_head},
+    work::{Filed, Work, WorkKind, to_one},
+    writer::{
+        Writers,
+        reliability::ReaderProxy,
+        write::{data_head, gap},
+    },
 };
 
 impl Writers {

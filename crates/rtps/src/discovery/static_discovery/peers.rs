@@ -26,7 +26,7 @@ use crate::{
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
     participant::{LocalParticipant, Shared},
     slab::{Full, RemoteParticipantId},
-    timers::TimerOwner,
+    work_queue::TimerOwner,
 };
 
 #[derive(Debug)]
