@@ -78,9 +78,9 @@ pub use participant::{
 };
 pub use reader::{
     DeliveryMode, KeyOf, ReaderStatus,
-    cache::{InstanceSelector, Query, SampleInfo, Selection},
+    cache::{InstanceSelector, Query, Selection},
     instance::InstanceState,
-    read_take::{CachedSample, SampleState, StateMask, ViewState},
+    read_take::{CachedSample, SampleInfo, SampleState, StateMask, ViewState},
 };
 pub use receiver::{Delivery, MessageReceiver};
 pub use slab::{PublisherId, ReaderId, SubscriberId, WriterId};

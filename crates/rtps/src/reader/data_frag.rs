@@ -19,10 +19,9 @@ use crate::{
     reader::reassembly::SampleId,
     reader::{
         Reader, Readers, Settled, WriterProxy,
-        data::{Unfit, begin_unasked, is_due},
         reassembly::{Put, Reassembly},
     },
-    receiver::{Delivery, MessageReceiver},
+    receiver::{Delivery, MessageReceiver, Unfit, begin_unasked, is_due},
     slab::WriterProxyId,
     status::RejectReason,
 };

@@ -7,7 +7,6 @@
 //! writer is announced again, its readers continue at these positions.
 
 pub(crate) mod cache;
-pub(crate) mod data;
 mod data_frag;
 pub(crate) mod filtering;
 pub(crate) mod instance;
@@ -36,11 +35,12 @@ use crate::{
     counters::ReaderLedger,
     limits::{MAX_GROUPS, UNMATCHED_REMEMBERED},
     matching::{Incompatible, TopicIndex},
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, Facts, LocalParticipant, Shared},
     reader::{
         cache::{Cache, Refused},
         reassembly::Reassembly,
     },
+    receiver::{Unfit, WriterProxyIndex},
     slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
@@ -49,7 +49,7 @@ use crate::{
 
 pub(crate) use self::{
     sequence_jump::{Origin, Settled, Verdict},
-    writer_proxy::{Answer, WriterProxy, WriterProxyIndex, is_news},
+    writer_proxy::{WriterProxy, is_news},
 };
 
 /// Returns the key hash (RTPS 2.5 §9.6.4.8) of a serialised sample or key; an error if the bytes are not of the type.
@@ -305,5 +305,50 @@ impl Readers {
             looks: 0,
             last_too_large: None,
         }
+    }
+}
+
+impl Readers {
+    /// Counts a sample that can never be stored; it is not requested again.
+    #[cold]
+    pub(crate) fn refuse_for_good(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: WriterProxyId,
+        sequence: SequenceNumber,
+        unfit: Unfit,
+    ) {
+        let proxy = &mut self.proxies[proxy_index];
+        let reader_index = proxy.reader;
+        let reader = &mut self.table[reader_index];
+        // An out-of-order sample is requested again, and counted when it is next in order.
+        if sequence == proxy.expected {
+            proxy.begun = true;
+            proxy.advance();
+            reader.ledger.account();
+            match unfit {
+                Unfit::Rejected(reason) => {
+                    reader.count_rejected(proxy.guid, reason);
+                    shared.counters.count_rejected(reason);
+                    reader.status |= ReaderStatus::SAMPLE_REJECTED;
+                }
+                Unfit::TooLarge(bytes) => {
+                    reader.ledger.too_large += 1;
+                    reader.too_large_bytes = bytes;
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                    shared.counters.samples_too_large += 1;
+                    self.last_too_large = Some(reader_index);
+                }
+            }
+            if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
+                // The set is incomplete without the sample.
+                proxy.progress.lose();
+                reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
+            }
+            self.advance_proxy(shared, facts, proxy_index);
+            self.go_on_with_sets(shared, reader_index);
+        }
+        self.note_reader(shared, reader_index);
     }
 }

@@ -25,7 +25,8 @@ use crate::{
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
     participant::{LocalParticipant, Shared},
-    slab::{Full, RemoteParticipantId},
+    receiver::MessageReceiver,
+    slab::{Full, RemoteParticipantId, WriterProxyId},
     work_queue::TimerOwner,
 };
 
@@ -465,6 +466,23 @@ impl LocalParticipant {
             peer.left = Some(start);
         }
         is_its
+    }
+
+    /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lookup_described(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        writer: &Guid,
+    ) -> Option<WriterProxyId> {
+        let is_met = self.discovery.uses_descriptions(&self.shared)
+            && self.match_static_peer(now, message.prefix, message.source);
+        match is_met {
+            true => self.readers.by_writer.recall(writer),
+            false => None,
+        }
     }
 }
 

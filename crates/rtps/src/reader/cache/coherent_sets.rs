@@ -20,9 +20,12 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::{Access, Admission, Progress},
-    reader::cache::{Cache, Refused, SampleInfo, Slot},
+    coherent_access::{Access, Progress},
     reader::reassembly::SampleId,
+    reader::{
+        cache::{Cache, Refused, Slot},
+        read_take::SampleInfo,
+    },
     slab::WriterProxyId,
     writer::history::Keep,
 };
@@ -167,7 +170,7 @@ impl Cache {
     }
 
     /// Records the order position of the sample that has just become available.
-    fn note_shown(&mut self) {
+    pub(super) fn note_shown(&mut self) {
         if let (Some(&slot), Some(sets)) = (self.available.back(), &mut self.sets) {
             sets.places[usize::from(slot)].shown = sets.shown;
         }
@@ -290,7 +293,7 @@ impl Cache {
         true
     }
 
-    fn hold_in_set(&mut self, proxy: WriterProxyId) {
+    pub(super) fn hold_in_set(&mut self, proxy: WriterProxyId) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         let Some(sets) = &mut self.sets else { return };
         let key = |slot: u16| {
@@ -541,23 +544,5 @@ impl Cache {
     /// Returns the proxy and sequence number of a sample displaced by another writer's. It counts as never received.
     pub(crate) fn take_displaced(&mut self) -> Option<SampleId> {
         self.sets.as_mut()?.displaced.take()
-    }
-
-    /// Makes a writer's first waiting sample available if there is room, or holds it.
-    #[inline]
-    pub(crate) fn take_turn(
-        &mut self,
-        turn: Admission,
-        proxy: WriterProxyId,
-        sequence: SequenceNumber,
-    ) -> Result<(), Refused> {
-        if turn == Admission::Hold {
-            self.hold_in_set(proxy);
-            return Ok(());
-        }
-        if self.promote(proxy, sequence)? && self.groups() {
-            self.note_shown();
-        }
-        Ok(())
     }
 }
