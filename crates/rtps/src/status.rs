@@ -197,27 +197,27 @@ impl LocalParticipant {
     /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
     /// [`matched_readers`](LocalParticipant::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
-        self.writers.table.get_mut(id)?.matched.take()
+        self.writers.get_mut(id)?.matched.take()
     }
 
     /// Takes the change of a reader's matches; `None` if there is none, or no such reader.
     pub fn take_subscription_matched(&mut self, id: ReaderId) -> Option<Matched> {
-        self.readers.table.get_mut(id)?.matched.take()
+        self.readers.get_mut(id)?.matched.take()
     }
 
     /// Takes the incompatible readers of a writer; `None` if there is no further one.
     pub fn take_offered_incompatible(&mut self, id: WriterId) -> Option<Incompatible> {
-        take_incompatible(&mut self.writers.table.get_mut(id)?.incompatible)
+        take_incompatible(&mut self.writers.get_mut(id)?.incompatible)
     }
 
     /// Takes the incompatible writers of a reader; `None` if there is no further one.
     pub fn take_requested_incompatible(&mut self, id: ReaderId) -> Option<Incompatible> {
-        take_incompatible(&mut self.readers.table.get_mut(id)?.incompatible)
+        take_incompatible(&mut self.readers.get_mut(id)?.incompatible)
     }
 
     /// Takes the lost samples of a reader; `None` if there is no further one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
-        let reader = self.readers.table.get_mut(id)?;
+        let reader = self.readers.get_mut(id)?;
         let too_large = reader.ledger.too_large;
         let total = reader.ledger.lost.wrapping_add(too_large);
         let change = change(total, &mut reader.reported_lost)?;
@@ -239,7 +239,7 @@ impl LocalParticipant {
     /// Returns the last sample that was too large for its reader, unless that reader was deleted.
     #[must_use]
     pub fn last_too_large(&self) -> Option<TooLargeSample<'_>> {
-        let reader = self.readers.table.get(self.readers.last_too_large?)?;
+        let reader = self.readers.get(self.readers.last_too_large?)?;
         (reader.ledger.too_large > 0).then(|| TooLargeSample {
             topic: &reader.data.topic_name,
             bytes: reader.too_large_bytes,
@@ -249,7 +249,7 @@ impl LocalParticipant {
 
     /// Takes the rejected samples of a reader; `None` if there is no further one.
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
-        let reader = self.readers.table.get_mut(id)?;
+        let reader = self.readers.get_mut(id)?;
         let total = reader.ledger.rejected;
         let change = change(total, &mut reader.reported_rejected)?;
         Some(SampleRejected {
@@ -261,24 +261,24 @@ impl LocalParticipant {
 
     /// Takes the deadlines missed by a writer's instances; `None` if there is no further one.
     pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
-        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the deadlines missed by a reader's instances; `None` if there is no further one.
     pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
-        let clock = self.readers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.readers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the number of times a writer lost its liveliness; `None` if there is no further one.
     pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
-        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.signal.as_mut()?.take()
     }
 
     /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
-        self.readers.table.get_mut(id)?.liveliness.take()
+        self.readers.get_mut(id)?.liveliness.take()
     }
 }

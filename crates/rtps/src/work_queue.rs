@@ -11,12 +11,7 @@
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use core::array;
 
-use isolane_wire::{
-    BufferTooSmall,
-    level::Level,
-    message::{Header, MessageWriter},
-    time::Instant,
-};
+use isolane_wire::{BufferTooSmall, level::Level, message::MessageWriter, time::Instant};
 
 use crate::{
     config::Limits,
@@ -384,14 +379,16 @@ impl Shared {
 }
 
 impl Shared {
-    /// Writes one message. A message that does not fit is counted, and its length is 0.
-    pub(crate) fn finish(
+    /// Writes one message of this participant and returns its length. A message that does not fit is counted, and its
+    /// length is 0.
+    pub(crate) fn emit_message(
         &mut self,
         buffer: &mut [u8],
-        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
-        header: Header,
+        fill: impl for<'m, 'b> FnOnce(
+            &'m mut MessageWriter<'b>,
+        ) -> Result<&'m mut MessageWriter<'b>, BufferTooSmall>,
     ) -> usize {
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+        let written = MessageWriter::new(buffer, &self.header).and_then(|mut message| {
             fill(&mut message)?;
             Ok(message.len())
         });
@@ -503,28 +500,21 @@ impl LocalParticipant {
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
         let filed = self.shared.work_queue.peek(priority)?;
-        let of_writer = |writer| {
-            self.writers
-                .table
-                .get(writer)
-                .and_then(|writer| writer.level)
-        };
+        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
         Some(match filed {
             Filed::Announce(_) | Filed::Discovery => None,
             Filed::Data(subject)
             | Filed::Fragment(subject)
             | Filed::Heartbeat(subject)
             | Filed::WriterTimedQos(subject) => of_writer(subject),
-            Filed::ReaderTimedQos(subject) => self
-                .readers
-                .table
-                .get(subject)
-                .and_then(|reader| reader.level),
+            Filed::ReaderTimedQos(subject) => {
+                self.readers.get(subject).and_then(|reader| reader.level)
+            }
             Filed::AckNack(subject) => self
                 .readers
                 .proxies
                 .get(subject)
-                .and_then(|proxy| self.readers.table.get(proxy.reader)?.level),
+                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
             Filed::Repair(subject) | Filed::History(subject) => self
                 .writers
                 .proxies
@@ -541,7 +531,7 @@ impl LocalParticipant {
             return 0;
         };
         let of_slots = |writer| {
-            let writer = self.writers.table.get(writer)?;
+            let writer = self.writers.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
             // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
@@ -554,7 +544,6 @@ impl LocalParticipant {
             Filed::Fragment(_) | Filed::Heartbeat(_) | Filed::AckNack(_) => BATCH_BYTES,
             Filed::Data(subject) => {
                 self.writers
-                    .table
                     .get(subject)
                     .map_or(0, |writer| match writer.next_part_bytes() {
                         None => writer.next_bytes().max(writer.waiting_bytes()),
@@ -655,7 +644,7 @@ impl LocalParticipant {
                     return Some(StatusChange::Discovery);
                 }
                 Noted::Reader(index) => {
-                    let Some(reader) = self.readers.table.get_mut(index) else {
+                    let Some(reader) = self.readers.get_mut(index) else {
                         continue;
                     };
                     reader.noted = false;
@@ -665,7 +654,7 @@ impl LocalParticipant {
                     }
                 }
                 Noted::Writer(index) => {
-                    let Some(writer) = self.writers.table.get_mut(index) else {
+                    let Some(writer) = self.writers.get_mut(index) else {
                         continue;
                     };
                     writer.noted = false;

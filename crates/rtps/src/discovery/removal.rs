@@ -75,7 +75,7 @@ impl LocalParticipant {
         }
         let proxy = self.readers.by_writer.get(&guid);
         if let Some(proxy) = proxy.and_then(|proxy| self.readers.proxies.get(proxy))
-            && let Some(reader) = self.readers.table.get(proxy.reader)
+            && let Some(reader) = self.readers.get(proxy.reader)
         {
             self.readers.parted.note(proxy, reader.guid);
         }

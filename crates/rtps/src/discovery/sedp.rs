@@ -38,7 +38,6 @@ impl LocalParticipant {
     ) -> bool {
         let Some(cache) = self
             .readers
-            .table
             .get(reader)
             .and_then(|reader| reader.cache.as_ref())
         else {
@@ -258,7 +257,7 @@ impl LocalParticipant {
         let id = builtin;
         let timestamp = self.shared.timestamp(now);
         if !self.has_room(id, key_hash)
-            && let Some(writer) = self.writers.table.get_mut(builtin)
+            && let Some(writer) = self.writers.get_mut(builtin)
         {
             // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
             // one that all peers have acknowledged goes first.

@@ -155,7 +155,6 @@ impl Shared {
         status: Option<StatusInfo>,
         payload: &[u8],
     ) -> usize {
-        let header = self.header;
         let guid = self.guid(EntityId::PARTICIPANT);
         let head = DataPrefix {
             reader: EntityId::UNKNOWN,
@@ -165,11 +164,7 @@ impl Shared {
             status,
             payload: kind,
         };
-        self.finish(
-            buffer,
-            |message| message.data(&head, payload).map(|_| ()),
-            header,
-        )
+        self.emit_message(buffer, |message| message.data(&head, payload))
     }
 }
 
@@ -481,11 +476,11 @@ impl LocalParticipant {
     fn own_endpoint(&self, own: LocalId) -> Option<(&EndpointData, bool)> {
         match own {
             LocalId::Writer(writer) => {
-                let writer = self.writers.table.get(writer)?;
+                let writer = self.writers.get(writer)?;
                 writer.level.map(|_| (&writer.data, writer.is_enabled()))
             }
             LocalId::Reader(reader) => {
-                let reader = self.readers.table.get(reader)?;
+                let reader = self.readers.get(reader)?;
                 reader.level.map(|_| (&reader.data, reader.is_enabled))
             }
         }

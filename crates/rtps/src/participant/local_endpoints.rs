@@ -455,7 +455,7 @@ impl LocalParticipant {
     /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
     /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
-        let Some(writer) = self.writers.table.get(id) else {
+        let Some(writer) = self.writers.get(id) else {
             return;
         };
         if writer.level.is_none() {
@@ -493,7 +493,7 @@ impl LocalParticipant {
 
     /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
-        let Some(reader) = self.readers.table.get(id) else {
+        let Some(reader) = self.readers.get(id) else {
             return;
         };
         if reader.level.is_none() {
@@ -535,13 +535,13 @@ impl LocalParticipant {
     /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
-        self.writers.table.get(id).map(Writer::ledger)
+        self.writers.get(id).map(Writer::ledger)
     }
 
     /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
-        self.readers.table.get(id).map(Reader::ledger)
+        self.readers.get(id).map(Reader::ledger)
     }
 
     /// Announces an endpoint for the first time.
@@ -569,7 +569,7 @@ impl LocalParticipant {
             .insert(writer)
             .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
         self.writers.by_entity.insert(entity, index);
-        if let Some(writer) = self.writers.table.get(index) {
+        if let Some(writer) = self.writers.get(index) {
             self.shared.work_queue.open(writer.data_priority());
             self.shared.work_queue.open(writer.protocol_priority());
         }

@@ -210,8 +210,8 @@ impl LocalParticipant {
         let mut writers = core::iter::successors(writers, |&at| self.writers.by_topic.next(at));
         let readers = self.readers.by_topic.first(topic_name);
         let mut readers = core::iter::successors(readers, |&at| self.readers.by_topic.next(at));
-        writers.any(|at| is_critical(self.writers.table.get(at).and_then(|it| it.level)))
-            || readers.any(|at| is_critical(self.readers.table.get(at).and_then(|it| it.level)))
+        writers.any(|at| is_critical(self.writers.get(at).and_then(|it| it.level)))
+            || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
     }
 
     /// Iterates over the known remote participants.
@@ -270,17 +270,17 @@ impl LocalParticipant {
     /// proportional to the memory.
     pub fn touch_slots(&mut self) {
         for index in self.writers.table.ids() {
-            let writer = self.writers.table.get_mut(index);
+            let writer = self.writers.get_mut(index);
             if let Some(history) = writer.and_then(|writer| writer.history.as_mut()) {
                 history.memory_mut().for_each(touch);
             }
         }
         for index in self.readers.table.ids() {
-            let reader = self.readers.table.get_mut(index);
+            let reader = self.readers.get_mut(index);
             if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
                 cache.memory_mut().for_each(touch);
             }
-            let reader = self.readers.table.get_mut(index);
+            let reader = self.readers.get_mut(index);
             if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
                 touch(assemblies.memory_mut());
             }

@@ -210,7 +210,7 @@ impl LocalParticipant {
     /// which are promised none.
     #[must_use]
     pub fn has_history(&self, id: ReaderId) -> bool {
-        let Some(reader) = self.readers.table.get(id) else {
+        let Some(reader) = self.readers.get(id) else {
             return true;
         };
         let mut proxies = reader.proxies.iter();
@@ -287,6 +287,16 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
+    #[inline]
+    pub(crate) fn get(&self, id: ReaderId) -> Option<&Reader> {
+        self.table.get(id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ReaderId) -> Option<&mut Reader> {
+        self.table.get_mut(id)
+    }
+
     pub(crate) fn new(config: &ParticipantConfig) -> Self {
         let limits = &config.limits;
         let is_fixed = limits.fixed_memory;

@@ -44,7 +44,7 @@ pub struct CachedSample<'a> {
 impl LocalParticipant {
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
-        if let Some(reader) = self.readers.table.get_mut(id)
+        if let Some(reader) = self.readers.get_mut(id)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
@@ -56,35 +56,31 @@ impl LocalParticipant {
     /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.table.get(id)?.encapsulations_refused
+        self.readers.get(id)?.encapsulations_refused
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
-        self.readers.table.get(id).map(|reader| &reader.data)
+        self.readers.get(id).map(|reader| &reader.data)
     }
 
     /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
-        self.writers.table.get(id).map(|writer| &writer.data)
+        self.writers.get(id).map(|writer| &writer.data)
     }
 
     /// Returns the maximum payload size in bytes of a reader.
     #[must_use]
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
-        self.readers
-            .table
-            .get(id)
-            .map(|reader| reader.max_payload_bytes)
+        self.readers.get(id).map(|reader| reader.max_payload_bytes)
     }
 
     /// Returns the maximum payload size in bytes of a writer.
     #[must_use]
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
-            .table
             .get(id)
             .map(crate::writer::Writer::payload_limit)
     }
@@ -113,7 +109,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
-            .table
             .get(id)
             .map_or(0, |reader| reader.matched.current() as usize)
     }
@@ -125,7 +120,6 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .readers
-            .table
             .get(id)
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
@@ -142,7 +136,6 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .writers
-            .table
             .get(id)
             .map_or(&[][..], |writer| &writer.proxies);
         let proxies = proxies.iter().map(|&proxy| self.writers.proxies.get(proxy));
@@ -163,19 +156,19 @@ impl LocalParticipant {
     /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
-        self.writers.table.get(id)?.incompatible
+        self.writers.get(id)?.incompatible
     }
 
     /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
-        self.readers.table.get(id)?.incompatible
+        self.readers.get(id)?.incompatible
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
-        self.writers.table.get(id).is_none_or(|writer| {
+        self.writers.get(id).is_none_or(|writer| {
             writer.next_unsent > writer.last
                 && writer.proxies.iter().all(|&proxy| {
                     self.writers.proxies.get(proxy).is_none_or(|proxy| {
@@ -188,7 +181,7 @@ impl LocalParticipant {
     /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
-        self.writers.table.get(id).is_some_and(|writer| {
+        self.writers.get(id).is_some_and(|writer| {
             let has_spare = writer
                 .history
                 .as_ref()
@@ -200,7 +193,7 @@ impl LocalParticipant {
     /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
     /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let Some(writer) = self.writers.table.get_mut(id) else {
+        let Some(writer) = self.writers.get_mut(id) else {
             return true;
         };
         let history = writer.history.as_mut();
@@ -210,7 +203,7 @@ impl LocalParticipant {
 
     /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.status -= WriterStatus::ROOM;
             writer.wants_room = true;
         }
@@ -251,7 +244,7 @@ impl LocalParticipant {
     /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
     /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.table.get_mut(id) else {
+        let Some(reader) = self.readers.get_mut(id) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
@@ -280,7 +273,7 @@ impl LocalParticipant {
     /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
-        let history = self.writers.table.get(id)?.history.as_ref()?;
+        let history = self.writers.get(id)?.history.as_ref()?;
         let (change, payload) = history.oldest_of(instance)?;
         Some((change.kind == ChangeKind::Alive, payload))
     }

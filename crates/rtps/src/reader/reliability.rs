@@ -417,7 +417,6 @@ impl Readers {
         index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
         let proxy = self.proxies.get_mut(index)?;
@@ -437,16 +436,9 @@ impl Readers {
                 count: reader.acknack_count,
                 is_final: true,
             };
-            bytes = shared.finish(
-                buffer,
-                |message| {
-                    message
-                        .info_destination(prefix)?
-                        .acknack(&acknack)
-                        .map(|_| ())
-                },
-                header,
-            );
+            bytes = shared.emit_message(buffer, |message| {
+                message.info_destination(prefix)?.acknack(&acknack)
+            });
         }
         shared.schedule(queue, Filed::AckNack(index));
         Some(Work {
@@ -466,7 +458,6 @@ impl Readers {
         index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         self.release_assemblies(index);
         let proxy = self.proxies.get_mut(index)?;
         proxy.acknack_filed = false;
@@ -477,17 +468,13 @@ impl Readers {
             proxy.fragments_asked_at = now;
         }
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let bytes = shared.finish(
-            buffer,
-            |message| {
-                message.info_destination(prefix)?.acknack(&acknack)?;
-                match &nack_frag {
-                    Some(nack_frag) => message.nack_frag(nack_frag).map(drop),
-                    None => Ok(()),
-                }
-            },
-            header,
-        );
+        let bytes = shared.emit_message(buffer, |message| {
+            message.info_destination(prefix)?.acknack(&acknack)?;
+            match &nack_frag {
+                Some(nack_frag) => message.nack_frag(nack_frag),
+                None => Ok(message),
+            }
+        });
         Some(Work {
             kind: WorkKind::AckNack,
             level,

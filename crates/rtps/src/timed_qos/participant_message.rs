@@ -63,7 +63,7 @@ impl LocalParticipant {
     /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
     /// an infinite lease.
     pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
-        let writer = self.writers.table.get_mut(id);
+        let writer = self.writers.get_mut(id);
         let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
             return;
         };
@@ -107,7 +107,7 @@ impl LocalParticipant {
             return;
         }
         for index in self.readers.table.ids() {
-            let reader = self.readers.table.get(index);
+            let reader = self.readers.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
                 self.readers
                     .schedule_reader_timed_qos(&mut self.shared, index);
@@ -140,7 +140,7 @@ impl LocalParticipant {
             );
             self.readers.note_reader(&mut self.shared, reader);
         }
-        let of_reader = self.readers.table.get_mut(reader);
+        let of_reader = self.readers.get_mut(reader);
         if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
             owners.set_strength(index, clock.strength);
         }
@@ -160,11 +160,7 @@ impl LocalParticipant {
         index: WriterId,
         prefix: GuidPrefix,
     ) {
-        let liveliness = self
-            .writers
-            .table
-            .get(index)
-            .map(|it| it.data.qos.liveliness);
+        let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
         let is_reported = liveliness.is_some_and(|liveliness| {
             PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
                 && period(liveliness.lease).is_some()

@@ -94,7 +94,6 @@ impl LocalParticipant {
     pub fn flush(&mut self, writer: WriterId) {
         if self
             .writers
-            .table
             .get(writer)
             .is_some_and(|it| it.batch.is_some())
         {

@@ -332,7 +332,6 @@ impl Writers {
         index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let writer = self.table.get_mut(index)?;
         let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
         let is_held_up =
@@ -346,7 +345,7 @@ impl Writers {
         let level = writer.level;
         let gone = writer.skip_gone();
         let bytes = if let Some(gone) = gone {
-            shared.finish(buffer, |message| message.gap(&gone).map(drop), header)
+            shared.emit_message(buffer, |message| message.gap(&gone))
         } else {
             writer.begin_fragments();
             match writer.fragmenter.under_way {
@@ -491,7 +490,6 @@ impl Writers {
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let proxy = self.proxies.get_mut(index)?;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
@@ -503,11 +501,9 @@ impl Writers {
             let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
             let proxy = self.proxies.get_mut(index)?;
             proxy.history_next = Some(sequence);
-            shared.finish(
-                buffer,
-                |message| message.info_destination(guid.prefix)?.gap(&gone).map(drop),
-                header,
-            )
+            shared.emit_message(buffer, |message| {
+                message.info_destination(guid.prefix)?.gap(&gone)
+            })
         } else {
             let total = writer.fragments_sent(sequence).unwrap_or(0);
             let is_last = at.number >= total;
@@ -539,7 +535,6 @@ impl Writers {
         announced: Option<u32>,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &mut self.table[writer_index];
         let heartbeat = announced
             .filter(|&total| total > 0)
@@ -547,17 +542,13 @@ impl Writers {
         let Some(fragment) = writer.fragment(at, reader.entity) else {
             return 0;
         };
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+        shared.emit_message(buffer, |message| {
             message.info_destination(reader.prefix)?;
-            fragment.emit(&mut message)?;
+            fragment.emit(message)?;
             if let Some(heartbeat) = &heartbeat {
                 message.heartbeat_frag(heartbeat)?;
             }
-            Ok(message.len())
-        });
-        written.unwrap_or_else(|_| {
-            shared.counters.buffer_too_small += 1;
-            0
+            Ok(message)
         })
     }
 }

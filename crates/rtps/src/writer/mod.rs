@@ -297,6 +297,16 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
+    #[inline]
+    pub(crate) fn get(&self, id: WriterId) -> Option<&Writer> {
+        self.table.get(id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: WriterId) -> Option<&mut Writer> {
+        self.table.get_mut(id)
+    }
+
     pub(crate) fn new(config: &ParticipantConfig) -> Self {
         let limits = &config.limits;
         let is_fixed = limits.fixed_memory;

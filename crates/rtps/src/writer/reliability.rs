@@ -216,7 +216,6 @@ impl Writers {
         index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let group = self.heartbeat_group(index);
         let writer = self.table.get_mut(index)?;
         writer.heartbeat_filed = false;
@@ -233,11 +232,7 @@ impl Writers {
             ..writer.heartbeat(!writer.reliable)
         };
         let level = writer.level;
-        let bytes = shared.finish(
-            buffer,
-            |message| message.heartbeat(&heartbeat).map(|_| ()),
-            header,
-        );
+        let bytes = shared.emit_message(buffer, |message| message.heartbeat(&heartbeat));
         let to = Destinations::Writer(index);
         Some(Work {
             kind: WorkKind::Heartbeat,

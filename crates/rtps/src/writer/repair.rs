@@ -1,11 +1,7 @@
 //! Transmission to one reader: repairs, history for late joiners and HEARTBEATs.
 
 use isolane_wire::{
-    guid::Guid,
-    level::Level,
-    locator::Locator,
-    message::{Heartbeat, MessageWriter},
-    sequence::SequenceNumber,
+    guid::Guid, level::Level, locator::Locator, message::Heartbeat, sequence::SequenceNumber,
     time::Instant,
 };
 
@@ -146,7 +142,6 @@ impl Writers {
         index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let proxy = self.proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
@@ -158,16 +153,9 @@ impl Writers {
             group,
             ..writer.heartbeat_to(guid.entity)
         };
-        let bytes = shared.finish(
-            buffer,
-            |message| {
-                message
-                    .info_destination(guid.prefix)?
-                    .heartbeat(&heartbeat)
-                    .map(|_| ())
-            },
-            header,
-        );
+        let bytes = shared.emit_message(buffer, |message| {
+            message.info_destination(guid.prefix)?.heartbeat(&heartbeat)
+        });
         Some(Work {
             kind: WorkKind::Heartbeat,
             level,
@@ -263,7 +251,6 @@ impl Writers {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &self.table[writer_index];
         let Some((change, payload)) = writer
             .history
@@ -277,7 +264,7 @@ impl Writers {
         let mark = writer.history.as_ref().and_then(|it| it.mark_of(sequence));
         let head = mark.map_or(head, |mark| head_of(head, mark));
         let hole = after.filter(|&after| after < sequence);
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+        shared.emit_message(buffer, |message| {
             message.info_destination(reader.prefix)?;
             if let Some(hole) = hole {
                 message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
@@ -287,11 +274,7 @@ impl Writers {
                 None => message.data(&head, payload)?,
                 Some(mark) => message.data_with_set(&head, mark, payload)?,
             };
-            Ok(message.len())
-        });
-        written.unwrap_or_else(|_| {
-            shared.counters.buffer_too_small += 1;
-            0
+            Ok(message)
         })
     }
 
@@ -304,20 +287,12 @@ impl Writers {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &mut self.table[writer_index];
         writer.ledger.gaps += (end.get() - start.get()) as u64;
         let gap = gap(writer.guid.entity, reader.entity, start, end);
-        shared.finish(
-            buffer,
-            |message| {
-                message
-                    .info_destination(reader.prefix)?
-                    .gap(&gap)
-                    .map(|_| ())
-            },
-            header,
-        )
+        shared.emit_message(buffer, |message| {
+            message.info_destination(reader.prefix)?.gap(&gap)
+        })
     }
 
     /// Files the history for a late joiner.

@@ -112,7 +112,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
-            .table
             .get(writer)
             .is_some_and(|writer| writer.history.is_some())
     }
@@ -120,10 +119,7 @@ impl LocalParticipant {
     /// Returns the maximum payload size in bytes, with the encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
-        self.writers
-            .table
-            .get(writer)
-            .map_or(0, Writer::payload_limit)
+        self.writers.get(writer).map_or(0, Writer::payload_limit)
     }
 
     /// Returns the destinations of first transmissions, sorted.
@@ -131,7 +127,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
-            .table
             .get(writer)
             .map_or(&[], |writer| &writer.destinations)
     }
@@ -153,11 +148,7 @@ impl LocalParticipant {
         buffer: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
-        let writer = self
-            .writers
-            .table
-            .get_mut(id)
-            .ok_or(WriteError::NoSuchWriter)?;
+        let writer = self.writers.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         let length = payload.len();
         if writer.history.is_some() && !writer.sends_at_once(length) {
             return Err(WriteError::WrongKind);
@@ -213,20 +204,20 @@ impl LocalParticipant {
     /// [`LocalParticipant::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
-        let writer = self.writers.table.get(id);
+        let writer = self.writers.get(id);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that was refused before it reached the participant.
     pub fn note_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.ledger.refused += 1;
         }
     }
 
     /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
     }
@@ -234,14 +225,14 @@ impl LocalParticipant {
     /// Returns whether a transmission of this writer is filed.
     #[must_use]
     pub fn is_filed(&self, writer: WriterId) -> bool {
-        let writer = self.writers.table.get(writer);
+        let writer = self.writers.get(writer);
         writer.is_some_and(|writer| writer.data_filed)
     }
 
     /// Returns whether all samples of a writer are sent as one DATA each.
     #[must_use]
     pub fn sends_whole(&self, writer: WriterId) -> bool {
-        let writer = self.writers.table.get(writer);
+        let writer = self.writers.get(writer);
         writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 

@@ -294,7 +294,7 @@ impl Cache {
     }
 
     pub(super) fn hold_in_set(&mut self, proxy: WriterProxyId) {
-        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        let slot = self.waiting.remove(self.waiting_start(proxy));
         let Some(sets) = &mut self.sets else { return };
         let key = |slot: u16| {
             let place = &sets.places[usize::from(slot)];
@@ -463,12 +463,12 @@ impl Cache {
 
     /// Returns the place of a writer's first waiting sample.
     pub(crate) fn first_waiting_place(&self, proxy: WriterProxyId) -> Option<Place> {
-        let slot = *self.waiting.get(self.waiting_of(proxy).start)?;
+        let slot = *self.waiting.get(self.waiting_start(proxy))?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
     }
 
     pub(crate) fn move_first_waiting(&mut self, proxy: WriterProxyId, place: Place) {
-        let at = self.waiting_of(proxy).start;
+        let at = self.waiting_start(proxy);
         if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
             sets.places[usize::from(slot)] = place;
         }

@@ -392,8 +392,8 @@ impl Cache {
 
     /// Sequence number of a writer's first waiting sample.
     pub(crate) fn first_waiting(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
-        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
-        (slot.proxy == proxy).then_some(slot.info.sequence)
+        let found = self.waiting_info(proxy)?;
+        Some(found.sequence)
     }
 
     /// Makes a writer's waiting sample `sequence` available if there is room. Returns `Ok(false)` if no such sample
@@ -403,7 +403,7 @@ impl Cache {
         proxy: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Result<bool, Refused> {
-        let place = self.waiting_of(proxy).start;
+        let place = self.waiting_start(proxy);
         let Some(&slot) = self.waiting.get(place) else {
             return Ok(false);
         };
@@ -449,13 +449,16 @@ impl Cache {
 
     /// Range of a writer's samples in `waiting`.
     fn waiting_of(&self, proxy: WriterProxyId) -> Range<usize> {
-        let start = self
-            .waiting
-            .partition_point(|&slot| self.slot(slot).proxy < proxy);
         let end = self
             .waiting
             .partition_point(|&slot| self.slot(slot).proxy <= proxy);
-        start..end
+        self.waiting_start(proxy)..end
+    }
+
+    #[inline]
+    fn waiting_start(&self, proxy: WriterProxyId) -> usize {
+        self.waiting
+            .partition_point(|&slot| self.slot(slot).proxy < proxy)
     }
 
     fn stop_waiting(&mut self, at: usize) {
@@ -558,8 +561,9 @@ impl Cache {
     }
 
     /// Returns the information of a writer's first waiting sample.
+    #[inline]
     pub(crate) fn waiting_info(&self, proxy: WriterProxyId) -> Option<&SampleInfo> {
-        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
+        let slot = self.slot(*self.waiting.get(self.waiting_start(proxy))?);
         (slot.proxy == proxy).then_some(&slot.info)
     }
 
@@ -567,7 +571,7 @@ impl Cache {
         &self,
         proxy: WriterProxyId,
     ) -> Option<(&SampleInfo, &[u8])> {
-        let index = *self.waiting.get(self.waiting_of(proxy).start)?;
+        let index = *self.waiting.get(self.waiting_start(proxy))?;
         let slot = self.slot(index);
         let payload = self.memory.get(index, slot.length as usize);
         (slot.proxy == proxy).then_some((&slot.info, payload))
@@ -590,7 +594,7 @@ impl Cache {
 
     /// Holds a writer's first waiting sample back in its slot; `None` if there is no room and it was dropped.
     pub(crate) fn hold_waiting(&mut self, proxy: WriterProxyId) -> Option<u16> {
-        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        let slot = self.waiting.remove(self.waiting_start(proxy));
         if self.held < self.held_room {
             self.held += 1;
             return Some(slot);
@@ -600,7 +604,7 @@ impl Cache {
     }
 
     pub(crate) fn forget_first_waiting(&mut self, proxy: WriterProxyId) {
-        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        let slot = self.waiting.remove(self.waiting_start(proxy));
         self.empty(slot);
     }
 
@@ -638,7 +642,6 @@ impl LocalParticipant {
     pub fn available(&self, id: ReaderId) -> usize {
         let cache = self
             .readers
-            .table
             .get(id)
             .and_then(|reader| reader.cache.as_ref());
         cache.map_or(0, |cache| cache.available())
@@ -647,7 +650,7 @@ impl LocalParticipant {
     /// Returns the `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.readers.table.get(id)?.cache.as_ref()?.get(nth)?;
+        let (info, payload) = self.readers.get(id)?.cache.as_ref()?.get(nth)?;
         Some(CachedSample { info, payload })
     }
 
@@ -655,7 +658,6 @@ impl LocalParticipant {
     pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
         if let Some(cache) = self
             .readers
-            .table
             .get_mut(id)
             .and_then(|reader| reader.cache.as_mut())
         {
