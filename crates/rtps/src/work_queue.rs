@@ -195,58 +195,136 @@ const NEVER: Instant = Instant::new(u64::MAX);
 /// Timers per block.
 const BLOCK: usize = 64;
 
-/// Timers of a participant, one for each subject: each local endpoint has some, each kind of liveliness message and each
-/// remote participant one, the own announcement one.
+/// Timer of a participant, by its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Announce,
+    /// Discovery may send again.
+    DiscoveryRate,
+    Lease(RemoteParticipantId),
+    Heartbeat(WriterId),
+    WriterTimedQos(WriterId),
+    ReaderTimedQos(ReaderId),
+    /// A held batch is due.
+    Batch(WriterId),
+    /// Liveliness assertion for a kind of writers.
+    Message(u8),
+}
+
+/// Timers of a participant.
 ///
-/// A flat array. The earliest instant of each [`BLOCK`] is cached, so finding an expired timer among a thousand scans
-/// one block and the block instants. The next instant is known without a scan.
+/// A flat array: the announcement and the rate limit of discovery, then each kind of timer for all local endpoints,
+/// then the leases of remote participants, whose number grows. The earliest instant of each [`BLOCK`] is cached, so
+/// finding an expired timer among a thousand scans one block and the block instants. The next instant is known without
+/// a scan.
 #[derive(Debug)]
 pub(crate) struct Timers {
     due: Vec<Instant>,
     /// Lower bound of the instants of each block.
     of_blocks: Vec<Instant>,
     earliest: Instant,
+    /// Maximum number of local endpoints.
+    endpoints: usize,
 }
 
 impl Timers {
-    pub(crate) fn new(count: usize) -> Self {
-        Self {
-            due: vec![NEVER; count],
-            of_blocks: vec![NEVER; count.div_ceil(BLOCK)],
+    const FIRST_OF_ENDPOINTS: usize = 2;
+
+    /// Creates the timers, without those of participants or, with [`Limits::fixed_memory`], for the maximum.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let mut timers = Self {
+            due: Vec::new(),
+            of_blocks: Vec::new(),
             earliest: NEVER,
+            endpoints: usize::from(limits.local_endpoints) + usize::from(BUILTIN_ENDPOINTS),
+        };
+        let participants = match limits.fixed_memory {
+            true => limits.participants,
+            false => 0,
+        };
+        let count = timers.place(Timer::Lease(RemoteParticipantId(participants)));
+        timers.due = vec![NEVER; count];
+        timers.of_blocks = vec![NEVER; count.div_ceil(BLOCK)];
+        timers
+    }
+
+    /// Returns the place of a timer in the array.
+    #[inline]
+    fn place(&self, timer: Timer) -> usize {
+        let of_endpoint = |kind: usize, endpoint: u16| {
+            Self::FIRST_OF_ENDPOINTS + kind * self.endpoints + usize::from(endpoint)
+        };
+        match timer {
+            Timer::Announce => 0,
+            Timer::DiscoveryRate => 1,
+            Timer::Heartbeat(writer) => of_endpoint(0, writer.0),
+            Timer::WriterTimedQos(writer) => of_endpoint(1, writer.0),
+            Timer::ReaderTimedQos(reader) => of_endpoint(2, reader.0),
+            Timer::Batch(writer) => of_endpoint(3, writer.0),
+            Timer::Message(kind) => of_endpoint(4, kind.into()),
+            Timer::Lease(participant) => {
+                let kinds = PARTICIPANT_LIVELINESS_KINDS.len() as u16;
+                of_endpoint(4, kinds) + usize::from(participant.0)
+            }
+        }
+    }
+
+    /// Returns the timer at a place.
+    fn at(&self, place: usize) -> Timer {
+        let Some(rest) = place.checked_sub(Self::FIRST_OF_ENDPOINTS) else {
+            return match place {
+                0 => Timer::Announce,
+                _ => Timer::DiscoveryRate,
+            };
+        };
+        let first_lease = self.place(Timer::Lease(RemoteParticipantId(0)));
+        if let Some(participant) = place.checked_sub(first_lease) {
+            return Timer::Lease(RemoteParticipantId(participant as u16));
+        }
+        let endpoint = (rest % self.endpoints) as u16;
+        match rest / self.endpoints {
+            0 => Timer::Heartbeat(WriterId(endpoint)),
+            1 => Timer::WriterTimedQos(WriterId(endpoint)),
+            2 => Timer::ReaderTimedQos(ReaderId(endpoint)),
+            3 => Timer::Batch(WriterId(endpoint)),
+            _ => Timer::Message(endpoint as u8),
         }
     }
 
     /// Adds room for a timer whose subject was just created.
-    pub(crate) fn reserve(&mut self, timer: usize) {
-        if timer >= self.due.len() {
-            let count = (timer + 1).next_multiple_of(BLOCK);
+    pub(crate) fn reserve(&mut self, timer: Timer) {
+        let place = self.place(timer);
+        if place >= self.due.len() {
+            let count = (place + 1).next_multiple_of(BLOCK);
             self.due.resize(count, NEVER);
             self.of_blocks.resize(count / BLOCK, NEVER);
         }
     }
 
-    pub(crate) fn arm(&mut self, timer: usize, at: Instant) {
-        self.due[timer] = at;
-        let of_block = &mut self.of_blocks[timer / BLOCK];
+    pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
+        let place = self.place(timer);
+        self.due[place] = at;
+        let of_block = &mut self.of_blocks[place / BLOCK];
         *of_block = at.min(*of_block);
         self.earliest = at.min(self.earliest);
     }
 
     /// Disarms a timer. The cached earliest instant may now be too early; the next [`Self::expire`] corrects it.
-    pub(crate) fn disarm(&mut self, timer: usize) {
-        self.due[timer] = NEVER;
+    pub(crate) fn disarm(&mut self, timer: Timer) {
+        let place = self.place(timer);
+        self.due[place] = NEVER;
     }
 
     /// Arms a timer unless it is due sooner.
-    pub(crate) fn bring_forward(&mut self, timer: usize, at: Instant) {
-        if at < self.due[timer] {
+    pub(crate) fn bring_forward(&mut self, timer: Timer, at: Instant) {
+        if at < self.due[self.place(timer)] {
             self.arm(timer, at);
         }
     }
 
-    pub(crate) fn is_armed(&self, timer: usize) -> bool {
-        self.due[timer] != NEVER
+    #[inline]
+    pub(crate) fn is_armed(&self, timer: Timer) -> bool {
+        self.due[self.place(timer)] != NEVER
     }
 
     /// Returns when to call [`Self::expire`] next: never later than the first timer.
@@ -256,7 +334,7 @@ impl Timers {
     }
 
     /// Disarms and returns one expired timer.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<usize> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Timer> {
         if now < self.earliest {
             return None;
         }
@@ -275,93 +353,7 @@ impl Timers {
             earliest = earliest.min(*of_block);
         }
         self.earliest = earliest;
-        found
-    }
-}
-
-/// Owner of a timer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimerOwner {
-    Announce,
-    /// Discovery may send again.
-    DiscoveryRate,
-    Lease(RemoteParticipantId),
-    Heartbeat(WriterId),
-    WriterTimedQos(WriterId),
-    ReaderTimedQos(ReaderId),
-    /// A held batch is due.
-    Batch(WriterId),
-    /// Liveliness assertion for a kind of writers.
-    Message(u8),
-}
-
-impl TimerOwner {
-    pub(crate) const ANNOUNCE: usize = 0;
-    pub(crate) const DISCOVERY_RATE: usize = 1;
-    const FIRST_OF_ENDPOINTS: usize = 2;
-
-    /// Returns the timer of a participant's lease. These come last because the number of participants grows.
-    pub(crate) fn lease(participant: RemoteParticipantId, limits: &Limits) -> usize {
-        Self::message(PARTICIPANT_LIVELINESS_KINDS.len() as u8, limits) + usize::from(participant.0)
-    }
-
-    pub(crate) fn heartbeat(writer: WriterId, limits: &Limits) -> usize {
-        Self::of_endpoint(0, writer.0, limits)
-    }
-
-    pub(crate) fn writer_clock(writer: WriterId, limits: &Limits) -> usize {
-        Self::of_endpoint(1, writer.0, limits)
-    }
-
-    pub(crate) fn reader_clock(reader: ReaderId, limits: &Limits) -> usize {
-        Self::of_endpoint(2, reader.0, limits)
-    }
-
-    pub(crate) fn batch(writer: WriterId, limits: &Limits) -> usize {
-        Self::of_endpoint(3, writer.0, limits)
-    }
-
-    pub(crate) fn message(which: u8, limits: &Limits) -> usize {
-        Self::of_endpoint(4, u16::from(which), limits)
-    }
-
-    /// Returns a timer of a local endpoint; the kinds follow one another.
-    fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
-        Self::FIRST_OF_ENDPOINTS + kind * Self::endpoints(limits) + usize::from(endpoint)
-    }
-
-    fn endpoints(limits: &Limits) -> usize {
-        usize::from(limits.local_endpoints) + usize::from(BUILTIN_ENDPOINTS)
-    }
-
-    pub(crate) fn of(timer: usize, limits: &Limits) -> Self {
-        let Some(rest) = timer.checked_sub(Self::FIRST_OF_ENDPOINTS) else {
-            return match timer {
-                Self::ANNOUNCE => Self::Announce,
-                _ => Self::DiscoveryRate,
-            };
-        };
-        if let Some(participant) = timer.checked_sub(Self::lease(RemoteParticipantId(0), limits)) {
-            return Self::Lease(RemoteParticipantId(participant as u16));
-        }
-        let endpoints = Self::endpoints(limits);
-        let endpoint = (rest % endpoints) as u16;
-        match rest / endpoints {
-            0 => Self::Heartbeat(WriterId(endpoint)),
-            1 => Self::WriterTimedQos(WriterId(endpoint)),
-            2 => Self::ReaderTimedQos(ReaderId(endpoint)),
-            3 => Self::Batch(WriterId(endpoint)),
-            _ => Self::Message(endpoint as u8),
-        }
-    }
-
-    /// Returns the initial number of timers: without participants or, with [`Limits::fixed_memory`], for the maximum.
-    pub(crate) fn count(limits: &Limits) -> usize {
-        let participants = match limits.fixed_memory {
-            true => limits.participants,
-            false => 0,
-        };
-        Self::lease(RemoteParticipantId(participants), limits)
+        found.map(|place| self.at(place))
     }
 }
 
@@ -595,24 +587,24 @@ impl LocalParticipant {
     pub fn advance(&mut self, now: Instant) {
         self.shared.latest = now;
         while let Some(timer) = self.shared.timers.expire(now) {
-            match TimerOwner::of(timer, &self.shared.config.limits) {
-                TimerOwner::Announce => self.announce_due(now),
-                TimerOwner::DiscoveryRate => {
+            match timer {
+                Timer::Announce => self.announce_due(now),
+                Timer::DiscoveryRate => {
                     let has_waited = self.shared.work_queue.hold_limited(false);
                     self.shared.counters.discovery_limited += u64::from(has_waited);
                 }
-                TimerOwner::Lease(_) => self.discovery.lease_due(&mut self.shared),
-                TimerOwner::Heartbeat(writer) => {
+                Timer::Lease(_) => self.discovery.lease_due(&mut self.shared),
+                Timer::Heartbeat(writer) => {
                     self.writers.heartbeat_due(&mut self.shared, now, writer);
                 }
-                TimerOwner::WriterTimedQos(writer) => self
+                Timer::WriterTimedQos(writer) => self
                     .writers
                     .schedule_writer_timed_qos(&mut self.shared, writer),
-                TimerOwner::ReaderTimedQos(reader) => self
+                Timer::ReaderTimedQos(reader) => self
                     .readers
                     .schedule_reader_timed_qos(&mut self.shared, reader),
-                TimerOwner::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
-                TimerOwner::Message(which) => {
+                Timer::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
+                Timer::Message(which) => {
                     self.writers.message_due(&mut self.shared, now, which);
                 }
             }
@@ -719,41 +711,75 @@ impl Readers {
 mod tests {
     use super::*;
 
+    fn timers() -> Timers {
+        Timers::new(&Limits::default())
+    }
+
+    fn lease(participant: u16) -> Timer {
+        Timer::Lease(RemoteParticipantId(participant))
+    }
+
     #[test]
     fn timers_expire_once_and_the_next_one_is_known() {
-        let mut timers = Timers::new(3);
+        let mut timers = timers();
+        let (announce, heartbeat) = (Timer::Announce, Timer::Heartbeat(WriterId(2)));
         assert_eq!(timers.next(), None);
-        timers.arm(0, Instant::new(30));
-        timers.arm(2, Instant::new(10));
+        timers.arm(announce, Instant::new(30));
+        timers.arm(heartbeat, Instant::new(10));
         assert_eq!(timers.next(), Some(Instant::new(10)));
         assert_eq!(timers.expire(Instant::new(9)), None);
-        assert_eq!(timers.expire(Instant::new(40)), Some(0));
-        assert_eq!(timers.expire(Instant::new(40)), Some(2));
+        assert_eq!(timers.expire(Instant::new(40)), Some(announce));
+        assert_eq!(timers.expire(Instant::new(40)), Some(heartbeat));
         assert_eq!(timers.expire(Instant::new(40)), None);
         assert_eq!(timers.next(), None);
-        assert!(!timers.is_armed(2));
+        assert!(!timers.is_armed(heartbeat));
     }
 
     #[test]
     fn timers_of_all_blocks_expire_and_those_made_room_for_later_too() {
-        let mut timers = Timers::new(BLOCK + 1);
-        timers.reserve(3 * BLOCK);
-        for timer in [3 * BLOCK, 1, BLOCK] {
-            timers.arm(timer, Instant::new(timer as u64));
+        let mut timers = timers();
+        let late = lease(3 * BLOCK as u16);
+        timers.reserve(late);
+        let batch = Timer::Batch(WriterId(1));
+        for (timer, at) in [(late, 30), (Timer::DiscoveryRate, 10), (batch, 20)] {
+            timers.arm(timer, Instant::new(at));
         }
-        assert_eq!(timers.expire(Instant::new(1)), Some(1));
-        assert_eq!(timers.next(), Some(Instant::new(BLOCK as u64)));
+        assert_eq!(timers.expire(Instant::new(10)), Some(Timer::DiscoveryRate));
+        assert_eq!(timers.next(), Some(Instant::new(20)));
         let now = Instant::new(1_000);
-        assert_eq!(timers.expire(now), Some(BLOCK));
-        assert_eq!(timers.expire(now), Some(3 * BLOCK));
+        assert_eq!(timers.expire(now), Some(batch));
+        assert_eq!(timers.expire(now), Some(late));
         assert_eq!(timers.expire(now), None);
     }
 
     #[test]
+    fn each_timer_has_a_place_of_its_own() {
+        let mut timers = timers();
+        timers.reserve(lease(1));
+        let of_endpoint = [
+            Timer::Heartbeat(WriterId(1)),
+            Timer::WriterTimedQos(WriterId(1)),
+            Timer::ReaderTimedQos(ReaderId(1)),
+            Timer::Batch(WriterId(1)),
+        ];
+        let others = [
+            Timer::Announce,
+            Timer::DiscoveryRate,
+            Timer::Message(1),
+            lease(0),
+            lease(1),
+        ];
+        for timer in of_endpoint.into_iter().chain(others) {
+            timers.arm(timer, Instant::new(10));
+            assert_eq!(timers.expire(Instant::new(10)), Some(timer));
+        }
+    }
+
+    #[test]
     fn a_disarmed_timer_does_not_expire() {
-        let mut timers = Timers::new(2);
-        timers.arm(1, Instant::new(10));
-        timers.disarm(1);
+        let mut timers = timers();
+        timers.arm(Timer::DiscoveryRate, Instant::new(10));
+        timers.disarm(Timer::DiscoveryRate);
         assert_eq!(timers.expire(Instant::new(20)), None);
         assert_eq!(timers.next(), None);
     }

@@ -26,7 +26,7 @@ use crate::{
     reader::{Readers, WriterProxy},
     slab::{EndpointId, ReaderId, RemoteParticipantId},
     work::Filed,
-    work_queue::TimerOwner,
+    work_queue::Timer,
 };
 
 impl LocalParticipant {
@@ -161,7 +161,7 @@ impl LocalParticipant {
             if stays || waits || now < participant.lease_ends() {
                 continue;
             }
-            let subject = TimerOwner::lease(index, &self.shared.config.limits);
+            let subject = Timer::Lease(index);
             if is_heard {
                 // The waiting announcement may turn out to be malformed.
                 self.shared.timers.arm(subject, now + LEASE_GRACE);
@@ -223,9 +223,7 @@ impl Discovery {
         self.has_leaving = true;
         participant.follow_from = None;
         let guid = participant.data.guid;
-        shared
-            .timers
-            .disarm(TimerOwner::lease(index, &shared.config.limits));
+        shared.timers.disarm(Timer::Lease(index));
         shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
         self.note_event(
             shared,

@@ -41,7 +41,7 @@ use crate::{
     participant::{LocalParticipant, Shared},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     work::{Destinations, Filed, Priority, Work, WorkKind},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::history::ChangeKind,
 };
 
@@ -49,7 +49,7 @@ impl LocalParticipant {
     /// Handles the announcement timer: files the next announcement.
     pub(crate) fn announce_due(&mut self, now: Instant) {
         let period = self.discovery.announce_period(&self.shared);
-        self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
+        self.shared.timers.arm(Timer::Announce, now + period);
         self.ask_silent_peers();
         if self.discovery.move_from.is_some() {
             self.shared.schedule_discovery();
@@ -422,7 +422,7 @@ impl LocalParticipant {
             self.discovery.announcements_sent = 0;
             self.discovery.announce_now(&mut self.shared);
             let period = self.discovery.announce_period(&self.shared);
-            self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
+            self.shared.timers.arm(Timer::Announce, now + period);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
     discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{Writer, write::WriteError},
 };
 
@@ -190,6 +190,6 @@ impl Discovery {
     pub(crate) fn begin_announcing(&mut self, shared: &mut Shared, now: Instant) {
         self.schedule_announcement(shared, None);
         let first = shared.config.timing.announce_initial_period;
-        shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
+        shared.timers.arm(Timer::Announce, now + first);
     }
 }

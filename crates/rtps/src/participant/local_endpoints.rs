@@ -32,7 +32,7 @@ use crate::{
     slab::{PublisherId, ReaderId, SubscriberId, WriterId},
     timed_qos::kept_back,
     work::{Filed, Priority},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{
         Writer,
         batching::Batch,
@@ -467,15 +467,9 @@ impl LocalParticipant {
         self.remove_reader_proxies(id);
         self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
-        self.shared
-            .timers
-            .disarm(TimerOwner::heartbeat(id, &self.shared.config.limits));
-        self.shared
-            .timers
-            .disarm(TimerOwner::writer_clock(id, &self.shared.config.limits));
-        self.shared
-            .timers
-            .disarm(TimerOwner::batch(id, &self.shared.config.limits));
+        self.shared.timers.disarm(Timer::Heartbeat(id));
+        self.shared.timers.disarm(Timer::WriterTimedQos(id));
+        self.shared.timers.disarm(Timer::Batch(id));
         self.shared.work_queue.withdraw(&[
             Filed::Data(id),
             Filed::Fragment(id),
@@ -517,9 +511,7 @@ impl LocalParticipant {
             }
         }
         self.unmatch(now, data.guid);
-        self.shared
-            .timers
-            .disarm(TimerOwner::reader_clock(id, &self.shared.config.limits));
+        self.shared.timers.disarm(Timer::ReaderTimedQos(id));
         self.shared
             .work_queue
             .withdraw(&[Filed::ReaderTimedQos(id)]);

@@ -26,7 +26,7 @@ use crate::{
     discovery::{Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
     slab::EndpointId,
-    work_queue::{Noted, TimerOwner, Timers, WorkQueue, filed_at_most},
+    work_queue::{Noted, Timers, WorkQueue, filed_at_most},
     writer::Writers,
 };
 
@@ -113,7 +113,7 @@ impl LocalParticipant {
             },
             counters: Counters::default(),
             work_queue: WorkQueue::new(),
-            timers: Timers::new(TimerOwner::count(&config.limits)),
+            timers: Timers::new(&config.limits),
             latest: now,
             changed: VecDeque::with_capacity(2 * local + 1),
             discovery_changed: false,

@@ -47,7 +47,7 @@ use crate::{
         ownership::Owners, time_based_filter::Filter,
     },
     work::{Destinations, Filed, Work, WorkKind},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{WriterStatus, Writers, write::WriteSample},
 };
 
@@ -219,7 +219,7 @@ impl Writers {
         let due = [clock.next_expiry, deadline].into_iter().flatten().min();
         let asserts = clock.signal.is_some();
         if let Some(due) = due {
-            let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+            let timer = Timer::WriterTimedQos(index);
             shared.timers.bring_forward(timer, due);
         }
         if asserts {
@@ -248,7 +248,7 @@ impl Writers {
         match times.into_iter().flatten().min() {
             Some(due) if due <= now => self.schedule_writer_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+                let timer = Timer::WriterTimedQos(index);
                 shared.timers.bring_forward(timer, due);
             }
             None => {}
@@ -298,7 +298,7 @@ impl Readers {
     pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let due = self.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
-            let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+            let timer = Timer::ReaderTimedQos(index);
             shared.timers.bring_forward(timer, due);
         }
     }
@@ -351,7 +351,7 @@ impl Readers {
         match of_leases.into_iter().chain(of_samples).min() {
             Some(due) if due <= now => self.schedule_reader_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+                let timer = Timer::ReaderTimedQos(index);
                 shared.timers.bring_forward(timer, due);
             }
             None => {}

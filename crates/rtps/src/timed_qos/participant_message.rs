@@ -31,7 +31,7 @@ use crate::{
     slab::{ReaderId, RemoteParticipantId, WriterId, WriterProxyId},
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
     work::{Filed, Priority},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{Writers, history::ChangeKind, reliability::ReaderProxy, write::WriteSample},
 };
 
@@ -255,7 +255,7 @@ impl Writers {
         // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
         // Only the timer uses the participant's time: `now` may be a source timestamp ahead of it, if the wall clock
         // was set.
-        let timer = TimerOwner::message(1, &shared.config.limits);
+        let timer = Timer::Message(1);
         if !shared.timers.is_armed(timer) {
             shared.timers.arm(timer, Instant::new(0));
         }
@@ -271,7 +271,7 @@ impl Writers {
         if signal.kind == LivelinessKind::ManualByParticipant {
             self.assert_participant(shared, at);
         }
-        let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+        let timer = Timer::WriterTimedQos(index);
         shared.timers.bring_forward(timer, ends);
     }
 
@@ -304,7 +304,7 @@ impl Writers {
         if writer.is_some_and(|writer| {
             writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
         }) {
-            let timer = TimerOwner::message(0, &shared.config.limits);
+            let timer = Timer::Message(0);
             if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
                 shared.timers.bring_forward(timer, now + period);
             }
@@ -322,7 +322,7 @@ impl Writers {
             return;
         }
         self.write_message(shared, now, kind);
-        let timer = TimerOwner::message(which, &shared.config.limits);
+        let timer = Timer::Message(which);
         shared.timers.arm(timer, now + period);
     }
 

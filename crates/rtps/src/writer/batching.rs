@@ -19,7 +19,7 @@ use crate::{
     participant::{LocalParticipant, Shared},
     slab::WriterId,
     work::Filed,
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{
         Writer, Writers,
         write::{WriteSample, data_head},
@@ -138,7 +138,7 @@ impl Writers {
             self.flush_batch(shared, index);
             return;
         }
-        let timer = TimerOwner::batch(index, &shared.config.limits);
+        let timer = Timer::Batch(index);
         if !shared.timers.is_armed(timer) {
             // A time stamp chosen by the user does not determine when the sample is due.
             let begin = written.clamp(shared.latest, shared.latest + MAX_HOLD);
@@ -148,7 +148,7 @@ impl Writers {
 
     /// Files the first transmission of the samples that a writer holds, if any.
     pub(crate) fn flush_batch(&mut self, shared: &mut Shared, index: WriterId) {
-        let timer = TimerOwner::batch(index, &shared.config.limits);
+        let timer = Timer::Batch(index);
         shared.timers.disarm(timer);
         let Some(writer) = self.table.get_mut(index) else {
             return;

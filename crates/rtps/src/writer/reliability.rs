@@ -24,7 +24,7 @@ use crate::{
     receiver::MessageReceiver,
     slab::{ReaderProxyId, WriterId},
     work::{Destinations, Filed, Work, WorkKind},
-    work_queue::TimerOwner,
+    work_queue::Timer,
     writer::{
         Writer, WriterStatus, Writers, filtered_changes::FilteredChanges, fragments::OwedFragments,
     },
@@ -284,7 +284,7 @@ impl Writers {
         now: Instant,
         writer_index: WriterId,
     ) {
-        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        let timer = Timer::Heartbeat(writer_index);
         if shared.timers.is_armed(timer) {
             return;
         }
@@ -300,7 +300,7 @@ impl Writers {
 
     /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
     fn rest_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
-        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        let timer = Timer::Heartbeat(writer_index);
         let writer = self.table.get(writer_index);
         if shared.timers.is_armed(timer)
             && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
@@ -318,7 +318,7 @@ impl Writers {
         writer_index: WriterId,
     ) {
         let period_ns = shared.shortest_heartbeat_period_ns(writer_index);
-        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        let timer = Timer::Heartbeat(writer_index);
         if let Some(writer) = self.table.get_mut(writer_index) {
             writer.heartbeat_period_ns = period_ns;
             if shared.timers.is_armed(timer) {

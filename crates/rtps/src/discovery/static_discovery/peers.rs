@@ -27,7 +27,7 @@ use crate::{
     participant::{LocalParticipant, Shared},
     receiver::MessageReceiver,
     slab::{Full, RemoteParticipantId, WriterProxyId},
-    work_queue::TimerOwner,
+    work_queue::Timer,
 };
 
 #[derive(Debug)]
@@ -287,10 +287,7 @@ impl LocalParticipant {
         self.discovery.statics[which].place = Some(index);
         self.enter_participant(prefix, index);
         if !is_assumed_alive {
-            self.shared.timers.arm(
-                TimerOwner::lease(index, &self.shared.config.limits),
-                now + lease,
-            );
+            self.shared.timers.arm(Timer::Lease(index), now + lease);
         }
         self.discovery.note_event(
             &mut self.shared,
