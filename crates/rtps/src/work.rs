@@ -110,6 +110,41 @@ pub struct Work {
     pub to: Destinations,
 }
 
+impl Work {
+    pub(crate) fn new(
+        kind: WorkKind,
+        level: Option<Level>,
+        bytes: usize,
+        to: impl Into<Destinations>,
+    ) -> Self {
+        let to = to.into();
+        Self {
+            kind,
+            level,
+            bytes,
+            to,
+        }
+    }
+
+    /// Step that sends nothing.
+    pub(crate) fn nothing(kind: WorkKind, level: Option<Level>) -> Self {
+        Self::new(kind, level, 0, None::<Locator>)
+    }
+}
+
+impl From<WriterId> for Destinations {
+    fn from(writer: WriterId) -> Self {
+        Self::Writer(writer)
+    }
+}
+
+/// One address, or none.
+impl From<Option<Locator>> for Destinations {
+    fn from(locator: Option<Locator>) -> Self {
+        Self::Listed(locator.into_iter().collect())
+    }
+}
+
 /// Filed work, with its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filed {
@@ -216,11 +251,6 @@ impl Priority {
     pub fn descending() -> impl Iterator<Item = Self> {
         (0..Self::COUNT as u8).rev().map(Self)
     }
-}
-
-/// Destination list with one address or none.
-pub(crate) fn to_one(locator: Option<Locator>) -> Destinations {
-    Destinations::Listed(locator.into_iter().collect::<BoundedVec<Locator, 4>>())
 }
 
 #[cfg(test)]

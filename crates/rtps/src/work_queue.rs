@@ -21,7 +21,7 @@ use crate::{
     slab::{ReaderId, RemoteParticipantId, WriterId},
     status::StatusChange,
     timed_qos::{MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
-    work::{Filed, Priority, Queue, Work, to_one},
+    work::{Filed, Priority, Queue, Work},
     writer::{WriterStatus, Writers},
 };
 
@@ -478,12 +478,7 @@ impl LocalParticipant {
             self.pay_for_discovery(now, work);
         }
         // A step whose subject no longer exists sends nothing, but counts as a step.
-        Some(work.unwrap_or(Work {
-            kind: filed.kind(),
-            level: None,
-            bytes: 0,
-            to: to_one(None),
-        }))
+        Some(work.unwrap_or(Work::nothing(filed.kind(), None)))
     }
 
     /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the

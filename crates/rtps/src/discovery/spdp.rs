@@ -269,12 +269,7 @@ impl Discovery {
         let bytes = unlisted.map_or(emitted, |(prefix, to)| {
             self.debit(shared, prefix, Some(&to), emitted)
         });
-        Some(Work {
-            kind: WorkKind::Announce,
-            level: None,
-            bytes,
-            to,
-        })
+        Some(Work::new(WorkKind::Announce, None, bytes, to))
     }
 }
 

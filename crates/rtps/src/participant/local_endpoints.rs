@@ -225,23 +225,8 @@ impl LocalParticipant {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = with_service(&config.qos, keep(config)?);
-        if self.writers.table.is_full() {
-            return Err(CreateError::TableFull(
-                self.shared.config.limits.local_endpoints,
-            ));
-        }
-        let described = match group {
-            None => self.described_entity(RemoteKind::Writer, config)?,
-            Some(_) => None,
-        };
-        let guid = match described {
-            Some(entity) => self.shared.guid(entity),
-            None => self.shared.user_guid(
-                config.keyed,
-                EntityKind::WRITER_WITH_KEY,
-                EntityKind::WRITER_NO_KEY,
-            ),
-        };
+        let is_full = self.writers.table.is_full();
+        let guid = self.new_guid(RemoteKind::Writer, config, group.is_some(), is_full)?;
         let level = Level::clamp(config.qos.transport_priority);
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
@@ -355,23 +340,8 @@ impl LocalParticipant {
         if delivery == DeliveryMode::View && reliable {
             return Err(CreateError::ViewNeedsBestEffort);
         }
-        if self.readers.table.is_full() {
-            return Err(CreateError::TableFull(
-                self.shared.config.limits.local_endpoints,
-            ));
-        }
-        let described = match group {
-            None => self.described_entity(RemoteKind::Reader, config)?,
-            Some(_) => None,
-        };
-        let guid = match described {
-            Some(entity) => self.shared.guid(entity),
-            None => self.shared.user_guid(
-                config.keyed,
-                EntityKind::READER_WITH_KEY,
-                EntityKind::READER_NO_KEY,
-            ),
-        };
+        let is_full = self.readers.table.is_full();
+        let guid = self.new_guid(RemoteKind::Reader, config, group.is_some(), is_full)?;
         let level = Level::clamp(config.qos.transport_priority);
         // Best effort needs one slot for the sample that reports an instance without writers.
         let waiting = if reliable {
@@ -438,7 +408,7 @@ impl LocalParticipant {
             .readers
             .table
             .insert(reader)
-            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+            .map_err(|_| self.table_full())?;
         self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
@@ -467,9 +437,13 @@ impl LocalParticipant {
         self.remove_reader_proxies(id);
         self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
-        self.shared.timers.disarm(Timer::Heartbeat(id));
-        self.shared.timers.disarm(Timer::WriterTimedQos(id));
-        self.shared.timers.disarm(Timer::Batch(id));
+        for timer in [
+            Timer::Heartbeat(id),
+            Timer::WriterTimedQos(id),
+            Timer::Batch(id),
+        ] {
+            self.shared.timers.disarm(timer);
+        }
         self.shared.work_queue.withdraw(&[
             Filed::Data(id),
             Filed::Fragment(id),
@@ -536,6 +510,35 @@ impl LocalParticipant {
         self.readers.get(id).map(Reader::ledger)
     }
 
+    /// Returns the GUID of a new endpoint: the described one, or one with the next entity id. Endpoints of a group are
+    /// not described.
+    fn new_guid(
+        &mut self,
+        kind: RemoteKind,
+        config: &EndpointConfig<'_>,
+        is_in_group: bool,
+        is_table_full: bool,
+    ) -> Result<Guid, CreateError> {
+        if is_table_full {
+            return Err(self.table_full());
+        }
+        if !is_in_group && let Some(entity) = self.described_entity(kind, config)? {
+            return Ok(self.shared.guid(entity));
+        }
+        let entity_kind = match (kind, config.keyed) {
+            (RemoteKind::Writer, true) => EntityKind::WRITER_WITH_KEY,
+            (RemoteKind::Writer, false) => EntityKind::WRITER_NO_KEY,
+            (RemoteKind::Reader, true) => EntityKind::READER_WITH_KEY,
+            (RemoteKind::Reader, false) => EntityKind::READER_NO_KEY,
+        };
+        let entity = self.shared.next_entity(entity_kind);
+        Ok(self.shared.guid(entity))
+    }
+
+    fn table_full(&self) -> CreateError {
+        CreateError::TableFull(self.shared.config.limits.local_endpoints)
+    }
+
     /// Announces an endpoint for the first time.
     pub(crate) fn publish(
         &mut self,
@@ -559,7 +562,7 @@ impl LocalParticipant {
             .writers
             .table
             .insert(writer)
-            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+            .map_err(|_| self.table_full())?;
         self.writers.by_entity.insert(entity, index);
         if let Some(writer) = self.writers.get(index) {
             self.shared.work_queue.open(writer.data_priority());
@@ -579,11 +582,6 @@ impl Shared {
             true => Ok(()),
             false => Err(CreateError::SampleMemory { asked, left, limit }),
         }
-    }
-
-    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
-        let entity = self.next_entity(if keyed { with_key } else { no_key });
-        self.guid(entity)
     }
 }
 

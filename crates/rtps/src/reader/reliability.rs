@@ -31,7 +31,7 @@ use crate::{
     receiver::MessageReceiver,
     slab::{ReaderId, WriterProxyId},
     timed_qos::{Claimant, check_waiting},
-    work::{Filed, Work, WorkKind, to_one},
+    work::{Filed, Work, WorkKind},
 };
 
 /// Response required by a HEARTBEAT or GAP.
@@ -441,12 +441,7 @@ impl Readers {
             });
         }
         shared.schedule(queue, Filed::AckNack(index));
-        Some(Work {
-            kind: WorkKind::AckNack,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::AckNack, level, bytes, to))
     }
 }
 
@@ -475,12 +470,7 @@ impl Readers {
                 None => Ok(message),
             }
         });
-        Some(Work {
-            kind: WorkKind::AckNack,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::AckNack, level, bytes, to))
     }
 }
 

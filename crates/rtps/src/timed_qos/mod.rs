@@ -46,7 +46,7 @@ use crate::{
         deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
         ownership::Owners, time_based_filter::Filter,
     },
-    work::{Destinations, Filed, Work, WorkKind},
+    work::{Filed, Work, WorkKind},
     work_queue::Timer,
     writer::{WriterStatus, Writers, write::WriteSample},
 };
@@ -289,7 +289,7 @@ impl Writers {
         let _ = self.expire_history(shared, now, index);
         self.note_writer(shared, index);
         self.arm_writer(shared, now, index);
-        Some(silent(WorkKind::WriterTimedQos, level))
+        Some(Work::nothing(WorkKind::WriterTimedQos, level))
     }
 }
 
@@ -356,17 +356,7 @@ impl Readers {
             }
             None => {}
         }
-        Some(silent(WorkKind::ReaderTimedQos, level))
-    }
-}
-
-/// Work item that sends nothing.
-fn silent(kind: WorkKind, level: Option<isolane_wire::level::Level>) -> Work {
-    Work {
-        kind,
-        level,
-        bytes: 0,
-        to: Destinations::Listed(heapless::Vec::new()),
+        Some(Work::nothing(WorkKind::ReaderTimedQos, level))
     }
 }
 

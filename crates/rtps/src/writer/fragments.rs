@@ -29,7 +29,7 @@ use crate::{
     reader::is_news,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work::{Destinations, Filed, Work, WorkKind, to_one},
+    work::{Filed, Work, WorkKind},
     writer::{
         Writer, Writers,
         write::{data_head, gap},
@@ -359,12 +359,7 @@ impl Writers {
         };
         self.schedule_first(shared, index);
         self.release_acknowledged(shared, index);
-        Some(Work {
-            kind: WorkKind::Fragment,
-            level,
-            bytes,
-            to: Destinations::Writer(index),
-        })
+        Some(Work::new(WorkKind::Fragment, level, bytes, index))
     }
 
     fn send_first_fragment(
@@ -516,12 +511,7 @@ impl Writers {
         };
         self.proxies.get_mut(index)?.history_filed = true;
         shared.schedule(queue, Filed::History(index));
-        Some(Work {
-            kind: WorkKind::History,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::History, level, bytes, to))
     }
 
     /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so

@@ -23,7 +23,7 @@ use crate::{
     reader::is_news,
     receiver::MessageReceiver,
     slab::{ReaderProxyId, WriterId},
-    work::{Destinations, Filed, Work, WorkKind},
+    work::{Filed, Work, WorkKind},
     work_queue::Timer,
     writer::{
         Writer, WriterStatus, Writers, filtered_changes::FilteredChanges, fragments::OwedFragments,
@@ -233,13 +233,7 @@ impl Writers {
         };
         let level = writer.level;
         let bytes = shared.emit_message(buffer, |message| message.heartbeat(&heartbeat));
-        let to = Destinations::Writer(index);
-        Some(Work {
-            kind: WorkKind::Heartbeat,
-            level,
-            bytes,
-            to,
-        })
+        Some(Work::new(WorkKind::Heartbeat, level, bytes, index))
     }
 
     pub(crate) fn schedule_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {

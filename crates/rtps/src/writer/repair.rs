@@ -10,7 +10,7 @@ use crate::{
     participant::Shared,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work::{Filed, Work, WorkKind, to_one},
+    work::{Filed, Work, WorkKind},
     writer::{
         Writers,
         reliability::ReaderProxy,
@@ -92,12 +92,7 @@ impl Writers {
         to: Option<Locator>,
     ) -> Work {
         self.schedule_rest_of_repair(shared, index);
-        Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        }
+        Work::new(WorkKind::Repair, level, bytes, to)
     }
 
     /// Files a reader's remaining requests.
@@ -156,12 +151,7 @@ impl Writers {
         let bytes = shared.emit_message(buffer, |message| {
             message.info_destination(guid.prefix)?.heartbeat(&heartbeat)
         });
-        Some(Work {
-            kind: WorkKind::Heartbeat,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::Heartbeat, level, bytes, to))
     }
 
     /// Sends the next history sample to a late joiner; at the end files a HEARTBEAT, so that the reader detects losses
@@ -233,12 +223,7 @@ impl Writers {
         let writer = self.table.get(proxy.writer)?;
         let (level, queue) = (writer.level, writer.protocol_queue());
         shared.schedule(queue, Filed::History(index));
-        Some(Work {
-            kind: WorkKind::History,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::History, level, bytes, to))
     }
 
     /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.

@@ -29,7 +29,7 @@ use crate::{
     participant::{LocalParticipant, Shared},
     slab::WriterId,
     timed_qos::Expired,
-    work::{Destinations, Filed, Work, WorkKind},
+    work::{Filed, Work, WorkKind},
     writer::{
         Writer, Writers,
         history::{Change, ChangeKind, HistoryFull},
@@ -567,12 +567,7 @@ impl Writers {
             }
         }
         self.schedule_after_first(shared, now, index, begins_run);
-        Some(Work {
-            kind: WorkKind::Data,
-            level,
-            bytes,
-            to: Destinations::Writer(index),
-        })
+        Some(Work::new(WorkKind::Data, level, bytes, index))
     }
 
     /// Files the work due after a first transmission: the next one, and a HEARTBEAT to all readers.

@@ -313,7 +313,12 @@ impl LocalParticipant {
             return;
         }
         let written = SerializedAnnouncement::of(&data, None);
-        match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
+        let topic = self.readers.topic_hash(&data.topic_name);
+        let (shared, discovery) = (&mut self.shared, &mut self.discovery);
+        let entered = written.and_then(|written| {
+            discovery.enter_endpoint(shared, topic, &data, &written, kind, participant)
+        });
+        match entered {
             Ok(index) => {
                 if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                     endpoint.is_described = true;
