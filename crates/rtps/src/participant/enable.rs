@@ -16,7 +16,7 @@ use crate::{
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
     work_queue::Timer,
-    writer::{Writer, write::WriteError},
+    writer::Writer,
 };
 
 /// Reason why an endpoint was not enabled.
@@ -36,32 +36,6 @@ pub enum EnableError {
 impl From<CreateError> for EnableError {
     fn from(_: CreateError) -> Self {
         Self::AnnouncementFull
-    }
-}
-
-impl Writer {
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.limit_when_enabled.is_none()
-    }
-
-    /// Returns the maximum payload size in bytes, also of a disabled writer.
-    pub(crate) fn payload_limit(&self) -> usize {
-        self.limit_when_enabled.unwrap_or(self.max_payload_bytes)
-    }
-
-    pub(crate) fn disable(&mut self) {
-        self.limit_when_enabled = Some(core::mem::take(&mut self.max_payload_bytes));
-    }
-
-    /// Returns the error for a payload above the maximum size.
-    #[cold]
-    pub(crate) fn why_too_large(&self) -> WriteError {
-        match self.is_enabled() {
-            true => WriteError::TooLarge {
-                limit: self.max_payload_bytes,
-            },
-            false => WriteError::NotEnabled,
-        }
     }
 }
 

@@ -24,6 +24,7 @@ use isolane_wire::{
     cdr::{CdrError, KeyHash},
     guid::{EntityId, Guid, GuidPrefix},
     level::Level,
+    qos::{DurabilityKind, ReliabilityKind},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -314,6 +315,55 @@ impl Readers {
             shown: 0,
             looks: 0,
             last_too_large: None,
+        }
+    }
+
+    /// Creates a reader that has received nothing.
+    pub(crate) fn reader(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        cache: Option<Cache>,
+        max_payload_bytes: usize,
+    ) -> Reader {
+        Reader {
+            guid,
+            keyed: true,
+            key_of: None,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            is_enabled: true,
+            max_payload_bytes,
+            cache,
+            assemblies: None,
+            sample_bytes: 0,
+            nack_count: 0,
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            status: ReaderStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            content_filter: None,
+            clock_filed: false,
+            subscriber: None,
+            ask_at: None,
+            liveliness: LivelinessTally::default(),
+            matched: MatchTally::default(),
+            reported_lost: 0,
+            reported_rejected: 0,
+            reported_too_large: 0,
+            too_large_bytes: 0,
+            reject_reason: RejectReason::default(),
+            encapsulations_refused: None,
+            ledger: ReaderLedger::default(),
+            refused_for_room: false,
+            refused_for_share: false,
+            requested_partially: false,
+            acknack_count: 0,
         }
     }
 }
