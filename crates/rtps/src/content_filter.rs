@@ -166,12 +166,12 @@ impl LocalParticipant {
     /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
         // Readers detect an incomplete set by its numbers, so samples of sets go to all.
-        let writer = self.writers.table.get_mut(id);
+        let writer = self.writers.get_mut(id);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
         writer.compile = Some(compile);
         for at in 0.. {
-            let writer = self.writers.table.get(id);
+            let writer = self.writers.get(id);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
@@ -206,11 +206,7 @@ impl LocalParticipant {
         id: ReaderId,
         filter: Option<ContentFilter>,
     ) -> Result<(), SetQosError> {
-        let reader = self
-            .readers
-            .table
-            .get_mut(id)
-            .filter(|it| it.level.is_some());
+        let reader = self.readers.get_mut(id).filter(|it| it.level.is_some());
         let reader = reader.ok_or(SetQosError::Gone)?;
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let former = core::mem::replace(&mut reader.content_filter, filter);
@@ -221,7 +217,7 @@ impl LocalParticipant {
         let announced =
             self.announce_endpoint(now, WriterId(SUBSCRIPTIONS), &data, ChangeKind::Alive);
         if announced.is_err() {
-            if let Some(reader) = self.readers.table.get_mut(id) {
+            if let Some(reader) = self.readers.get_mut(id) {
                 reader.content_filter = former;
             }
             return Err(SetQosError::AnnouncementFull);

@@ -55,7 +55,7 @@ mod sample_memory;
 mod slab;
 mod status;
 mod timed_qos;
-mod timers;
+mod work;
 mod work_queue;
 mod writer;
 
@@ -78,9 +78,9 @@ pub use participant::{
 };
 pub use reader::{
     DeliveryMode, KeyOf, ReaderStatus,
-    cache::{InstanceSelector, Query, SampleInfo, Selection},
+    cache::{InstanceSelector, Query, Selection},
     instance::InstanceState,
-    read_take::{CachedSample, SampleState, StateMask, ViewState},
+    read_take::{CachedSample, SampleInfo, SampleState, StateMask, ViewState},
 };
 pub use receiver::{Delivery, MessageReceiver};
 pub use slab::{PublisherId, ReaderId, SubscriberId, WriterId};
@@ -89,7 +89,7 @@ pub use status::{
     StatusChange, TooLargeSample,
 };
 pub use timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost};
-pub use work_queue::{Destinations, Priority, Work, WorkKind};
+pub use work::{Destinations, Priority, Work, WorkKind};
 pub use writer::{
     WriterStatus,
     history::ChangeKind,

@@ -6,36 +6,47 @@
 //! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
 //! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
 //!
-//! This file has the header, DATA and its addressing. `reader` has a sample at one reader, fragments, HEARTBEAT and
-//! GAP; `writer` has ACKNACK and NACK_FRAG.
+//! This file has the header, the loop over the submessages, and DATA up to its place in a reader's cache. `reader` has
+//! fragments, HEARTBEAT and GAP; `writer` has ACKNACK and NACK_FRAG.
 //!
 //! The header extension (RTPS 2.5 §8.3.7) is validated before any other processing, since a damaged message must not be
 //! trusted in any part. The send timestamp is not used: source timestamps are not corrected for clock differences. A
 //! checksum costs one pass over the datagram, only if the peer sends one.
+//!
+//! # From writer to readers
+//!
+//! Every submessage of a writer needs its chain of proxies, one for each matched local reader: [`WriterProxyIndex`]. A
+//! small direct-mapped cache in front of the index, addressed by the low bits of the entity number, avoids hashing.
+//! Writers with the same cache entry cost each other only the index lookup, so it does not matter that peers choose the
+//! numbers.
 
 use core::ops::Range;
 
 use isolane_wire::{
+    cdr::{CdrError, KeyHash},
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     message::{
         Data, HEADER_BYTES, HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES, Header, InfoTimestamp,
-        RawSubmessage, Submessage, SubmessageId, Submessages,
+        PayloadKind, RawSubmessage, Submessage, SubmessageId, Submessages,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
 
 use crate::{
-    limits::LAST_SEQUENCE,
+    coherent_access::keep_in_turn,
+    hash::PeerIndex,
+    limits::{LAST_SEQUENCE, REMEMBERED_WRITERS},
     participant::{Facts, LocalParticipant, Shared},
     reader::{
-        ReaderStatus, Readers, Settled,
-        cache::SampleInfo,
-        data::{Content, Stored, Unfit, is_due, keep},
+        Reader, ReaderStatus, Settled, WriterProxy, cache::Refused, instance::InstanceState,
+        read_take::SampleInfo,
     },
     slab::{ReaderId, WriterProxyId},
+    status::RejectReason,
     timed_qos::{Check, judge},
+    writer::history::ChangeKind,
 };
 
 /// Position in a message, and the receiver state set by its submessages.
@@ -85,6 +96,12 @@ impl MessageReceiver {
     #[must_use]
     pub fn is_at_end(&self, datagram_bytes: usize) -> bool {
         self.offset == datagram_bytes && self.further == 0
+    }
+
+    /// Continues at the DATA that begins at `start` while it has further readers, else at the submessage after it.
+    #[inline]
+    fn resume_at(&mut self, start: usize, next: usize) {
+        self.offset = if self.further > 0 { start } else { next };
     }
 
     /// Returns the bytes that a submessage adds to the anti-amplification limit; the first one also adds the header.
@@ -167,12 +184,7 @@ impl LocalParticipant {
                 } => {
                     let delivery = self.receive_sample(now, message, sample);
                     if delivery.is_some() {
-                        // Resume at this DATA while it has further readers.
-                        message.offset = if message.further > 0 {
-                            start
-                        } else {
-                            submessages.offset()
-                        };
+                        message.resume_at(start, submessages.offset());
                         return delivery;
                     }
                 }
@@ -182,11 +194,7 @@ impl LocalParticipant {
                 } => {
                     let delivery = self.receive_fragment(now, message, fragment);
                     if delivery.is_some() {
-                        message.offset = if message.further > 0 {
-                            start
-                        } else {
-                            submessages.offset()
-                        };
+                        message.resume_at(start, submessages.offset());
                         return delivery;
                     }
                 }
@@ -259,9 +267,10 @@ impl LocalParticipant {
                 if first.is_none() {
                     first = self.lookup_described(now, message, &writer);
                 }
+                let facts = Facts::of(&self.writers, &self.discovery);
                 if self.readers.receive_heartbeat(
                     &mut self.shared,
-                    Facts::of(&self.writers, &self.discovery),
+                    facts,
                     now,
                     message,
                     first,
@@ -273,13 +282,11 @@ impl LocalParticipant {
             }
             Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
             Submessage::Gap(gap) => {
-                if self.readers.receive_gap(
-                    &mut self.shared,
-                    Facts::of(&self.writers, &self.discovery),
-                    now,
-                    message,
-                    &gap,
-                ) {
+                let facts = Facts::of(&self.writers, &self.discovery);
+                if self
+                    .readers
+                    .receive_gap(&mut self.shared, facts, now, message, &gap)
+                {
                     // The shortest GAP has the same length.
                     self.discovery
                         .credit(message.prefix, message.count(HEARTBEAT_BYTES));
@@ -343,9 +350,16 @@ impl LocalParticipant {
             self.shared.counters.unmatched_data += u64::from(!resumes);
             return None;
         }
+        let Self {
+            shared,
+            writers,
+            readers,
+            discovery,
+        } = self;
+        let facts = Facts::of(writers, discovery);
         while let Some(index) = next {
-            let mut proxy = self.readers.proxies.get_mut(index)?;
-            let mut reader = self.readers.table.get_mut(proxy.reader)?;
+            let mut proxy = readers.proxies.get_mut(index)?;
+            let mut reader = readers.table.get_mut(proxy.reader)?;
             next = proxy.next_of_writer;
             let is_served = resumes && proxy.is_done_with(data.sequence);
             if is_served || !reader.is_addressed(data.reader) {
@@ -353,20 +367,13 @@ impl LocalParticipant {
             }
             let mut has_confirmed = false;
             if !proxy.reliable && proxy.strays(data.sequence) {
-                match self.readers.settle_position(
-                    &mut self.shared,
-                    Facts::of(&self.writers, &self.discovery),
-                    now,
-                    message,
-                    index,
-                    data.sequence,
-                ) {
+                match readers.settle_position(shared, facts, now, message, index, data.sequence) {
                     Settled::Refused => continue,
                     Settled::Taken => {}
                     Settled::Confirmed => has_confirmed = true,
                 }
-                proxy = self.readers.proxies.get_mut(index)?;
-                reader = self.readers.table.get_mut(proxy.reader)?;
+                proxy = readers.proxies.get_mut(index)?;
+                reader = readers.table.get_mut(proxy.reader)?;
             }
             let Some(has_lost) = is_due(proxy, reader, data.sequence, now) else {
                 continue;
@@ -376,21 +383,15 @@ impl LocalParticipant {
                 Ok(content) => content,
                 Err(unfit) => {
                     match data.set_end() {
-                        Some(mark) => self.readers.receive_set_end(
-                            &mut self.shared,
-                            Facts::of(&self.writers, &self.discovery),
+                        Some(mark) => readers.receive_set_end(
+                            shared,
+                            facts,
                             (now, message.timestamp),
                             index,
                             &data,
                             &mark,
                         ),
-                        None => self.readers.refuse_for_good(
-                            &mut self.shared,
-                            Facts::of(&self.writers, &self.discovery),
-                            index,
-                            data.sequence,
-                            unfit,
-                        ),
+                        None => readers.refuse_for_good(shared, facts, index, data.sequence, unfit),
                     }
                     continue;
                 }
@@ -412,42 +413,26 @@ impl LocalParticipant {
             if is_watched {
                 let wall_ns = received
                     .as_nanos()
-                    .wrapping_add(self.shared.config.wall_offset_ns);
-                let expired = &mut self.shared.counters.expired_on_arrival;
+                    .wrapping_add(shared.config.wall_offset_ns);
+                let expired = &mut shared.counters.expired_on_arrival;
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Check::Take(at) => expires = at,
                     Check::Done => {
-                        self.readers.count_checked(
-                            &mut self.shared,
-                            Facts::of(&self.writers, &self.discovery),
-                            index,
-                        );
+                        readers.count_checked(shared, facts, index);
                         continue;
                     }
                 }
             }
             if reader.cache.is_some() {
                 match keep(index, proxy, reader, info(expires), data.bytes) {
-                    Stored::InOrder => self.readers.advance_proxy(
-                        &mut self.shared,
-                        Facts::of(&self.writers, &self.discovery),
-                        index,
-                    ),
+                    Stored::InOrder => readers.advance_proxy(shared, facts, index),
                     Stored::OutOfOrder => {}
-                    Stored::Never(unfit) => self.readers.refuse_for_good(
-                        &mut self.shared,
-                        Facts::of(&self.writers, &self.discovery),
-                        index,
-                        data.sequence,
-                        unfit,
-                    ),
+                    Stored::Never(unfit) => {
+                        readers.refuse_for_good(shared, facts, index, data.sequence, unfit)
+                    }
                 }
                 if is_watched {
-                    self.readers.count_checked(
-                        &mut self.shared,
-                        Facts::of(&self.writers, &self.discovery),
-                        index,
-                    );
+                    readers.count_checked(shared, facts, index);
                 }
                 continue;
             }
@@ -457,17 +442,13 @@ impl LocalParticipant {
             reader.ledger.delivered += 1;
             let reader = proxy.reader;
             if has_lost {
-                self.readers.note_reader(&mut self.shared, reader);
+                readers.note_reader(shared, reader);
             }
             if is_watched {
-                self.readers.count_checked(
-                    &mut self.shared,
-                    Facts::of(&self.writers, &self.discovery),
-                    index,
-                );
+                readers.count_checked(shared, facts, index);
             }
             if next.is_some() {
-                message.further = further.checked_sub(1).unwrap_or(self.readers.table.end());
+                message.further = further.checked_sub(1).unwrap_or(readers.table.end());
             }
             let start = data.payload_offset;
             return Some(Delivery {
@@ -478,92 +459,6 @@ impl LocalParticipant {
             });
         }
         None
-    }
-
-    /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn lookup_described(
-        &mut self,
-        now: Instant,
-        message: &MessageReceiver,
-        writer: &Guid,
-    ) -> Option<WriterProxyId> {
-        let is_met = self.discovery.uses_descriptions(&self.shared)
-            && self.match_static_peer(now, message.prefix, message.source);
-        match is_met {
-            true => self.readers.by_writer.recall(writer),
-            false => None,
-        }
-    }
-}
-
-impl Shared {
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn note_malformed(&mut self) {
-        self.counters.malformed_submessages += 1;
-    }
-}
-
-impl Readers {
-    /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
-    pub(crate) fn addressed_proxy(
-        &self,
-        mut at: Option<WriterProxyId>,
-        meant: EntityId,
-    ) -> Option<(WriterProxyId, Option<WriterProxyId>)> {
-        while let Some(index) = at {
-            let proxy = self.proxies.get(index)?;
-            if self.table.get(proxy.reader)?.is_addressed(meant) {
-                return Some((index, proxy.next_of_writer));
-            }
-            at = proxy.next_of_writer;
-        }
-        None
-    }
-
-    /// Counts a sample that can never be stored; it is not requested again.
-    #[cold]
-    pub(crate) fn refuse_for_good(
-        &mut self,
-        shared: &mut Shared,
-        facts: Facts<'_>,
-        proxy_index: WriterProxyId,
-        sequence: SequenceNumber,
-        unfit: Unfit,
-    ) {
-        let proxy = &mut self.proxies[proxy_index];
-        let reader_index = proxy.reader;
-        let reader = &mut self.table[reader_index];
-        // An out-of-order sample is requested again, and counted when it is next in order.
-        if sequence == proxy.expected {
-            proxy.begun = true;
-            proxy.advance();
-            reader.ledger.account();
-            match unfit {
-                Unfit::Rejected(reason) => {
-                    reader.count_rejected(proxy.guid, reason);
-                    shared.counters.count_rejected(reason);
-                    reader.status |= ReaderStatus::SAMPLE_REJECTED;
-                }
-                Unfit::TooLarge(bytes) => {
-                    reader.ledger.too_large += 1;
-                    reader.too_large_bytes = bytes;
-                    reader.status |= ReaderStatus::SAMPLE_LOST;
-                    shared.counters.samples_too_large += 1;
-                    self.last_too_large = Some(reader_index);
-                }
-            }
-            if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
-                // The set is incomplete without the sample.
-                proxy.progress.lose();
-                reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
-            }
-            self.advance_proxy(shared, facts, proxy_index);
-            self.go_on_with_sets(shared, reader_index);
-        }
-        self.note_reader(shared, reader_index);
     }
 }
 
@@ -582,9 +477,294 @@ fn length_and_checksum_match(message: &[u8]) -> bool {
     }
 }
 
+impl Shared {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_malformed(&mut self) {
+        self.counters.malformed_submessages += 1;
+    }
+}
+
+/// Checks whether a reader accepts this sequence number. Returns `Some(true)` if it shows earlier samples as lost, and
+/// `None` if the sample is dropped and counted.
+#[inline]
+pub(crate) fn is_due(
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    sequence: SequenceNumber,
+    now: Instant,
+) -> Option<bool> {
+    proxy.heard = now;
+    if sequence < proxy.expected {
+        reader.ledger.duplicates += 1;
+        return None;
+    }
+    if proxy.last < sequence {
+        proxy.last = sequence;
+    }
+    begin_unasked(proxy, reader, sequence);
+    if proxy.reliable {
+        return is_requested(proxy, reader, sequence).then_some(false);
+    }
+    let missing = (sequence.get() - proxy.expected.get()) as u64;
+    let has_lost = reader.ledger.lose(missing, proxy.begun);
+    if has_lost {
+        reader.status |= ReaderStatus::SAMPLE_LOST;
+    }
+    proxy.expected = sequence;
+    Some(has_lost)
+}
+
+/// Starts a reader that skips history at the first sample or fragment that arrives without a request.
+#[inline]
+pub(crate) fn begin_unasked(
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    sequence: SequenceNumber,
+) {
+    if proxy.skips_history && !proxy.started && !proxy.begun {
+        // Not requested, therefore not history.
+        let missing = (sequence.get() - proxy.expected.get()) as u64;
+        reader.ledger.lose(missing, false);
+        proxy.jump(sequence);
+        // Even without room for it now: it is then requested again.
+        proxy.skips_history = false;
+    }
+}
+
+/// Returns whether a reliable reader, which may have received it out of order, still needs this sequence number.
+#[inline(never)]
+fn is_requested(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
+    let is_within = proxy.in_window(sequence);
+    if is_within && !proxy.has(sequence) {
+        return true;
+    }
+    // A number beyond the window is requested later.
+    reader.ledger.duplicates += u64::from(is_within);
+    reader.ledger.deferred += u64::from(!is_within);
+    false
+}
+
+/// Reason why a reader can never accept a sample.
+pub(crate) enum Unfit {
+    Rejected(RejectReason),
+    /// The payload is too large, with its size in bytes.
+    TooLarge(u32),
+}
+
+impl From<RejectReason> for Unfit {
+    fn from(reason: RejectReason) -> Self {
+        Self::Rejected(reason)
+    }
+}
+
+/// Instance and change kind of a DATA.
+pub(crate) struct Content {
+    pub(crate) kind: ChangeKind,
+    pub(crate) key_hash: Option<KeyHash>,
+}
+
+impl Content {
+    /// Parses what a reader needs before the user reads the payload.
+    #[inline]
+    pub(crate) fn of(reader: &Reader, data: &Data<'_>) -> Result<Self, Unfit> {
+        if data.non_standard {
+            // RTPS 2.5 §8.3.8.2: the payload has a vendor-specific format.
+            return Err(RejectReason::NotOfType.into());
+        }
+        let kind = match data.status_info() {
+            status if status.disposed && status.unregistered => ChangeKind::DisposeAndUnregister,
+            status if status.disposed => ChangeKind::Dispose,
+            status if status.unregistered => ChangeKind::Unregister,
+            _ => ChangeKind::Alive,
+        };
+        let key_hash = match reader.keyed {
+            true => Some(key_hash(reader, data)?),
+            false => None,
+        };
+        if kind == ChangeKind::Alive && data.payload != PayloadKind::Data {
+            return Err(RejectReason::NotOfType.into());
+        }
+        if data.bytes.len() > reader.max_payload_bytes {
+            return Err(Unfit::TooLarge(data.bytes.len() as u32));
+        }
+        Ok(Self { kind, key_hash })
+    }
+
+    #[inline]
+    pub(crate) fn instance_state(&self) -> InstanceState {
+        match self.kind {
+            ChangeKind::Alive => InstanceState::Alive,
+            ChangeKind::Dispose | ChangeKind::DisposeAndUnregister => {
+                InstanceState::NotAliveDisposed
+            }
+            ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
+        }
+    }
+}
+
+/// Returns the key hash of a sample, from its payload if possible, else from its inline QoS.
+#[inline]
+fn key_hash(reader: &Reader, data: &Data<'_>) -> Result<KeyHash, RejectReason> {
+    let from_payload = match (reader.key_of, data.payload) {
+        (Some(key_of), PayloadKind::Data) => key_of(data.bytes, false),
+        (Some(key_of), PayloadKind::Key) => key_of(data.bytes, true),
+        _ => return data.key_hash().ok_or(RejectReason::NotOfType),
+    };
+    from_payload.or_else(|error| without_key(data, error))
+}
+
+/// Returns the writer's key hash for a payload whose key cannot be read. A sample with an encapsulation that the type
+/// cannot use is rejected nevertheless.
+#[cold]
+#[inline(never)]
+fn without_key(data: &Data<'_>, error: CdrError) -> Result<KeyHash, RejectReason> {
+    match (RejectReason::of(error, data.bytes), data.payload) {
+        (reason @ RejectReason::Encapsulation(_), PayloadKind::Data) => Err(reason),
+        (reason, _) => data.key_hash().ok_or(reason),
+    }
+}
+
+/// Result of storing a sample in a cache.
+pub(crate) enum Stored {
+    /// Stored in order; samples waiting for it may follow.
+    InOrder,
+    /// Waits for earlier samples, or will be resent.
+    OutOfOrder,
+    /// Never acceptable.
+    Never(Unfit),
+}
+
+/// Stores a sample in the reader's cache. `index` is that of the proxy.
+#[inline(never)]
+pub(crate) fn keep(
+    index: WriterProxyId,
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    info: SampleInfo,
+    payload: &[u8],
+) -> Stored {
+    let Some(cache) = &mut reader.cache else {
+        return Stored::OutOfOrder;
+    };
+    if cache.groups() {
+        return match keep_in_turn(index, proxy, reader, info, payload) {
+            Ok(()) => Stored::InOrder,
+            Err(Refused::TooLarge) => Stored::Never(Unfit::TooLarge(payload.len() as u32)),
+            Err(_) => {
+                reader.ledger.deferred += 1;
+                // Other samples may have waited for this number.
+                Stored::InOrder
+            }
+        };
+    }
+    let sequence = info.sequence;
+    let is_next = sequence == proxy.expected;
+    let stored = if is_next {
+        cache.push(index, info, payload)
+    } else {
+        cache.wait(index, info, payload).map(|displaced| {
+            if let Some(displaced) = displaced {
+                proxy.unmark(displaced);
+                reader.ledger.deferred += 1;
+            }
+        })
+    };
+    match stored {
+        Ok(()) if is_next => {
+            proxy.begun = true;
+            proxy.advance();
+            reader.ledger.account();
+            Stored::InOrder
+        }
+        Ok(()) => {
+            proxy.mark(sequence);
+            Stored::OutOfOrder
+        }
+        Err(Refused::TooLarge) => Stored::Never(Unfit::TooLarge(payload.len() as u32)),
+        Err(refused) if proxy.reliable => {
+            reader.ledger.deferred += 1;
+            // Only the next sample in order blocks further requests until the user takes one. Later samples are
+            // requested when their turn comes.
+            if is_next {
+                reader.refuse(refused);
+            }
+            Stored::OutOfOrder
+        }
+        Err(_) => Stored::Never(RejectReason::NoRoom.into()),
+    }
+}
+
+/// First proxy of each matched writer, by its GUID.
+#[derive(Debug)]
+pub(crate) struct WriterProxyIndex {
+    first: PeerIndex<Guid, WriterProxyId>,
+    remembered: [Option<(Guid, WriterProxyId)>; REMEMBERED_WRITERS],
+}
+
+impl WriterProxyIndex {
+    /// Creates a table for `entries` writers; `is_fixed` allocates all of it now.
+    pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
+        Self {
+            first: PeerIndex::new(entries, is_fixed, seed),
+            remembered: [None; REMEMBERED_WRITERS],
+        }
+    }
+
+    /// Returns the first proxy of a writer.
+    pub(crate) fn get(&self, writer: &Guid) -> Option<WriterProxyId> {
+        self.first.get(writer).copied()
+    }
+
+    /// Returns the first proxy of a writer, through the cache.
+    #[inline]
+    pub(crate) fn recall(&mut self, writer: &Guid) -> Option<WriterProxyId> {
+        match self.remembered[place(writer)] {
+            Some((remembered, first)) if remembered == *writer => Some(first),
+            _ => self.look_up(writer),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, writer: &Guid) -> Option<WriterProxyId> {
+        let first = self.get(writer)?;
+        self.remembered[place(writer)] = Some((*writer, first));
+        Some(first)
+    }
+
+    /// Sets the first proxy; returns the former one.
+    pub(crate) fn insert(&mut self, writer: Guid, first: WriterProxyId) -> Option<WriterProxyId> {
+        self.forget(&writer);
+        self.first.insert(writer, first)
+    }
+
+    /// Removes a writer without proxies.
+    pub(crate) fn remove(&mut self, writer: &Guid) {
+        self.forget(writer);
+        self.first.remove(writer);
+    }
+
+    fn forget(&mut self, writer: &Guid) {
+        self.remembered[place(writer)] = None;
+    }
+}
+
+/// Returns the cache entry of a writer.
+#[inline]
+fn place(writer: &Guid) -> usize {
+    // The last byte is the entity kind, which writers share. Participants of the same program have the same numbers, so
+    // the prefix is mixed in.
+    let [_, _, number, _] = writer.entity.0;
+    let [.., participant] = writer.prefix.0;
+    usize::from(number ^ participant) % REMEMBERED_WRITERS
+}
+
 #[cfg(test)]
 mod tests {
-    use isolane_wire::message::{HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES};
+    use isolane_wire::{
+        guid::EntityKind,
+        message::{HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES},
+    };
 
     use super::*;
 
@@ -594,5 +774,52 @@ mod tests {
         let counted = [HEARTBEAT_FRAG_BYTES, HEARTBEAT_FRAG_BYTES, HEARTBEAT_BYTES]
             .map(|bytes| message.count(bytes));
         assert_eq!(counted, [48, 28, 32]);
+    }
+
+    fn writer(participant: u8, number: u32) -> Guid {
+        Guid {
+            prefix: GuidPrefix([participant; 12]),
+            entity: EntityId::user(number, EntityKind::WRITER_NO_KEY),
+        }
+    }
+
+    #[test]
+    fn writers_that_share_a_place_are_found_each() {
+        let mut chains = WriterProxyIndex::new(3, false, 1);
+        let others = 1 + REMEMBERED_WRITERS as u32;
+        let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
+        for (first, &writer) in (0..).zip(&writers) {
+            assert_eq!(chains.recall(&writer), None);
+            assert_eq!(chains.insert(writer, WriterProxyId(first)), None);
+        }
+        for _ in 0..2 {
+            for (first, writer) in (0..).zip(&writers) {
+                assert_eq!(chains.recall(writer), Some(WriterProxyId(first)));
+            }
+        }
+        assert_eq!(chains.recall(&writer(2, others + 1)), None);
+    }
+
+    #[test]
+    fn what_changes_is_not_remembered_as_it_was() {
+        let mut chains = WriterProxyIndex::new(1, true, 1);
+        let writer = writer(1, 1);
+        chains.insert(writer, WriterProxyId(3));
+        assert_eq!(chains.recall(&writer), Some(WriterProxyId(3)));
+        assert_eq!(
+            chains.insert(writer, WriterProxyId(4)),
+            Some(WriterProxyId(3))
+        );
+        assert_eq!(chains.recall(&writer), Some(WriterProxyId(4)));
+        chains.remove(&writer);
+        assert_eq!(chains.recall(&writer), None);
+    }
+
+    #[test]
+    fn an_unknown_writer_is_not_found_in_an_empty_place() {
+        assert_eq!(
+            WriterProxyIndex::new(1, true, 1).recall(&Guid::UNKNOWN),
+            None
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1).
 //!
-//! [`LocalParticipant::next_status`] returns the endpoints with changes. Each is queued at most once, so the queue is
-//! as long as there are endpoints. The user then *takes* a status: totals stay, changes since the last take are reset.
-//! All of it is in the endpoint's record; nothing is searched or allocated.
+//! After [`LocalParticipant::next_status`] has returned an endpoint with changes, the user *takes* a status: totals
+//! stay, changes since the last take are reset. All of it is in the endpoint's record; nothing is searched or
+//! allocated.
 
 use isolane_wire::{
     cdr::{CdrError, EncapsulationId},
@@ -11,11 +11,11 @@ use isolane_wire::{
 
 use crate::{
     matching::Incompatible,
-    participant::{LocalParticipant, Shared},
-    reader::{ReaderStatus, Readers},
+    participant::LocalParticipant,
+    reader::ReaderStatus,
     slab::{ReaderId, WriterId},
-    timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
-    writer::{WriterStatus, Writers},
+    timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost},
+    writer::WriterStatus,
 };
 
 /// Status change to report to the user.
@@ -26,13 +26,6 @@ pub enum StatusChange {
     /// Changes at a writer.
     Writer(WriterId, WriterStatus),
     /// The set of known participants or endpoints changed.
-    Discovery,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noted {
-    Reader(ReaderId),
-    Writer(WriterId),
     Discovery,
 }
 
@@ -199,72 +192,32 @@ fn take_incompatible(found: &mut Option<Incompatible>) -> Option<Incompatible> {
 }
 
 impl LocalParticipant {
-    /// Returns whether [`next_status`](LocalParticipant::next_status) may have a change.
-    #[inline]
-    #[must_use]
-    pub fn has_status(&self) -> bool {
-        !self.shared.changed.is_empty()
-    }
-
-    /// Returns the next endpoint with status changes, with all its changes at once.
-    pub fn next_status(&mut self) -> Option<StatusChange> {
-        while let Some(noted) = self.shared.changed.pop_front() {
-            match noted {
-                Noted::Discovery => {
-                    self.shared.discovery_changed = false;
-                    return Some(StatusChange::Discovery);
-                }
-                Noted::Reader(index) => {
-                    let Some(reader) = self.readers.table.get_mut(index) else {
-                        continue;
-                    };
-                    reader.noted = false;
-                    let status = core::mem::take(&mut reader.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Reader(index, status));
-                    }
-                }
-                Noted::Writer(index) => {
-                    let Some(writer) = self.writers.table.get_mut(index) else {
-                        continue;
-                    };
-                    writer.noted = false;
-                    let status = core::mem::take(&mut writer.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Writer(index, status));
-                    }
-                }
-            }
-        }
-        None
-    }
-
     /// Takes the change of a writer's matches; `None` if there is none, or no such writer.
     ///
     /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
     /// [`matched_readers`](LocalParticipant::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
-        self.writers.table.get_mut(id)?.matched.take()
+        self.writers.get_mut(id)?.matched.take()
     }
 
     /// Takes the change of a reader's matches; `None` if there is none, or no such reader.
     pub fn take_subscription_matched(&mut self, id: ReaderId) -> Option<Matched> {
-        self.readers.table.get_mut(id)?.matched.take()
+        self.readers.get_mut(id)?.matched.take()
     }
 
     /// Takes the incompatible readers of a writer; `None` if there is no further one.
     pub fn take_offered_incompatible(&mut self, id: WriterId) -> Option<Incompatible> {
-        take_incompatible(&mut self.writers.table.get_mut(id)?.incompatible)
+        take_incompatible(&mut self.writers.get_mut(id)?.incompatible)
     }
 
     /// Takes the incompatible writers of a reader; `None` if there is no further one.
     pub fn take_requested_incompatible(&mut self, id: ReaderId) -> Option<Incompatible> {
-        take_incompatible(&mut self.readers.table.get_mut(id)?.incompatible)
+        take_incompatible(&mut self.readers.get_mut(id)?.incompatible)
     }
 
     /// Takes the lost samples of a reader; `None` if there is no further one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
-        let reader = self.readers.table.get_mut(id)?;
+        let reader = self.readers.get_mut(id)?;
         let too_large = reader.ledger.too_large;
         let total = reader.ledger.lost.wrapping_add(too_large);
         let change = change(total, &mut reader.reported_lost)?;
@@ -286,7 +239,7 @@ impl LocalParticipant {
     /// Returns the last sample that was too large for its reader, unless that reader was deleted.
     #[must_use]
     pub fn last_too_large(&self) -> Option<TooLargeSample<'_>> {
-        let reader = self.readers.table.get(self.readers.last_too_large?)?;
+        let reader = self.readers.get(self.readers.last_too_large?)?;
         (reader.ledger.too_large > 0).then(|| TooLargeSample {
             topic: &reader.data.topic_name,
             bytes: reader.too_large_bytes,
@@ -296,7 +249,7 @@ impl LocalParticipant {
 
     /// Takes the rejected samples of a reader; `None` if there is no further one.
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
-        let reader = self.readers.table.get_mut(id)?;
+        let reader = self.readers.get_mut(id)?;
         let total = reader.ledger.rejected;
         let change = change(total, &mut reader.reported_rejected)?;
         Some(SampleRejected {
@@ -308,70 +261,24 @@ impl LocalParticipant {
 
     /// Takes the deadlines missed by a writer's instances; `None` if there is no further one.
     pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
-        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the deadlines missed by a reader's instances; `None` if there is no further one.
     pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
-        let clock = self.readers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.readers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the number of times a writer lost its liveliness; `None` if there is no further one.
     pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
-        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
+        let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.signal.as_mut()?.take()
     }
 
     /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
-        self.readers.table.get_mut(id)?.liveliness.take()
-    }
-}
-
-impl Shared {
-    pub(crate) fn note_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery_changed, true) {
-            self.changed.push_back(Noted::Discovery);
-        }
-    }
-
-    /// Removes a deleted reader from the queue.
-    pub(crate) fn forget_reader_notes(&mut self, index: ReaderId) {
-        self.changed.retain(|noted| *noted != Noted::Reader(index));
-    }
-
-    /// Removes a deleted writer from the queue.
-    pub(crate) fn forget_writer_notes(&mut self, index: WriterId) {
-        self.changed.retain(|noted| *noted != Noted::Writer(index));
-    }
-}
-
-impl Writers {
-    /// Queues the status changes of a writer of the user.
-    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: WriterId) {
-        let writer = &mut self.table[index];
-        if writer.level.is_none() {
-            writer.status = WriterStatus::empty();
-        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
-            shared.changed.push_back(Noted::Writer(index));
-        }
-    }
-}
-
-impl Readers {
-    /// Queues the status changes of a reader of the user.
-    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
-        let reader = &mut self.table[index];
-        if reader.level.is_none() {
-            // Samples of built-in readers are work; participant messages were processed on arrival.
-            match index {
-                ReaderId(MESSAGES) => self.forget_messages(),
-                _ => shared.schedule_discovery(),
-            }
-        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
-            shared.changed.push_back(Noted::Reader(index));
-        }
+        self.readers.get_mut(id)?.liveliness.take()
     }
 }

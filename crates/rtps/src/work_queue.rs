@@ -1,189 +1,40 @@
-//! Queues of filed work, by priority.
+//! Schedule of a participant: the queues of filed work, the timers that file more, and the queue of status changes.
 //!
 //! The protocol answers nothing while it reads a datagram: it files the work here, and the executor takes it when
 //! nothing more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the
 //! number of subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
 //!
-//! # Priorities
-//!
-//! A topic of level *l* has two: samples run at 2·l + 1, their reliability protocol (HEARTBEAT, ACKNACK, repair,
-//! history) at 2·l. So a repair delays samples of the same or a higher level by at most the activation already running.
+//! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work. [`LocalParticipant::advance`] files the work
+//! of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued at
+//! most once.
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec, vec::Vec};
 use core::array;
 
-use heapless::Vec as BoundedVec;
-use isolane_wire::{
-    guid::EntityId,
-    level::Level,
-    locator::Locator,
-    message::{Gap, MessageWriter},
-    sequence::{SequenceNumber, SequenceNumberSet},
-    time::Instant,
-};
+use isolane_wire::{BufferTooSmall, level::Level, message::MessageWriter, time::Instant};
 
 use crate::{
-    limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_DESTINATIONS, MAX_HEAD_BYTES},
-    participant::{Facts, LocalParticipant, Shared},
-    slab::{ReaderId, ReaderProxyId, RemoteParticipantId, WriterId, WriterProxyId},
-    writer::{history::Change, write::WriteSample},
+    config::Limits,
+    limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_HEAD_BYTES},
+    participant::{BUILTIN_ENDPOINTS, Facts, LocalParticipant, Shared},
+    reader::Readers,
+    slab::{ReaderId, RemoteParticipantId, WriterId},
+    status::StatusChange,
+    timed_qos::{MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
+    work::{Filed, Priority, Queue, Work},
+    writer::{WriterStatus, Writers},
 };
 
-/// Kind of work done by one step of [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WorkKind {
-    /// Announcement of this participant (SPDP).
-    Announce,
-    /// Processing of one announcement of a peer (SPDP or SEDP), with the matches that follow.
-    Discovery,
-    /// First transmission of a reliable writer's sample.
-    Data,
-    /// First transmission of a fragment of a sample too long for a datagram.
-    Fragment,
-    /// HEARTBEAT of a writer.
-    Heartbeat,
-    /// Time-based policies of a writer: LIFESPAN, DEADLINE, LIVELINESS. Nothing is sent.
-    WriterTimedQos,
-    /// Time-based policies of a reader: the same, and TIME_BASED_FILTER. Nothing is sent.
-    ReaderTimedQos,
-    /// ACKNACK of a reader.
-    AckNack,
-    /// Requested sample, or a GAP in its place.
-    Repair,
-    /// Historical sample for a late joiner.
-    History,
-}
-
-impl WorkKind {
-    /// All kinds, by index.
-    pub const ALL: [Self; 10] = [
-        Self::Announce,
-        Self::Discovery,
-        Self::Data,
-        Self::Fragment,
-        Self::Heartbeat,
-        Self::WriterTimedQos,
-        Self::ReaderTimedQos,
-        Self::AckNack,
-        Self::Repair,
-        Self::History,
-    ];
-
-    /// Returns the index in [`Self::ALL`].
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Returns a short name for tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Announce => "announce",
-            Self::Discovery => "discovery",
-            Self::Data => "data",
-            Self::Fragment => "fragment",
-            Self::Heartbeat => "heartbeat",
-            Self::WriterTimedQos => "writer clock",
-            Self::ReaderTimedQos => "reader clock",
-            Self::AckNack => "acknack",
-            Self::Repair => "repair",
-            Self::History => "history",
-        }
-    }
-}
-
-/// Destination of a datagram.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destinations {
-    /// All addresses of a writer's matched readers,
-    /// [`LocalParticipant::destinations`](crate::LocalParticipant::destinations).
-    Writer(WriterId),
-    /// Destinations of participant announcements,
-    /// [`LocalParticipant::announce_to`](crate::LocalParticipant::announce_to).
-    Announce,
-    /// Some addresses of a writer, [`LocalParticipant::some_destinations`](crate::LocalParticipant::some_destinations).
-    Subset(WriterId, u64),
-    /// Listed addresses.
-    Listed(BoundedVec<Locator, 4>),
-}
-
-const _: () = assert!(
-    MAX_DESTINATIONS >= 4,
-    "a listed destination always fits a writer's list"
-);
-
-/// Result of one bounded step: a datagram to be sent, if any.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
-    /// Kind of the work.
-    pub kind: WorkKind,
-    /// Level of its topic; `None` for discovery.
-    pub level: Option<Level>,
-    /// Length of the datagram in the buffer; 0 if there is nothing to send.
-    pub bytes: usize,
-    /// Destination of the datagram.
-    pub to: Destinations,
-}
-
-/// Filed work, with its subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filed {
-    /// Announcement to one participant, or to all addresses.
-    Announce(Option<RemoteParticipantId>),
-    Discovery,
-    Data(WriterId),
-    Fragment(WriterId),
-    Heartbeat(WriterId),
-    WriterTimedQos(WriterId),
-    ReaderTimedQos(ReaderId),
-    AckNack(WriterProxyId),
-    Repair(ReaderProxyId),
-    History(ReaderProxyId),
-}
-
-impl Filed {
-    fn kind(self) -> WorkKind {
-        match self {
-            Self::Announce(_) => WorkKind::Announce,
-            Self::Discovery => WorkKind::Discovery,
-            Self::Data(_) => WorkKind::Data,
-            Self::Fragment(_) => WorkKind::Fragment,
-            Self::Heartbeat(_) => WorkKind::Heartbeat,
-            Self::WriterTimedQos(_) => WorkKind::WriterTimedQos,
-            Self::ReaderTimedQos(_) => WorkKind::ReaderTimedQos,
-            Self::AckNack(_) => WorkKind::AckNack,
-            Self::Repair(_) => WorkKind::Repair,
-            Self::History(_) => WorkKind::History,
-        }
-    }
-}
-
-/// Queue of an endpoint's work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Queue {
-    /// Queue of a priority.
-    Of(Priority),
-    /// Rate-limited queue of SEDP, at [`Priority::DISCOVERY`].
-    Sedp,
-}
-
-impl Queue {
-    /// Returns the queue in which a built-in endpoint files what it sends. Participant messages are not limited.
-    pub(crate) fn of_builtin(entity: EntityId) -> Self {
-        match entity {
-            EntityId::P2P_MESSAGE_WRITER | EntityId::P2P_MESSAGE_READER => {
-                Self::Of(Priority::DISCOVERY)
-            }
-            _ => Self::Sedp,
-        }
-    }
-}
-
-impl From<Priority> for Queue {
-    fn from(priority: Priority) -> Self {
-        Self::Of(priority)
-    }
+/// Returns the maximum number of filed work items: data, fragments, heartbeat and clock for each writer, a clock for
+/// each reader, repair and history for each reader proxy, an ACKNACK for each writer proxy, an announcement for each
+/// participant and one to all, one discovery step.
+pub(crate) fn filed_at_most(
+    local: usize,
+    readers: usize,
+    writers: usize,
+    participants: usize,
+) -> usize {
+    4 * local + 2 * readers + writers + participants + 2
 }
 
 /// Work queues, one for each priority.
@@ -338,66 +189,205 @@ impl WorkQueue {
     }
 }
 
-/// Priority of a job, 0 to 15; 15 is most urgent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Priority(u8);
+/// Instant that never comes.
+const NEVER: Instant = Instant::new(u64::MAX);
 
-impl Priority {
-    /// Number of priorities.
-    pub const COUNT: usize = 16;
-    /// Most urgent priority.
-    pub const HIGHEST: Self = Self(Self::COUNT as u8 - 1);
-    /// Priority of participant and endpoint discovery.
-    pub const DISCOVERY: Self = Self(1);
-    /// Priority of statistics and other housekeeping.
-    pub const STATISTICS: Self = Self(0);
+/// Timers per block.
+const BLOCK: usize = 64;
 
-    /// Creates a priority from its number; `None` above 15.
-    #[must_use]
-    pub const fn new(value: u8) -> Option<Self> {
-        if (value as usize) < Self::COUNT {
-            Some(Self(value))
-        } else {
-            None
+/// Timer of a participant, by its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Announce,
+    /// Discovery may send again.
+    DiscoveryRate,
+    Lease(RemoteParticipantId),
+    Heartbeat(WriterId),
+    WriterTimedQos(WriterId),
+    ReaderTimedQos(ReaderId),
+    /// A held batch is due.
+    Batch(WriterId),
+    /// Liveliness assertion for a kind of writers.
+    Message(u8),
+}
+
+/// Timers of a participant.
+///
+/// A flat array: the announcement and the rate limit of discovery, then each kind of timer for all local endpoints,
+/// then the leases of remote participants, whose number grows. The earliest instant of each [`BLOCK`] is cached, so
+/// finding an expired timer among a thousand scans one block and the block instants. The next instant is known without
+/// a scan.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    due: Vec<Instant>,
+    /// Lower bound of the instants of each block.
+    of_blocks: Vec<Instant>,
+    earliest: Instant,
+    /// Maximum number of local endpoints.
+    endpoints: usize,
+}
+
+impl Timers {
+    const FIRST_OF_ENDPOINTS: usize = 2;
+
+    /// Creates the timers, without those of participants or, with [`Limits::fixed_memory`], for the maximum.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let mut timers = Self {
+            due: Vec::new(),
+            of_blocks: Vec::new(),
+            earliest: NEVER,
+            endpoints: usize::from(limits.local_endpoints) + usize::from(BUILTIN_ENDPOINTS),
+        };
+        let participants = match limits.fixed_memory {
+            true => limits.participants,
+            false => 0,
+        };
+        let count = timers.place(Timer::Lease(RemoteParticipantId(participants)));
+        timers.due = vec![NEVER; count];
+        timers.of_blocks = vec![NEVER; count.div_ceil(BLOCK)];
+        timers
+    }
+
+    /// Returns the place of a timer in the array.
+    #[inline]
+    fn place(&self, timer: Timer) -> usize {
+        let of_endpoint = |kind: usize, endpoint: u16| {
+            Self::FIRST_OF_ENDPOINTS + kind * self.endpoints + usize::from(endpoint)
+        };
+        match timer {
+            Timer::Announce => 0,
+            Timer::DiscoveryRate => 1,
+            Timer::Heartbeat(writer) => of_endpoint(0, writer.0),
+            Timer::WriterTimedQos(writer) => of_endpoint(1, writer.0),
+            Timer::ReaderTimedQos(reader) => of_endpoint(2, reader.0),
+            Timer::Batch(writer) => of_endpoint(3, writer.0),
+            Timer::Message(kind) => of_endpoint(4, kind.into()),
+            Timer::Lease(participant) => {
+                let kinds = PARTICIPANT_LIVELINESS_KINDS.len() as u16;
+                of_endpoint(4, kinds) + usize::from(participant.0)
+            }
         }
     }
 
-    /// Returns the priority of receiving, sending and delivering samples of this level.
-    #[must_use]
-    pub const fn of_data(level: Level) -> Self {
-        Self(2 * level.get() + 1)
-    }
-
-    /// Returns the priority of HEARTBEAT, ACKNACK, repair and history of this level.
-    #[must_use]
-    pub const fn of_protocol(level: Level) -> Self {
-        Self(2 * level.get())
-    }
-
-    /// Returns the number, 0 to 15.
-    #[must_use]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-
-    /// Iterates over all priorities, most urgent first.
-    pub fn descending() -> impl Iterator<Item = Self> {
-        (0..Self::COUNT as u8).rev().map(Self)
-    }
-}
-
-/// Destination list with one address or none.
-pub(crate) fn to_one(locator: Option<Locator>) -> Destinations {
-    Destinations::Listed(locator.into_iter().collect::<BoundedVec<Locator, 4>>())
-}
-
-impl Change {
-    pub(crate) fn sample(&self) -> WriteSample {
-        WriteSample {
-            kind: self.kind,
-            key_hash: self.key_hash,
-            timestamp: self.timestamp,
+    /// Returns the timer at a place.
+    fn at(&self, place: usize) -> Timer {
+        let Some(rest) = place.checked_sub(Self::FIRST_OF_ENDPOINTS) else {
+            return match place {
+                0 => Timer::Announce,
+                _ => Timer::DiscoveryRate,
+            };
+        };
+        let first_lease = self.place(Timer::Lease(RemoteParticipantId(0)));
+        if let Some(participant) = place.checked_sub(first_lease) {
+            return Timer::Lease(RemoteParticipantId(participant as u16));
         }
+        let endpoint = (rest % self.endpoints) as u16;
+        match rest / self.endpoints {
+            0 => Timer::Heartbeat(WriterId(endpoint)),
+            1 => Timer::WriterTimedQos(WriterId(endpoint)),
+            2 => Timer::ReaderTimedQos(ReaderId(endpoint)),
+            3 => Timer::Batch(WriterId(endpoint)),
+            _ => Timer::Message(endpoint as u8),
+        }
+    }
+
+    /// Adds room for a timer whose subject was just created.
+    pub(crate) fn reserve(&mut self, timer: Timer) {
+        let place = self.place(timer);
+        if place >= self.due.len() {
+            let count = (place + 1).next_multiple_of(BLOCK);
+            self.due.resize(count, NEVER);
+            self.of_blocks.resize(count / BLOCK, NEVER);
+        }
+    }
+
+    pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
+        let place = self.place(timer);
+        self.due[place] = at;
+        let of_block = &mut self.of_blocks[place / BLOCK];
+        *of_block = at.min(*of_block);
+        self.earliest = at.min(self.earliest);
+    }
+
+    /// Disarms a timer. The cached earliest instant may now be too early; the next [`Self::expire`] corrects it.
+    pub(crate) fn disarm(&mut self, timer: Timer) {
+        let place = self.place(timer);
+        self.due[place] = NEVER;
+    }
+
+    /// Arms a timer unless it is due sooner.
+    pub(crate) fn bring_forward(&mut self, timer: Timer, at: Instant) {
+        if at < self.due[self.place(timer)] {
+            self.arm(timer, at);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_armed(&self, timer: Timer) -> bool {
+        self.due[self.place(timer)] != NEVER
+    }
+
+    /// Returns when to call [`Self::expire`] next: never later than the first timer.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Instant> {
+        (self.earliest != NEVER).then_some(self.earliest)
+    }
+
+    /// Disarms and returns one expired timer.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Timer> {
+        if now < self.earliest {
+            return None;
+        }
+        let mut found = None;
+        let mut earliest = NEVER;
+        let blocks = self.due.chunks_mut(BLOCK).zip(&mut self.of_blocks);
+        for (nth, (block, of_block)) in blocks.enumerate() {
+            if found.is_none() && *of_block <= now {
+                let first = block.iter().position(|due| *due <= now);
+                if let Some(place) = first {
+                    block[place] = NEVER;
+                    found = Some(nth * BLOCK + place);
+                }
+                *of_block = block.iter().copied().min().unwrap_or(NEVER);
+            }
+            earliest = earliest.min(*of_block);
+        }
+        self.earliest = earliest;
+        found.map(|place| self.at(place))
+    }
+}
+
+impl Shared {
+    /// Files work; see [`WorkQueue::schedule`].
+    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
+        self.work_queue.schedule(queue, what);
+    }
+
+    pub(crate) fn schedule_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_filed, true) {
+            self.schedule(Priority::DISCOVERY, Filed::Discovery);
+        }
+    }
+}
+
+impl Shared {
+    /// Writes one message of this participant and returns its length. A message that does not fit is counted, and its
+    /// length is 0.
+    pub(crate) fn emit_message(
+        &mut self,
+        buffer: &mut [u8],
+        fill: impl for<'m, 'b> FnOnce(
+            &'m mut MessageWriter<'b>,
+        ) -> Result<&'m mut MessageWriter<'b>, BufferTooSmall>,
+    ) -> usize {
+        let written = MessageWriter::new(buffer, &self.header).and_then(|mut message| {
+            fill(&mut message)?;
+            Ok(message.len())
+        });
+        written.unwrap_or_else(|_| {
+            self.counters.buffer_too_small += 1;
+            0
+        })
     }
 }
 
@@ -488,12 +478,7 @@ impl LocalParticipant {
             self.pay_for_discovery(now, work);
         }
         // A step whose subject no longer exists sends nothing, but counts as a step.
-        Some(work.unwrap_or(Work {
-            kind: filed.kind(),
-            level: None,
-            bytes: 0,
-            to: to_one(None),
-        }))
+        Some(work.unwrap_or(Work::nothing(filed.kind(), None)))
     }
 
     /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the
@@ -502,28 +487,21 @@ impl LocalParticipant {
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
         let filed = self.shared.work_queue.peek(priority)?;
-        let of_writer = |writer| {
-            self.writers
-                .table
-                .get(writer)
-                .and_then(|writer| writer.level)
-        };
+        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
         Some(match filed {
             Filed::Announce(_) | Filed::Discovery => None,
             Filed::Data(subject)
             | Filed::Fragment(subject)
             | Filed::Heartbeat(subject)
             | Filed::WriterTimedQos(subject) => of_writer(subject),
-            Filed::ReaderTimedQos(subject) => self
-                .readers
-                .table
-                .get(subject)
-                .and_then(|reader| reader.level),
+            Filed::ReaderTimedQos(subject) => {
+                self.readers.get(subject).and_then(|reader| reader.level)
+            }
             Filed::AckNack(subject) => self
                 .readers
                 .proxies
                 .get(subject)
-                .and_then(|proxy| self.readers.table.get(proxy.reader)?.level),
+                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
             Filed::Repair(subject) | Filed::History(subject) => self
                 .writers
                 .proxies
@@ -540,7 +518,7 @@ impl LocalParticipant {
             return 0;
         };
         let of_slots = |writer| {
-            let writer = self.writers.table.get(writer)?;
+            let writer = self.writers.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
             // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
@@ -553,7 +531,6 @@ impl LocalParticipant {
             Filed::Fragment(_) | Filed::Heartbeat(_) | Filed::AckNack(_) => BATCH_BYTES,
             Filed::Data(subject) => {
                 self.writers
-                    .table
                     .get(subject)
                     .map_or(0, |writer| match writer.next_part_bytes() {
                         None => writer.next_bytes().max(writer.waiting_bytes()),
@@ -568,40 +545,160 @@ impl LocalParticipant {
                 .unwrap_or(0),
         }
     }
-}
 
-impl Shared {
-    /// Writes one message. A message that does not fit is counted, and its length is 0.
-    pub(crate) fn finish(
-        &mut self,
-        buffer: &mut [u8],
-        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
-        header: isolane_wire::message::Header,
-    ) -> usize {
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-            fill(&mut message)?;
-            Ok(message.len())
-        });
-        written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
-            0
-        })
+    /// Reserves room for all work that can be filed; called when a record was added, so that samples allocate nothing.
+    pub(crate) fn make_room_to_file(&mut self) {
+        let of = usize::from;
+        let local = of(self.writers.table.end()) + of(self.readers.table.end());
+        self.shared.work_queue.reserve(filed_at_most(
+            local,
+            of(self.writers.proxies.end()),
+            of(self.readers.proxies.end()),
+            of(self.discovery.participants.end()),
+        ));
+    }
+
+    /// Returns the set of priorities with work for [`LocalParticipant::poll_transmit`], as bit *p* for priority *p*.
+    #[must_use]
+    #[inline]
+    pub fn ready(&self) -> u16 {
+        self.shared.work_queue.ready()
+    }
+
+    /// Returns when to call [`LocalParticipant::advance`] next; `None` if no timer is armed.
+    #[inline]
+    #[must_use]
+    pub fn next_time(&self) -> Option<Instant> {
+        self.shared.timers.next()
+    }
+
+    /// Notes the time after a pause of the caller's loop; hold times of new samples count from it.
+    #[inline]
+    pub fn note_time(&mut self, now: Instant) {
+        self.shared.latest = self.shared.latest.max(now);
+    }
+
+    /// Advances the time to `now` and files all work that is due.
+    pub fn advance(&mut self, now: Instant) {
+        self.shared.latest = now;
+        while let Some(timer) = self.shared.timers.expire(now) {
+            match timer {
+                Timer::Announce => self.announce_due(now),
+                Timer::DiscoveryRate => {
+                    let has_waited = self.shared.work_queue.hold_limited(false);
+                    self.shared.counters.discovery_limited += u64::from(has_waited);
+                }
+                Timer::Lease(_) => self.discovery.lease_due(&mut self.shared),
+                Timer::Heartbeat(writer) => {
+                    self.writers.heartbeat_due(&mut self.shared, now, writer);
+                }
+                Timer::WriterTimedQos(writer) => self
+                    .writers
+                    .schedule_writer_timed_qos(&mut self.shared, writer),
+                Timer::ReaderTimedQos(reader) => self
+                    .readers
+                    .schedule_reader_timed_qos(&mut self.shared, reader),
+                Timer::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
+                Timer::Message(which) => {
+                    self.writers.message_due(&mut self.shared, now, which);
+                }
+            }
+        }
     }
 }
 
-pub(crate) fn gap(
-    writer: EntityId,
-    reader: EntityId,
-    start: SequenceNumber,
-    end: SequenceNumber,
-) -> Gap {
-    Gap {
-        reader,
-        writer,
-        group: None,
-        filtered: None,
-        start,
-        list: SequenceNumberSet::new(end),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    Reader(ReaderId),
+    Writer(WriterId),
+    Discovery,
+}
+
+impl LocalParticipant {
+    /// Returns whether [`next_status`](LocalParticipant::next_status) may have a change.
+    #[inline]
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        !self.shared.changed.is_empty()
+    }
+
+    /// Returns the next endpoint with status changes, with all its changes at once.
+    pub fn next_status(&mut self) -> Option<StatusChange> {
+        while let Some(noted) = self.shared.changed.pop_front() {
+            match noted {
+                Noted::Discovery => {
+                    self.shared.discovery_changed = false;
+                    return Some(StatusChange::Discovery);
+                }
+                Noted::Reader(index) => {
+                    let Some(reader) = self.readers.get_mut(index) else {
+                        continue;
+                    };
+                    reader.noted = false;
+                    let status = core::mem::take(&mut reader.status);
+                    if !status.is_empty() {
+                        return Some(StatusChange::Reader(index, status));
+                    }
+                }
+                Noted::Writer(index) => {
+                    let Some(writer) = self.writers.get_mut(index) else {
+                        continue;
+                    };
+                    writer.noted = false;
+                    let status = core::mem::take(&mut writer.status);
+                    if !status.is_empty() {
+                        return Some(StatusChange::Writer(index, status));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Shared {
+    pub(crate) fn note_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_changed, true) {
+            self.changed.push_back(Noted::Discovery);
+        }
+    }
+
+    /// Removes a deleted reader from the queue.
+    pub(crate) fn forget_reader_notes(&mut self, index: ReaderId) {
+        self.changed.retain(|noted| *noted != Noted::Reader(index));
+    }
+
+    /// Removes a deleted writer from the queue.
+    pub(crate) fn forget_writer_notes(&mut self, index: WriterId) {
+        self.changed.retain(|noted| *noted != Noted::Writer(index));
+    }
+}
+
+impl Writers {
+    /// Queues the status changes of a writer of the user.
+    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: WriterId) {
+        let writer = &mut self.table[index];
+        if writer.level.is_none() {
+            writer.status = WriterStatus::empty();
+        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
+            shared.changed.push_back(Noted::Writer(index));
+        }
+    }
+}
+
+impl Readers {
+    /// Queues the status changes of a reader of the user.
+    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
+        let reader = &mut self.table[index];
+        if reader.level.is_none() {
+            // Samples of built-in readers are work; participant messages were processed on arrival.
+            match index {
+                ReaderId(MESSAGES) => self.forget_messages(),
+                _ => shared.schedule_discovery(),
+            }
+        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
+            shared.changed.push_back(Noted::Reader(index));
+        }
     }
 }
 
@@ -609,13 +706,76 @@ pub(crate) fn gap(
 mod tests {
     use super::*;
 
+    fn timers() -> Timers {
+        Timers::new(&Limits::default())
+    }
+
+    fn lease(participant: u16) -> Timer {
+        Timer::Lease(RemoteParticipantId(participant))
+    }
+
     #[test]
-    fn samples_of_a_level_come_before_its_repairs_and_after_all_of_the_level_above() {
-        for level in Level::ALL {
-            assert!(Priority::of_data(level) > Priority::of_protocol(level));
-            if let Some(above) = Level::new(level.get() + 1) {
-                assert!(Priority::of_protocol(above) > Priority::of_data(level));
-            }
+    fn timers_expire_once_and_the_next_one_is_known() {
+        let mut timers = timers();
+        let (announce, heartbeat) = (Timer::Announce, Timer::Heartbeat(WriterId(2)));
+        assert_eq!(timers.next(), None);
+        timers.arm(announce, Instant::new(30));
+        timers.arm(heartbeat, Instant::new(10));
+        assert_eq!(timers.next(), Some(Instant::new(10)));
+        assert_eq!(timers.expire(Instant::new(9)), None);
+        assert_eq!(timers.expire(Instant::new(40)), Some(announce));
+        assert_eq!(timers.expire(Instant::new(40)), Some(heartbeat));
+        assert_eq!(timers.expire(Instant::new(40)), None);
+        assert_eq!(timers.next(), None);
+        assert!(!timers.is_armed(heartbeat));
+    }
+
+    #[test]
+    fn timers_of_all_blocks_expire_and_those_made_room_for_later_too() {
+        let mut timers = timers();
+        let late = lease(3 * BLOCK as u16);
+        timers.reserve(late);
+        let batch = Timer::Batch(WriterId(1));
+        for (timer, at) in [(late, 30), (Timer::DiscoveryRate, 10), (batch, 20)] {
+            timers.arm(timer, Instant::new(at));
         }
+        assert_eq!(timers.expire(Instant::new(10)), Some(Timer::DiscoveryRate));
+        assert_eq!(timers.next(), Some(Instant::new(20)));
+        let now = Instant::new(1_000);
+        assert_eq!(timers.expire(now), Some(batch));
+        assert_eq!(timers.expire(now), Some(late));
+        assert_eq!(timers.expire(now), None);
+    }
+
+    #[test]
+    fn each_timer_has_a_place_of_its_own() {
+        let mut timers = timers();
+        timers.reserve(lease(1));
+        let of_endpoint = [
+            Timer::Heartbeat(WriterId(1)),
+            Timer::WriterTimedQos(WriterId(1)),
+            Timer::ReaderTimedQos(ReaderId(1)),
+            Timer::Batch(WriterId(1)),
+        ];
+        let others = [
+            Timer::Announce,
+            Timer::DiscoveryRate,
+            Timer::Message(1),
+            lease(0),
+            lease(1),
+        ];
+        for timer in of_endpoint.into_iter().chain(others) {
+            timers.arm(timer, Instant::new(10));
+            assert_eq!(timers.expire(Instant::new(10)), Some(timer));
+        }
+    }
+
+    #[test]
+    fn a_disarmed_timer_does_not_expire() {
+        let mut timers = timers();
+        timers.arm(Timer::DiscoveryRate, Instant::new(10));
+        timers.disarm(Timer::DiscoveryRate);
+        assert_eq!(timers.expire(Instant::new(20)), None);
+        assert_eq!(timers.next(), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     participant::{Facts, Shared},
     reader::{Reader, Readers},
     slab::ReaderId,
-    timers::TimerOwner,
+    work_queue::Timer,
 };
 
 /// Request for the progress of one writer.
@@ -108,7 +108,7 @@ impl Readers {
     pub(super) fn look_at(&mut self, shared: &mut Shared, index: ReaderId, due: Instant) {
         let reader = &mut self.table[index];
         reader.ask_at = Some(reader.ask_at.map_or(due, |at| at.min(due)));
-        let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+        let timer = Timer::ReaderTimedQos(index);
         shared.timers.bring_forward(timer, due);
     }
 

@@ -30,21 +30,22 @@ use alloc::vec::Vec;
 
 use isolane_wire::{
     guid::{EntityId, EntityKind},
-    message::{GroupDigest, group_digest},
+    message::{CoherentSetInfo, Data, GroupDigest, group_digest},
     qos::{Presentation, PresentationAccessScope, QosPolicies, ReliabilityKind},
     sequence::SequenceNumber,
-    time::Instant,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
     content_filter::ContentFilter,
     limits::MAX_GROUPS,
     participant::{
-        Facts, LocalParticipant,
+        Facts, LocalParticipant, Shared,
         local_endpoints::{CreateError, EndpointConfig},
     },
-    reader::{DeliveryMode, Readers},
-    slab::{PublisherId, ReaderId, SubscriberId, WriterId},
+    reader::{DeliveryMode, Readers, cache::Cache, read_take::SampleInfo},
+    slab::{PublisherId, ReaderId, SubscriberId, WriterId, WriterProxyId},
+    writer::history::ChangeKind,
 };
 
 pub use self::publisher::CoherentError;
@@ -318,5 +319,46 @@ mod tests {
         assert_eq!(access(Group, false, false), None);
         assert!(access(Topic, true, true).is_some_and(|it| it.is_coherent && !it.is_ordered));
         assert!(access(Group, false, true).is_some_and(|it| !it.is_coherent && it.is_ordered));
+    }
+}
+
+impl Readers {
+    /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
+    /// the number when all earlier ones have arrived.
+    #[cold]
+    pub(crate) fn receive_set_end(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        (received, source_timestamp): (Instant, Option<Timestamp>),
+        index: WriterProxyId,
+        data: &Data<'_>,
+        mark: &CoherentSetInfo,
+    ) {
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
+        if reader.cache.as_ref().is_some_and(Cache::groups) {
+            let info = SampleInfo {
+                writer: proxy.guid,
+                sequence: data.sequence,
+                source_timestamp,
+                received,
+                kind: ChangeKind::Alive,
+                ..SampleInfo::UNSEEN
+            };
+            note_place(proxy, reader, data.sequence, mark, true);
+            if keep_in_turn(index, proxy, reader, info, &[]).is_err() {
+                reader.ledger.deferred += 1;
+            }
+        } else if data.sequence == proxy.expected {
+            proxy.begun = true;
+            proxy.advance();
+            reader.ledger.account();
+            reader.ledger.set_ends += 1;
+        } else {
+            // Resent later.
+            reader.ledger.deferred += 1;
+        }
+        self.advance_proxy(shared, facts, index);
     }
 }

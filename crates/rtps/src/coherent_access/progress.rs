@@ -13,7 +13,8 @@ use crate::{
     counters::ReaderLedger,
     reader::{
         Reader, WriterProxy,
-        cache::{Cache, Place, Refused, SampleInfo},
+        cache::{Cache, Place, Refused},
+        read_take::SampleInfo,
     },
     slab::WriterProxyId,
 };

@@ -11,7 +11,7 @@ use crate::{
     coherent_access::{Access, Publisher},
     participant::{LocalParticipant, Shared},
     slab::{PublisherId, WriterId},
-    work_queue::Filed,
+    work::Filed,
     writer::{
         Writer, Writers,
         history::{Change, ChangeKind, History},

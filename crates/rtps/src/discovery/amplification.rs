@@ -28,7 +28,7 @@ use crate::{
     matching::choose,
     participant::{Facts, LocalParticipant, Shared},
     slab::{EndpointId, ReaderProxyId, WriterProxyId},
-    work_queue::Work,
+    work::Work,
 };
 
 /// Bytes of a message around one announcement: RTPS header and DATA submessage without inline QoS (RTPS 2.5 §9.4.5.4).

@@ -175,8 +175,8 @@ impl LocalParticipant {
         reader_index: ReaderId,
     ) {
         let (Some(writer), Some(reader)) = (
-            self.writers.table.get(writer_index),
-            self.readers.table.get(reader_index),
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
         ) else {
             return;
         };

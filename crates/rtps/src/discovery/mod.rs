@@ -46,7 +46,7 @@ use crate::{
     matching::RefusedMatches,
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{EndpointId, ReaderId, RemoteParticipantId, Slab},
-    work_queue::{Destinations, Work, WorkKind},
+    work::{Destinations, Work, WorkKind},
 };
 
 pub use self::{
@@ -269,12 +269,7 @@ impl LocalParticipant {
             self.shared.schedule_discovery();
         }
         let to = Destinations::Listed(BoundedVec::new());
-        Some(Work {
-            kind: WorkKind::Discovery,
-            level: None,
-            bytes: 0,
-            to,
-        })
+        Some(Work::new(WorkKind::Discovery, None, 0, to))
     }
 
     /// Runs one step of the next discovery task that has work, round-robin. A peer that announces without end must not

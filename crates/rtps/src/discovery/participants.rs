@@ -23,8 +23,8 @@ use crate::{
     reader::WriterProxy,
     receiver::MessageReceiver,
     slab::{EndpointId, ReaderId, RemoteParticipantId, WriterId},
-    timers::TimerOwner,
-    writer::reader_proxy::ReaderProxy,
+    work_queue::Timer,
+    writer::reliability::ReaderProxy,
 };
 
 /// Pair of SEDP endpoints with the peer's flags for them in `BuiltinEndpoints`.
@@ -247,10 +247,7 @@ impl LocalParticipant {
             }
         };
         if !is_assumed_alive {
-            self.shared.timers.arm(
-                TimerOwner::lease(index, &self.shared.config.limits),
-                now + lease,
-            );
+            self.shared.timers.arm(Timer::Lease(index), now + lease);
         }
     }
 
@@ -258,9 +255,7 @@ impl LocalParticipant {
     pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: RemoteParticipantId) {
         self.discovery.by_prefix.insert(prefix, index);
         self.shared.remote_participants = self.discovery.participants.len();
-        self.shared
-            .timers
-            .reserve(TimerOwner::lease(index, &self.shared.config.limits));
+        self.shared.timers.reserve(Timer::Lease(index));
         self.make_room_to_file();
     }
 

@@ -12,8 +12,8 @@ use isolane_wire::time::Instant;
 
 use crate::{
     participant::LocalParticipant,
-    timers::TimerOwner,
-    work_queue::{Destinations, Work},
+    work::{Destinations, Work},
+    work_queue::Timer,
 };
 
 impl LocalParticipant {
@@ -28,7 +28,7 @@ impl LocalParticipant {
         if work.bytes > 0 && !self.discovery.rate.pay(now, work.bytes * copies) {
             self.shared.work_queue.hold_limited(true);
             let at = self.discovery.rate.filled_again();
-            self.shared.timers.arm(TimerOwner::DISCOVERY_RATE, at);
+            self.shared.timers.arm(Timer::DiscoveryRate, at);
         }
     }
 }

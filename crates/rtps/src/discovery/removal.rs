@@ -25,8 +25,8 @@ use crate::{
     participant::{LocalParticipant, Shared},
     reader::{Readers, WriterProxy},
     slab::{EndpointId, ReaderId, RemoteParticipantId},
-    timers::TimerOwner,
-    work_queue::Filed,
+    work::Filed,
+    work_queue::Timer,
 };
 
 impl LocalParticipant {
@@ -75,7 +75,7 @@ impl LocalParticipant {
         }
         let proxy = self.readers.by_writer.get(&guid);
         if let Some(proxy) = proxy.and_then(|proxy| self.readers.proxies.get(proxy))
-            && let Some(reader) = self.readers.table.get(proxy.reader)
+            && let Some(reader) = self.readers.get(proxy.reader)
         {
             self.readers.parted.note(proxy, reader.guid);
         }
@@ -161,7 +161,7 @@ impl LocalParticipant {
             if stays || waits || now < participant.lease_ends() {
                 continue;
             }
-            let subject = TimerOwner::lease(index, &self.shared.config.limits);
+            let subject = Timer::Lease(index);
             if is_heard {
                 // The waiting announcement may turn out to be malformed.
                 self.shared.timers.arm(subject, now + LEASE_GRACE);
@@ -223,9 +223,7 @@ impl Discovery {
         self.has_leaving = true;
         participant.follow_from = None;
         let guid = participant.data.guid;
-        shared
-            .timers
-            .disarm(TimerOwner::lease(index, &shared.config.limits));
+        shared.timers.disarm(Timer::Lease(index));
         shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
         self.note_event(
             shared,

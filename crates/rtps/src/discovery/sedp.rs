@@ -38,7 +38,6 @@ impl LocalParticipant {
     ) -> bool {
         let Some(cache) = self
             .readers
-            .table
             .get(reader)
             .and_then(|reader| reader.cache.as_ref())
         else {
@@ -118,67 +117,27 @@ impl LocalParticipant {
         };
         let is_highest = self.is_most_critical(&data.topic_name);
         let refused = Refusal::of(fits, is_highest, self.discovery.is_in_share(participant));
-        if !refused.is_empty() {
-            self.discovery.note_refused_endpoint(
-                &mut self.shared,
-                participant,
-                kind,
-                refused,
-                true,
-                written.pieces(),
-            );
-            return;
-        }
-        let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
-            self.discovery.note_refused_endpoint(
-                &mut self.shared,
-                participant,
-                kind,
-                Refusal::FULL,
-                true,
-                written.pieces(),
-            );
-            return;
+        let topic = self.readers.topic_hash(&data.topic_name);
+        let (shared, discovery) = (&mut self.shared, &mut self.discovery);
+        let entered = match refused.is_empty() {
+            true => discovery
+                .enter_endpoint(shared, topic, &data, &written, kind, participant)
+                .map_err(|_| Refusal::FULL),
+            false => Err(refused),
+        };
+        let index = match entered {
+            Ok(index) => index,
+            Err(why) => {
+                let pieces = written.pieces();
+                discovery.note_refused_endpoint(shared, participant, kind, why, true, pieces);
+                return;
+            }
         };
         self.shared.counters.octets_cut += data.qos.octets_cut();
         if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.announced_by = Some(number);
         }
         self.match_remote(now, index);
-    }
-
-    /// Enters a remote endpoint in the table.
-    pub(super) fn enter_endpoint(
-        &mut self,
-        data: &EndpointData,
-        written: &SerializedAnnouncement,
-        kind: EndpointKind,
-        participant: RemoteParticipantId,
-    ) -> Result<EndpointId, Full> {
-        if self.discovery.endpoints.is_full() {
-            return Err(Full);
-        }
-        let guid = data.guid;
-        let index = self.discovery.endpoints.insert(EndpointRecord {
-            guid,
-            kind,
-            participant,
-            announced_by: None,
-            refused: Refusal::empty(),
-            is_described: false,
-            topic: self.readers.topic_hash(&data.topic_name),
-            group: data.group,
-            kept: self.discovery.announcements.keep(written)?,
-        })?;
-        self.discovery.by_guid.insert(guid, index);
-        if let Some(participant) = self.discovery.participants.get_mut(participant) {
-            participant.pieces += counted(written.pieces());
-        }
-        self.discovery.note_event(
-            &mut self.shared,
-            DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found),
-        );
-        Ok(index)
     }
 
     /// Processes another announcement of a known endpoint, perhaps with changed QoS.
@@ -258,7 +217,7 @@ impl LocalParticipant {
         let id = builtin;
         let timestamp = self.shared.timestamp(now);
         if !self.has_room(id, key_hash)
-            && let Some(writer) = self.writers.table.get_mut(builtin)
+            && let Some(writer) = self.writers.get_mut(builtin)
         {
             // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
             // one that all peers have acknowledged goes first.
@@ -303,6 +262,42 @@ impl Readers {
 }
 
 impl Discovery {
+    /// Enters a remote endpoint in the table. `topic` is the hash of its topic name.
+    pub(super) fn enter_endpoint(
+        &mut self,
+        shared: &mut Shared,
+        topic: u64,
+        data: &EndpointData,
+        written: &SerializedAnnouncement,
+        kind: EndpointKind,
+        participant: RemoteParticipantId,
+    ) -> Result<EndpointId, Full> {
+        if self.endpoints.is_full() {
+            return Err(Full);
+        }
+        let guid = data.guid;
+        let index = self.endpoints.insert(EndpointRecord {
+            guid,
+            kind,
+            participant,
+            announced_by: None,
+            refused: Refusal::empty(),
+            is_described: false,
+            topic,
+            group: data.group,
+            kept: self.announcements.keep(written)?,
+        })?;
+        self.by_guid.insert(guid, index);
+        if let Some(participant) = self.participants.get_mut(participant) {
+            participant.pieces += counted(written.pieces());
+        }
+        self.note_event(
+            shared,
+            DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found),
+        );
+        Ok(index)
+    }
+
     /// Returns whether there is room for `endpoints` more endpoints and `pieces` more announcement pieces. Topics of
     /// the highest level in use may use reserved places. Room for described peers that are currently gone stays
     /// reserved.
@@ -436,7 +431,15 @@ mod tests {
         let mut data = EndpointData::new(Guid { prefix, entity });
         data.topic_name = "Other".try_into().expect("short");
         let written = SerializedAnnouncement::of(&data, None).expect("it fits");
-        let entered = protocol.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
+        let (shared, topic) = (&mut protocol.shared, protocol.readers.topic_hash("Other"));
+        let entered = protocol.discovery.enter_endpoint(
+            shared,
+            topic,
+            &data,
+            &written,
+            EndpointKind::Reader,
+            peer,
+        );
         // The piece is missing: reading the announcement would fail a debug assertion.
         let endpoint = protocol
             .discovery

@@ -40,12 +40,37 @@ use crate::{
     matching::choose_own,
     participant::{LocalParticipant, Shared},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
-    timers::TimerOwner,
-    work_queue::{Destinations, Filed, Priority, Work, WorkKind},
+    work::{Destinations, Filed, Priority, Work, WorkKind},
+    work_queue::Timer,
     writer::history::ChangeKind,
 };
 
 impl LocalParticipant {
+    /// Handles the announcement timer: files the next announcement.
+    pub(crate) fn announce_due(&mut self, now: Instant) {
+        let period = self.discovery.announce_period(&self.shared);
+        self.shared.timers.arm(Timer::Announce, now + period);
+        self.ask_silent_peers();
+        if self.discovery.move_from.is_some() {
+            self.shared.schedule_discovery();
+        }
+        if self.shared.announces() == Announces::Nothing {
+            self.discovery.announcements_sent = self.discovery.announcements_sent.saturating_add(1);
+            return;
+        }
+        if self.discovery.announce_filed {
+            // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
+            // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
+            self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
+            self.shared
+                .schedule(Priority::HIGHEST, Filed::Announce(None));
+        } else {
+            self.discovery.schedule_announcement(&mut self.shared, None);
+        }
+        self.discovery
+            .schedule_announcements_to_unlisted(&mut self.shared);
+    }
+
     /// Writes the farewell, which disposes this participant at every peer, and returns its length in bytes. It must be
     /// the last datagram sent, [to all](LocalParticipant::farewell_to) addresses.
     pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
@@ -130,7 +155,6 @@ impl Shared {
         status: Option<StatusInfo>,
         payload: &[u8],
     ) -> usize {
-        let header = self.header;
         let guid = self.guid(EntityId::PARTICIPANT);
         let head = DataPrefix {
             reader: EntityId::UNKNOWN,
@@ -140,11 +164,7 @@ impl Shared {
             status,
             payload: kind,
         };
-        self.finish(
-            buffer,
-            |message| message.data(&head, payload).map(|_| ()),
-            header,
-        )
+        self.emit_message(buffer, |message| message.data(&head, payload))
     }
 }
 
@@ -249,12 +269,7 @@ impl Discovery {
         let bytes = unlisted.map_or(emitted, |(prefix, to)| {
             self.debit(shared, prefix, Some(&to), emitted)
         });
-        Some(Work {
-            kind: WorkKind::Announce,
-            level: None,
-            bytes,
-            to,
-        })
+        Some(Work::new(WorkKind::Announce, None, bytes, to))
     }
 }
 
@@ -402,7 +417,7 @@ impl LocalParticipant {
             self.discovery.announcements_sent = 0;
             self.discovery.announce_now(&mut self.shared);
             let period = self.discovery.announce_period(&self.shared);
-            self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
+            self.shared.timers.arm(Timer::Announce, now + period);
         }
     }
 
@@ -456,11 +471,11 @@ impl LocalParticipant {
     fn own_endpoint(&self, own: LocalId) -> Option<(&EndpointData, bool)> {
         match own {
             LocalId::Writer(writer) => {
-                let writer = self.writers.table.get(writer)?;
+                let writer = self.writers.get(writer)?;
                 writer.level.map(|_| (&writer.data, writer.is_enabled()))
             }
             LocalId::Reader(reader) => {
-                let reader = self.readers.table.get(reader)?;
+                let reader = self.readers.get(reader)?;
                 reader.level.map(|_| (&reader.data, reader.is_enabled))
             }
         }

@@ -26,7 +26,7 @@ use crate::{
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timed_qos::WriterLiveness,
-    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+    writer::{WriterStatus, destinations::Address, reliability::ReaderProxy},
 };
 
 pub use self::{
@@ -72,7 +72,7 @@ impl LocalParticipant {
         let (unicast, multicast) = reader.address;
         let to = unicast.or(multicast);
         let is_reachable = self.discovery.is_validated(&self.shared, guid.prefix, to);
-        let Some(writer) = self.writers.table.get_mut(writer_index) else {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
@@ -134,7 +134,7 @@ impl LocalParticipant {
         let guid = writer.data.guid;
         let known = self.readers.proxy_of_writer_at(guid, reader_index);
         let is_foreign = !self.discovery.is_isolane(&self.shared, guid.prefix);
-        let Some(reader) = self.readers.table.get_mut(reader_index) else {
+        let Some(reader) = self.readers.get_mut(reader_index) else {
             return Refusal::empty();
         };
         if reader.level.is_none() || !reader.is_enabled {
@@ -250,8 +250,8 @@ impl LocalParticipant {
     /// Topic of a user endpoint.
     fn topic_of(&self, own: LocalId) -> Option<&str> {
         let data = match own {
-            LocalId::Writer(writer) => &self.writers.table.get(writer)?.data,
-            LocalId::Reader(reader) => &self.readers.table.get(reader)?.data,
+            LocalId::Writer(writer) => &self.writers.get(writer)?.data,
+            LocalId::Reader(reader) => &self.readers.get(reader)?.data,
         };
         Some(&data.topic_name)
     }
@@ -317,7 +317,7 @@ impl LocalParticipant {
 
     /// Compares a user writer with the readers of this participant.
     fn match_local_readers(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
-        if let Some(writer) = self.writers.table.get_mut(writer_index) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
         }
         for reader in self.readers.table.ids() {
@@ -334,8 +334,8 @@ impl LocalParticipant {
         before: Before<'_>,
     ) {
         let (Some(writer), Some(reader)) = (
-            self.writers.table.get(writer_index),
-            self.readers.table.get(reader_index),
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
         ) else {
             return;
         };
@@ -357,7 +357,7 @@ impl LocalParticipant {
         };
         let writers = self.match_reader(now, reader_index, &of_writer);
         let readers = self.match_writer(now, writer_index, &of_reader);
-        if let Some(writer) = self.writers.table.get_mut(writer_index) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.refused.note(readers, writers);
             self.discovery.has_refused |= writer.refused.is_any();
         }

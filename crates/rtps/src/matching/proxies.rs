@@ -16,8 +16,8 @@ use crate::{
     participant::{Facts, LocalParticipant, Shared},
     reader::{ReaderStatus, Readers, WriterProxy},
     slab::{Id, ReaderId, ReaderProxyId, Slab, WriterId, WriterProxyId},
-    work_queue::Filed,
-    writer::{WriterStatus, Writers, destinations::Address, reader_proxy::ReaderProxy},
+    work::Filed,
+    writer::{WriterStatus, Writers, destinations::Address, reliability::ReaderProxy},
 };
 
 bitflags! {
@@ -154,7 +154,6 @@ impl LocalParticipant {
         let guid = proxy.guid;
         let level = self
             .readers
-            .table
             .get(proxy.reader)
             .and_then(|reader| reader.level);
         let refused = self.refusal_of(guid, level, &self.readers.proxies);
@@ -287,12 +286,7 @@ impl LocalParticipant {
 
     /// Removes all reader proxies of a writer that is being deleted.
     pub(crate) fn remove_reader_proxies(&mut self, writer: WriterId) {
-        while let Some(&index) = self
-            .writers
-            .table
-            .get(writer)
-            .and_then(|it| it.proxies.last())
-        {
+        while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
             if let Some((_, ended)) = self.writers.take_reader_proxy(&mut self.shared, index) {
                 self.discovery.count_match(ended, -1);
             }
@@ -316,7 +310,7 @@ impl LocalParticipant {
     /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let writer = self.writers.table.get(writer);
+        let writer = self.writers.get(writer);
         writer.map_or(0, |writer| writer.joined as usize)
     }
 
@@ -324,11 +318,7 @@ impl LocalParticipant {
     /// they do.
     #[must_use]
     pub fn silent_readers(&self, writer: WriterId) -> usize {
-        let proxies = self
-            .writers
-            .table
-            .get(writer)
-            .map_or(&[][..], |it| &it.proxies);
+        let proxies = self.writers.get(writer).map_or(&[][..], |it| &it.proxies);
         let proxies = proxies
             .iter()
             .filter_map(|&at| self.writers.proxies.get(at));

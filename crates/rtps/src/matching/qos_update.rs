@@ -132,7 +132,7 @@ impl LocalParticipant {
         id: WriterId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.writers.table.get(id).filter(|it| it.level.is_some());
+        let of_user = self.writers.get(id).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
@@ -142,14 +142,14 @@ impl LocalParticipant {
         }
         if !self.is_writer_enabled(id) {
             // Not announced yet.
-            if let Some(writer) = self.writers.table.get_mut(id) {
+            if let Some(writer) = self.writers.get_mut(id) {
                 writer.data = data;
             }
             return Ok(());
         }
         self.announce_endpoint(now, WriterId(PUBLICATIONS), &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.data = data;
         }
         self.writers.set_writer_clock(&mut self.shared, now, id);
@@ -168,7 +168,7 @@ impl LocalParticipant {
         id: ReaderId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.readers.table.get(id).filter(|it| it.level.is_some());
+        let of_user = self.readers.get(id).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
@@ -177,14 +177,14 @@ impl LocalParticipant {
             return Err(SetQosError::Described);
         }
         if !self.is_reader_enabled(id) {
-            if let Some(reader) = self.readers.table.get_mut(id) {
+            if let Some(reader) = self.readers.get_mut(id) {
                 reader.data = data;
             }
             return Ok(());
         }
         self.announce_endpoint(now, WriterId(SUBSCRIPTIONS), &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(reader) = self.readers.table.get_mut(id) {
+        if let Some(reader) = self.readers.get_mut(id) {
             reader.data = data;
         }
         self.readers.set_reader_clock(&mut self.shared, now, id);

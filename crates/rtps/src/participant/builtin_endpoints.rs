@@ -1,37 +1,24 @@
-//! Initial state of writers and readers, and the six built-in endpoints: those of SEDP, and those of the participant
-//! message topic.
-
-use alloc::vec::Vec;
+//! The six built-in endpoints: those of SEDP, and those of the participant message topic.
 
 use isolane_wire::{
     builtin_data::{EndpointData, parse_key_guid},
     cdr::CdrError,
-    guid::{EntityId, Guid},
-    level::Level,
-    message::SamplePrefix,
+    guid::EntityId,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    sequence::SequenceNumber,
 };
 
 use crate::{
-    counters::{ReaderLedger, WriterLedger},
     limits::{DISCOVERY_SLOT_BYTES, MESSAGE_CACHE_SLOTS, MESSAGE_SLOT_BYTES, SEDP_CACHE_SLOTS},
-    matching::RefusedMatches,
     participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::{
-        KeyOf, Reader, ReaderStatus, Readers,
+        KeyOf,
         cache::{Cache, Room},
         reassembly::Reassembly,
     },
     sample_memory::Sizes,
     slab::{ReaderId, WriterId},
-    status::{MatchTally, RejectReason},
-    timed_qos::{LivelinessTally, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
-    writer::{
-        Writer, WriterStatus, Writers,
-        fragments::Fragmenter,
-        history::{History, HistoryPlan, Keep},
-    },
+    timed_qos::{MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
+    writer::history::{History, HistoryPlan, Keep},
 };
 
 impl LocalParticipant {
@@ -156,118 +143,11 @@ impl LocalParticipant {
 
 impl Shared {
     /// Returns the number of matches for which an endpoint allocates memory when it is created; `room` is the most.
-    fn matches_at_start(&self, room: usize) -> usize {
+    pub(crate) fn matches_at_start(&self, room: usize) -> usize {
         if self.config.limits.fixed_memory {
             room
         } else {
             0
-        }
-    }
-}
-
-impl Writers {
-    /// Creates a writer that has written nothing.
-    pub(crate) fn writer(
-        &self,
-        shared: &Shared,
-        guid: Guid,
-        data: EndpointData,
-        level: Option<Level>,
-        history: Option<History>,
-        max_payload_bytes: usize,
-    ) -> Writer {
-        Writer {
-            guid,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            max_payload_bytes,
-            limit_when_enabled: None,
-            sample_bytes: 0,
-            history,
-            fragmenter: Fragmenter::NONE,
-            last: SequenceNumber(0),
-            next_unsent: SequenceNumber(1),
-            highest_acknowledged: SequenceNumber(1),
-            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
-            head: SamplePrefix::new(&shared.header, guid.entity),
-            destinations: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
-            data_filed: false,
-            heartbeat_filed: false,
-            heartbeat_count: 0,
-            heartbeat_period_ns: shared.config.timing.heartbeat_period.as_nanos() as u64,
-            since_demand: 0,
-            refused: RefusedMatches::default(),
-            wants_room: false,
-            batch: None,
-            compile: None,
-            has_filters: false,
-            filters: None,
-            filtered_from: crate::writer::NOTHING_FILTERED,
-            status: WriterStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            publisher: None,
-            registered: None,
-            presents: None,
-            last_stamp: None,
-            matched: MatchTally::default(),
-            joined: 0,
-            ledger: WriterLedger::default(),
-        }
-    }
-}
-
-impl Readers {
-    /// Creates a reader that has received nothing.
-    pub(crate) fn reader(
-        &self,
-        shared: &Shared,
-        guid: Guid,
-        data: EndpointData,
-        level: Option<Level>,
-        cache: Option<Cache>,
-        max_payload_bytes: usize,
-    ) -> Reader {
-        Reader {
-            guid,
-            keyed: true,
-            key_of: None,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            is_enabled: true,
-            max_payload_bytes,
-            cache,
-            assemblies: None,
-            sample_bytes: 0,
-            nack_count: 0,
-            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
-            status: ReaderStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            content_filter: None,
-            clock_filed: false,
-            subscriber: None,
-            ask_at: None,
-            liveliness: LivelinessTally::default(),
-            matched: MatchTally::default(),
-            reported_lost: 0,
-            reported_rejected: 0,
-            reported_too_large: 0,
-            too_large_bytes: 0,
-            reject_reason: RejectReason::default(),
-            encapsulations_refused: None,
-            ledger: ReaderLedger::default(),
-            refused_for_room: false,
-            refused_for_share: false,
-            requested_partially: false,
-            acknack_count: 0,
         }
     }
 }

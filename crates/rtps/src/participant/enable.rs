@@ -15,8 +15,8 @@ use crate::{
     discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
-    timers::TimerOwner,
-    writer::{Writer, write::WriteError},
+    work_queue::Timer,
+    writer::Writer,
 };
 
 /// Reason why an endpoint was not enabled.
@@ -36,32 +36,6 @@ pub enum EnableError {
 impl From<CreateError> for EnableError {
     fn from(_: CreateError) -> Self {
         Self::AnnouncementFull
-    }
-}
-
-impl Writer {
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.limit_when_enabled.is_none()
-    }
-
-    /// Returns the maximum payload size in bytes, also of a disabled writer.
-    pub(crate) fn payload_limit(&self) -> usize {
-        self.limit_when_enabled.unwrap_or(self.max_payload_bytes)
-    }
-
-    pub(crate) fn disable(&mut self) {
-        self.limit_when_enabled = Some(core::mem::take(&mut self.max_payload_bytes));
-    }
-
-    /// Returns the error for a payload above the maximum size.
-    #[cold]
-    pub(crate) fn why_too_large(&self) -> WriteError {
-        match self.is_enabled() {
-            true => WriteError::TooLarge {
-                limit: self.max_payload_bytes,
-            },
-            false => WriteError::NotEnabled,
-        }
     }
 }
 
@@ -89,21 +63,13 @@ impl LocalParticipant {
             return Ok(());
         }
         for index in self.writers.table.ids() {
-            let is_disabled = self
-                .writers
-                .table
-                .get(index)
-                .is_some_and(|it| !it.is_enabled());
+            let is_disabled = self.writers.get(index).is_some_and(|it| !it.is_enabled());
             if is_disabled {
                 self.enable_writer(now, index)?;
             }
         }
         for index in self.readers.table.ids() {
-            let is_disabled = self
-                .readers
-                .table
-                .get(index)
-                .is_some_and(|it| !it.is_enabled);
+            let is_disabled = self.readers.get(index).is_some_and(|it| !it.is_enabled);
             if is_disabled {
                 self.enable_reader(now, index)?;
             }
@@ -116,7 +82,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
-        let writer = self.writers.table.get(id).ok_or(EnableError::Gone)?;
+        let writer = self.writers.get(id).ok_or(EnableError::Gone)?;
         if writer.is_enabled() {
             return Ok(());
         }
@@ -125,7 +91,7 @@ impl LocalParticipant {
         }
         let data = writer.data.clone();
         self.publish(now, WriterId(PUBLICATIONS), &data)?;
-        if let Some(writer) = self.writers.table.get_mut(id)
+        if let Some(writer) = self.writers.get_mut(id)
             && let Some(limit) = writer.limit_when_enabled.take()
         {
             writer.max_payload_bytes = limit;
@@ -139,7 +105,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
-        let reader = self.readers.table.get(id).ok_or(EnableError::Gone)?;
+        let reader = self.readers.get(id).ok_or(EnableError::Gone)?;
         if reader.is_enabled {
             return Ok(());
         }
@@ -148,7 +114,7 @@ impl LocalParticipant {
         }
         let data = reader.data.clone();
         self.publish(now, WriterId(SUBSCRIPTIONS), &data)?;
-        if let Some(reader) = self.readers.table.get_mut(id) {
+        if let Some(reader) = self.readers.get_mut(id) {
             reader.is_enabled = true;
         }
         self.begin_reader(now, id);
@@ -158,13 +124,13 @@ impl LocalParticipant {
     /// Returns whether a writer is enabled.
     #[must_use]
     pub fn is_writer_enabled(&self, id: WriterId) -> bool {
-        self.writers.table.get(id).is_some_and(Writer::is_enabled)
+        self.writers.get(id).is_some_and(Writer::is_enabled)
     }
 
     /// Returns whether a reader is enabled.
     #[must_use]
     pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
-        self.readers.table.get(id).is_some_and(|it| it.is_enabled)
+        self.readers.get(id).is_some_and(|it| it.is_enabled)
     }
 
     /// Starts the clock of an enabled writer, and matches it.
@@ -198,6 +164,6 @@ impl Discovery {
     pub(crate) fn begin_announcing(&mut self, shared: &mut Shared, now: Instant) {
         self.schedule_announcement(shared, None);
         let first = shared.config.timing.announce_initial_period;
-        shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
+        shared.timers.arm(Timer::Announce, now + first);
     }
 }

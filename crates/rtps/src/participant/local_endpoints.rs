@@ -31,13 +31,13 @@ use crate::{
     sample_memory::Sizes,
     slab::{PublisherId, ReaderId, SubscriberId, WriterId},
     timed_qos::kept_back,
-    timers::TimerOwner,
-    work_queue::{Filed, Priority},
+    work::{Filed, Priority},
+    work_queue::Timer,
     writer::{
         Writer,
+        batching::Batch,
         fragments::Fragmenter,
         history::{ChangeKind, History, HistoryPlan, Keep, with_service},
-        transmit::Batch,
     },
 };
 
@@ -225,23 +225,8 @@ impl LocalParticipant {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = with_service(&config.qos, keep(config)?);
-        if self.writers.table.is_full() {
-            return Err(CreateError::TableFull(
-                self.shared.config.limits.local_endpoints,
-            ));
-        }
-        let described = match group {
-            None => self.described_entity(RemoteKind::Writer, config)?,
-            Some(_) => None,
-        };
-        let guid = match described {
-            Some(entity) => self.shared.guid(entity),
-            None => self.shared.user_guid(
-                config.keyed,
-                EntityKind::WRITER_WITH_KEY,
-                EntityKind::WRITER_NO_KEY,
-            ),
-        };
+        let is_full = self.writers.table.is_full();
+        let guid = self.new_guid(RemoteKind::Writer, config, group.is_some(), is_full)?;
         let level = Level::clamp(config.qos.transport_priority);
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
@@ -355,23 +340,8 @@ impl LocalParticipant {
         if delivery == DeliveryMode::View && reliable {
             return Err(CreateError::ViewNeedsBestEffort);
         }
-        if self.readers.table.is_full() {
-            return Err(CreateError::TableFull(
-                self.shared.config.limits.local_endpoints,
-            ));
-        }
-        let described = match group {
-            None => self.described_entity(RemoteKind::Reader, config)?,
-            Some(_) => None,
-        };
-        let guid = match described {
-            Some(entity) => self.shared.guid(entity),
-            None => self.shared.user_guid(
-                config.keyed,
-                EntityKind::READER_WITH_KEY,
-                EntityKind::READER_NO_KEY,
-            ),
-        };
+        let is_full = self.readers.table.is_full();
+        let guid = self.new_guid(RemoteKind::Reader, config, group.is_some(), is_full)?;
         let level = Level::clamp(config.qos.transport_priority);
         // Best effort needs one slot for the sample that reports an instance without writers.
         let waiting = if reliable {
@@ -438,7 +408,7 @@ impl LocalParticipant {
             .readers
             .table
             .insert(reader)
-            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+            .map_err(|_| self.table_full())?;
         self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
@@ -455,7 +425,7 @@ impl LocalParticipant {
     /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
     /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
-        let Some(writer) = self.writers.table.get(id) else {
+        let Some(writer) = self.writers.get(id) else {
             return;
         };
         if writer.level.is_none() {
@@ -467,15 +437,13 @@ impl LocalParticipant {
         self.remove_reader_proxies(id);
         self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
-        self.shared
-            .timers
-            .disarm(TimerOwner::heartbeat(id, &self.shared.config.limits));
-        self.shared
-            .timers
-            .disarm(TimerOwner::writer_clock(id, &self.shared.config.limits));
-        self.shared
-            .timers
-            .disarm(TimerOwner::batch(id, &self.shared.config.limits));
+        for timer in [
+            Timer::Heartbeat(id),
+            Timer::WriterTimedQos(id),
+            Timer::Batch(id),
+        ] {
+            self.shared.timers.disarm(timer);
+        }
         self.shared.work_queue.withdraw(&[
             Filed::Data(id),
             Filed::Fragment(id),
@@ -493,7 +461,7 @@ impl LocalParticipant {
 
     /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
-        let Some(reader) = self.readers.table.get(id) else {
+        let Some(reader) = self.readers.get(id) else {
             return;
         };
         if reader.level.is_none() {
@@ -517,9 +485,7 @@ impl LocalParticipant {
             }
         }
         self.unmatch(now, data.guid);
-        self.shared
-            .timers
-            .disarm(TimerOwner::reader_clock(id, &self.shared.config.limits));
+        self.shared.timers.disarm(Timer::ReaderTimedQos(id));
         self.shared
             .work_queue
             .withdraw(&[Filed::ReaderTimedQos(id)]);
@@ -535,13 +501,42 @@ impl LocalParticipant {
     /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
-        self.writers.table.get(id).map(Writer::ledger)
+        self.writers.get(id).map(Writer::ledger)
     }
 
     /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
-        self.readers.table.get(id).map(Reader::ledger)
+        self.readers.get(id).map(Reader::ledger)
+    }
+
+    /// Returns the GUID of a new endpoint: the described one, or one with the next entity id. Endpoints of a group are
+    /// not described.
+    fn new_guid(
+        &mut self,
+        kind: RemoteKind,
+        config: &EndpointConfig<'_>,
+        is_in_group: bool,
+        is_table_full: bool,
+    ) -> Result<Guid, CreateError> {
+        if is_table_full {
+            return Err(self.table_full());
+        }
+        if !is_in_group && let Some(entity) = self.described_entity(kind, config)? {
+            return Ok(self.shared.guid(entity));
+        }
+        let entity_kind = match (kind, config.keyed) {
+            (RemoteKind::Writer, true) => EntityKind::WRITER_WITH_KEY,
+            (RemoteKind::Writer, false) => EntityKind::WRITER_NO_KEY,
+            (RemoteKind::Reader, true) => EntityKind::READER_WITH_KEY,
+            (RemoteKind::Reader, false) => EntityKind::READER_NO_KEY,
+        };
+        let entity = self.shared.next_entity(entity_kind);
+        Ok(self.shared.guid(entity))
+    }
+
+    fn table_full(&self) -> CreateError {
+        CreateError::TableFull(self.shared.config.limits.local_endpoints)
     }
 
     /// Announces an endpoint for the first time.
@@ -567,9 +562,9 @@ impl LocalParticipant {
             .writers
             .table
             .insert(writer)
-            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+            .map_err(|_| self.table_full())?;
         self.writers.by_entity.insert(entity, index);
-        if let Some(writer) = self.writers.table.get(index) {
+        if let Some(writer) = self.writers.get(index) {
             self.shared.work_queue.open(writer.data_priority());
             self.shared.work_queue.open(writer.protocol_priority());
         }
@@ -587,11 +582,6 @@ impl Shared {
             true => Ok(()),
             false => Err(CreateError::SampleMemory { asked, left, limit }),
         }
-    }
-
-    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
-        let entity = self.next_entity(if keyed { with_key } else { no_key });
-        self.guid(entity)
     }
 }
 

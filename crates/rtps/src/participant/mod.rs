@@ -23,24 +23,15 @@ use crate::{
     CreateError,
     config::{ParticipantConfig, Timing},
     counters::Counters,
-    discovery::{Announces, Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
+    discovery::{Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
     slab::EndpointId,
-    status::Noted,
-    timers::{TimerOwner, Timers},
-    work_queue::{Filed, Priority, Queue, WorkQueue},
+    work_queue::{Noted, Timers, WorkQueue, filed_at_most},
     writer::Writers,
 };
 
 /// Built-in local writers (and as many readers).
 pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
-
-/// Returns the maximum number of filed work items: data, fragments, heartbeat and clock for each writer, a clock for
-/// each reader, repair and history for each reader proxy, an ACKNACK for each writer proxy, an announcement for each
-/// participant and one to all, one discovery step.
-fn filed_at_most(local: usize, readers: usize, writers: usize, participants: usize) -> usize {
-    4 * local + 2 * readers + writers + participants + 2
-}
 
 /// DDS participant as a state machine. See the [crate] for how to drive it.
 #[derive(Debug)]
@@ -87,19 +78,6 @@ impl<'a> Facts<'a> {
     }
 }
 
-impl Shared {
-    /// Files work; see [`WorkQueue::schedule`].
-    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
-        self.work_queue.schedule(queue, what);
-    }
-
-    pub(crate) fn schedule_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery_filed, true) {
-            self.schedule(Priority::DISCOVERY, Filed::Discovery);
-        }
-    }
-}
-
 impl LocalParticipant {
     /// Creates a local participant and files its first announcement.
     ///
@@ -135,7 +113,7 @@ impl LocalParticipant {
             },
             counters: Counters::default(),
             work_queue: WorkQueue::new(),
-            timers: Timers::new(TimerOwner::count(&config.limits)),
+            timers: Timers::new(&config.limits),
             latest: now,
             changed: VecDeque::with_capacity(2 * local + 1),
             discovery_changed: false,
@@ -205,90 +183,6 @@ impl LocalParticipant {
         }
     }
 
-    /// Reserves room for all work that can be filed; called when a record was added, so that samples allocate nothing.
-    pub(crate) fn make_room_to_file(&mut self) {
-        let of = usize::from;
-        let local = of(self.writers.table.end()) + of(self.readers.table.end());
-        self.shared.work_queue.reserve(filed_at_most(
-            local,
-            of(self.writers.proxies.end()),
-            of(self.readers.proxies.end()),
-            of(self.discovery.participants.end()),
-        ));
-    }
-
-    /// Returns the set of priorities with work for [`LocalParticipant::poll_transmit`], as bit *p* for priority *p*.
-    #[must_use]
-    #[inline]
-    pub fn ready(&self) -> u16 {
-        self.shared.work_queue.ready()
-    }
-
-    /// Returns when to call [`LocalParticipant::advance`] next; `None` if no timer is armed.
-    #[inline]
-    #[must_use]
-    pub fn next_time(&self) -> Option<Instant> {
-        self.shared.timers.next()
-    }
-
-    /// Notes the time after a pause of the caller's loop; hold times of new samples count from it.
-    #[inline]
-    pub fn note_time(&mut self, now: Instant) {
-        self.shared.latest = self.shared.latest.max(now);
-    }
-
-    /// Advances the time to `now` and files all work that is due.
-    pub fn advance(&mut self, now: Instant) {
-        self.shared.latest = now;
-        while let Some(timer) = self.shared.timers.expire(now) {
-            match TimerOwner::of(timer, &self.shared.config.limits) {
-                TimerOwner::Announce => self.announce_due(now),
-                TimerOwner::DiscoveryRate => {
-                    let has_waited = self.shared.work_queue.hold_limited(false);
-                    self.shared.counters.discovery_limited += u64::from(has_waited);
-                }
-                TimerOwner::Lease(_) => self.discovery.lease_due(&mut self.shared),
-                TimerOwner::Heartbeat(writer) => {
-                    self.writers.heartbeat_due(&mut self.shared, now, writer);
-                }
-                TimerOwner::WriterTimedQos(writer) => self
-                    .writers
-                    .schedule_writer_timed_qos(&mut self.shared, writer),
-                TimerOwner::ReaderTimedQos(reader) => self
-                    .readers
-                    .schedule_reader_timed_qos(&mut self.shared, reader),
-                TimerOwner::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
-                TimerOwner::Message(which) => {
-                    self.writers.message_due(&mut self.shared, now, which);
-                }
-            }
-        }
-    }
-
-    fn announce_due(&mut self, now: Instant) {
-        let period = self.discovery.announce_period(&self.shared);
-        self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
-        self.ask_silent_peers();
-        if self.discovery.move_from.is_some() {
-            self.shared.schedule_discovery();
-        }
-        if self.shared.announces() == Announces::Nothing {
-            self.discovery.announcements_sent = self.discovery.announcements_sent.saturating_add(1);
-            return;
-        }
-        if self.discovery.announce_filed {
-            // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
-            // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
-            self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
-            self.shared
-                .schedule(Priority::HIGHEST, Filed::Announce(None));
-        } else {
-            self.discovery.schedule_announcement(&mut self.shared, None);
-        }
-        self.discovery
-            .schedule_announcements_to_unlisted(&mut self.shared);
-    }
-
     fn highest_level(&self) -> Option<Level> {
         let writers = self
             .writers
@@ -316,8 +210,8 @@ impl LocalParticipant {
         let mut writers = core::iter::successors(writers, |&at| self.writers.by_topic.next(at));
         let readers = self.readers.by_topic.first(topic_name);
         let mut readers = core::iter::successors(readers, |&at| self.readers.by_topic.next(at));
-        writers.any(|at| is_critical(self.writers.table.get(at).and_then(|it| it.level)))
-            || readers.any(|at| is_critical(self.readers.table.get(at).and_then(|it| it.level)))
+        writers.any(|at| is_critical(self.writers.get(at).and_then(|it| it.level)))
+            || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
     }
 
     /// Iterates over the known remote participants.
@@ -376,17 +270,17 @@ impl LocalParticipant {
     /// proportional to the memory.
     pub fn touch_slots(&mut self) {
         for index in self.writers.table.ids() {
-            let writer = self.writers.table.get_mut(index);
+            let writer = self.writers.get_mut(index);
             if let Some(history) = writer.and_then(|writer| writer.history.as_mut()) {
                 history.memory_mut().for_each(touch);
             }
         }
         for index in self.readers.table.ids() {
-            let reader = self.readers.table.get_mut(index);
+            let reader = self.readers.get_mut(index);
             if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
                 cache.memory_mut().for_each(touch);
             }
-            let reader = self.readers.table.get_mut(index);
+            let reader = self.readers.get_mut(index);
             if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
                 touch(assemblies.memory_mut());
             }

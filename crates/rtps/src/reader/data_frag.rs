@@ -19,10 +19,9 @@ use crate::{
     reader::reassembly::SampleId,
     reader::{
         Reader, Readers, Settled, WriterProxy,
-        data::{Unfit, begin_unasked, is_due},
         reassembly::{Put, Reassembly},
     },
-    receiver::{Delivery, MessageReceiver},
+    receiver::{Delivery, MessageReceiver, Unfit, begin_unasked, is_due},
     slab::WriterProxyId,
     status::RejectReason,
 };
@@ -152,7 +151,7 @@ impl LocalParticipant {
         fragment: &DataFrag<'_>,
     ) -> Option<Delivery> {
         let reader_index = self.readers.proxies.get(index)?.reader;
-        let reader = self.readers.table.get_mut(reader_index)?;
+        let reader = self.readers.get_mut(reader_index)?;
         let entity = reader.guid.entity;
         let assembled = reader.assemblies.as_mut()?.take(at)?;
         let of_message = message.timestamp;
@@ -173,7 +172,7 @@ impl LocalParticipant {
         };
         let delivery = self.receive_data(now, message, data);
         (message.timestamp, message.further) = (of_message, 0);
-        let reader = self.readers.table.get_mut(reader_index)?;
+        let reader = self.readers.get_mut(reader_index)?;
         reader.assemblies.as_mut()?.give_back(assembled.memory);
         let requested_partially = reader.requested_partially;
         let proxy = self.readers.proxies.get(index)?;
@@ -197,7 +196,7 @@ impl LocalParticipant {
         let bytes = match delivery.is_assembled {
             false => datagram,
             true => {
-                let reader = self.readers.table.get(delivery.reader);
+                let reader = self.readers.get(delivery.reader);
                 let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
                 assemblies.map_or(&[][..], Reassembly::bytes)
             }
@@ -210,7 +209,7 @@ impl LocalParticipant {
     /// received.
     #[must_use]
     pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
-        let reader = self.readers.table.get_mut(delivery.reader)?;
+        let reader = self.readers.get_mut(delivery.reader)?;
         let assemblies = reader.assemblies.as_mut();
         assemblies
             .filter(|_| delivery.is_assembled)
@@ -219,7 +218,7 @@ impl LocalParticipant {
 
     /// Returns lent memory. It is freed if the reader no longer exists.
     pub fn give_back(&mut self, delivery: &Delivery, memory: Vec<u8>) {
-        let reader = self.readers.table.get_mut(delivery.reader);
+        let reader = self.readers.get_mut(delivery.reader);
         if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
             assemblies.give_back(memory);
         }

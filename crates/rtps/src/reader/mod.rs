@@ -7,7 +7,6 @@
 //! writer is announced again, its readers continue at these positions.
 
 pub(crate) mod cache;
-pub(crate) mod data;
 mod data_frag;
 pub(crate) mod filtering;
 pub(crate) mod instance;
@@ -25,6 +24,7 @@ use isolane_wire::{
     cdr::{CdrError, KeyHash},
     guid::{EntityId, Guid, GuidPrefix},
     level::Level,
+    qos::{DurabilityKind, ReliabilityKind},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -36,20 +36,21 @@ use crate::{
     counters::ReaderLedger,
     limits::{MAX_GROUPS, UNMATCHED_REMEMBERED},
     matching::{Incompatible, TopicIndex},
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, Facts, LocalParticipant, Shared},
     reader::{
         cache::{Cache, Refused},
         reassembly::Reassembly,
     },
+    receiver::{Unfit, WriterProxyIndex},
     slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
-    work_queue::{Priority, Queue},
+    work::{Priority, Queue},
 };
 
 pub(crate) use self::{
     sequence_jump::{Origin, Settled, Verdict},
-    writer_proxy::{Answer, WriterProxy, WriterProxyIndex, is_news},
+    writer_proxy::{WriterProxy, is_news},
 };
 
 /// Returns the key hash (RTPS 2.5 §9.6.4.8) of a serialised sample or key; an error if the bytes are not of the type.
@@ -210,7 +211,7 @@ impl LocalParticipant {
     /// which are promised none.
     #[must_use]
     pub fn has_history(&self, id: ReaderId) -> bool {
-        let Some(reader) = self.readers.table.get(id) else {
+        let Some(reader) = self.readers.get(id) else {
             return true;
         };
         let mut proxies = reader.proxies.iter();
@@ -287,6 +288,16 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
+    #[inline]
+    pub(crate) fn get(&self, id: ReaderId) -> Option<&Reader> {
+        self.table.get(id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ReaderId) -> Option<&mut Reader> {
+        self.table.get_mut(id)
+    }
+
     pub(crate) fn new(config: &ParticipantConfig) -> Self {
         let limits = &config.limits;
         let is_fixed = limits.fixed_memory;
@@ -305,5 +316,99 @@ impl Readers {
             looks: 0,
             last_too_large: None,
         }
+    }
+
+    /// Creates a reader that has received nothing.
+    pub(crate) fn reader(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        cache: Option<Cache>,
+        max_payload_bytes: usize,
+    ) -> Reader {
+        Reader {
+            guid,
+            keyed: true,
+            key_of: None,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            is_enabled: true,
+            max_payload_bytes,
+            cache,
+            assemblies: None,
+            sample_bytes: 0,
+            nack_count: 0,
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            status: ReaderStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            content_filter: None,
+            clock_filed: false,
+            subscriber: None,
+            ask_at: None,
+            liveliness: LivelinessTally::default(),
+            matched: MatchTally::default(),
+            reported_lost: 0,
+            reported_rejected: 0,
+            reported_too_large: 0,
+            too_large_bytes: 0,
+            reject_reason: RejectReason::default(),
+            encapsulations_refused: None,
+            ledger: ReaderLedger::default(),
+            refused_for_room: false,
+            refused_for_share: false,
+            requested_partially: false,
+            acknack_count: 0,
+        }
+    }
+}
+
+impl Readers {
+    /// Counts a sample that can never be stored; it is not requested again.
+    #[cold]
+    pub(crate) fn refuse_for_good(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: WriterProxyId,
+        sequence: SequenceNumber,
+        unfit: Unfit,
+    ) {
+        let proxy = &mut self.proxies[proxy_index];
+        let reader_index = proxy.reader;
+        let reader = &mut self.table[reader_index];
+        // An out-of-order sample is requested again, and counted when it is next in order.
+        if sequence == proxy.expected {
+            proxy.begun = true;
+            proxy.advance();
+            reader.ledger.account();
+            match unfit {
+                Unfit::Rejected(reason) => {
+                    reader.count_rejected(proxy.guid, reason);
+                    shared.counters.count_rejected(reason);
+                    reader.status |= ReaderStatus::SAMPLE_REJECTED;
+                }
+                Unfit::TooLarge(bytes) => {
+                    reader.ledger.too_large += 1;
+                    reader.too_large_bytes = bytes;
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                    shared.counters.samples_too_large += 1;
+                    self.last_too_large = Some(reader_index);
+                }
+            }
+            if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
+                // The set is incomplete without the sample.
+                proxy.progress.lose();
+                reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
+            }
+            self.advance_proxy(shared, facts, proxy_index);
+            self.go_on_with_sets(shared, reader_index);
+        }
+        self.note_reader(shared, reader_index);
     }
 }

@@ -12,15 +12,19 @@
 
 use bitflags::bitflags;
 use isolane_wire::{
-    builtin_data::EndpointData, cdr::KeyHash, guid::Guid, sequence::SequenceNumber, time::Instant,
+    builtin_data::EndpointData,
+    cdr::KeyHash,
+    guid::Guid,
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
     matching::Incompatible,
-    participant::{Facts, LocalParticipant, Shared},
+    participant::{Facts, LocalParticipant},
     reader::{
-        Readers, WriterProxy,
-        cache::{Cache, SampleInfo, Selection},
+        Readers,
+        cache::{Cache, Selection},
         instance::InstanceState,
     },
     slab::{ReaderId, WriterId},
@@ -38,49 +42,9 @@ pub struct CachedSample<'a> {
 }
 
 impl LocalParticipant {
-    /// Returns the number of available samples of a reader.
-    #[must_use]
-    pub fn available(&self, id: ReaderId) -> usize {
-        let cache = self
-            .readers
-            .table
-            .get(id)
-            .and_then(|reader| reader.cache.as_ref());
-        cache.map_or(0, |cache| cache.available())
-    }
-
-    /// Returns the `nth` available sample of a reader, oldest first.
-    #[must_use]
-    pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.readers.table.get(id)?.cache.as_ref()?.get(nth)?;
-        Some(CachedSample { info, payload })
-    }
-
-    /// Marks the `nth` available sample as read.
-    pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
-        if let Some(cache) = self
-            .readers
-            .table
-            .get_mut(id)
-            .and_then(|reader| reader.cache.as_mut())
-        {
-            cache.mark_read(nth);
-        }
-    }
-
-    /// Removes the oldest available sample from the cache and counts it as delivered. The user has seen it through
-    /// [`LocalParticipant::sample`]. Samples refused for lack of room are requested again.
-    pub fn remove_oldest(&mut self, id: ReaderId) {
-        self.readers.discard_oldest(
-            &mut self.shared,
-            Facts::of(&self.writers, &self.discovery),
-            id,
-        );
-    }
-
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
-        if let Some(reader) = self.readers.table.get_mut(id)
+        if let Some(reader) = self.readers.get_mut(id)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
@@ -92,35 +56,31 @@ impl LocalParticipant {
     /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.table.get(id)?.encapsulations_refused
+        self.readers.get(id)?.encapsulations_refused
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
-        self.readers.table.get(id).map(|reader| &reader.data)
+        self.readers.get(id).map(|reader| &reader.data)
     }
 
     /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
-        self.writers.table.get(id).map(|writer| &writer.data)
+        self.writers.get(id).map(|writer| &writer.data)
     }
 
     /// Returns the maximum payload size in bytes of a reader.
     #[must_use]
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
-        self.readers
-            .table
-            .get(id)
-            .map(|reader| reader.max_payload_bytes)
+        self.readers.get(id).map(|reader| reader.max_payload_bytes)
     }
 
     /// Returns the maximum payload size in bytes of a writer.
     #[must_use]
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
-            .table
             .get(id)
             .map(crate::writer::Writer::payload_limit)
     }
@@ -149,7 +109,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
-            .table
             .get(id)
             .map_or(0, |reader| reader.matched.current() as usize)
     }
@@ -161,7 +120,6 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .readers
-            .table
             .get(id)
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
@@ -178,7 +136,6 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .writers
-            .table
             .get(id)
             .map_or(&[][..], |writer| &writer.proxies);
         let proxies = proxies.iter().map(|&proxy| self.writers.proxies.get(proxy));
@@ -199,19 +156,19 @@ impl LocalParticipant {
     /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
-        self.writers.table.get(id)?.incompatible
+        self.writers.get(id)?.incompatible
     }
 
     /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
-        self.readers.table.get(id)?.incompatible
+        self.readers.get(id)?.incompatible
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
-        self.writers.table.get(id).is_none_or(|writer| {
+        self.writers.get(id).is_none_or(|writer| {
             writer.next_unsent > writer.last
                 && writer.proxies.iter().all(|&proxy| {
                     self.writers.proxies.get(proxy).is_none_or(|proxy| {
@@ -224,7 +181,7 @@ impl LocalParticipant {
     /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
-        self.writers.table.get(id).is_some_and(|writer| {
+        self.writers.get(id).is_some_and(|writer| {
             let has_spare = writer
                 .history
                 .as_ref()
@@ -236,7 +193,7 @@ impl LocalParticipant {
     /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
     /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let Some(writer) = self.writers.table.get_mut(id) else {
+        let Some(writer) = self.writers.get_mut(id) else {
             return true;
         };
         let history = writer.history.as_mut();
@@ -246,67 +203,9 @@ impl LocalParticipant {
 
     /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.status -= WriterStatus::ROOM;
             writer.wants_room = true;
-        }
-    }
-}
-
-impl Readers {
-    pub(crate) fn discard_oldest(
-        &mut self,
-        shared: &mut Shared,
-        facts: Facts<'_>,
-        index: ReaderId,
-    ) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
-        let Some(cache) = &mut reader.cache else {
-            return;
-        };
-        if cache.pop() == Some(true) {
-            reader.ledger.delivered += 1;
-        }
-        self.resume(shared, facts, index);
-    }
-
-    /// Requests the samples that a reader refused for lack of room; its cache has room again.
-    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: ReaderId) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
-        let is_blocked = core::mem::take(&mut reader.refused_for_room);
-        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
-        if !was_blocked && !reader.requested_partially {
-            return;
-        }
-        let (mut is_missing_any, mut groups) = (false, false);
-        for at in 0.. {
-            let proxy = self
-                .table
-                .get(index)
-                .and_then(|reader| reader.proxies.get(at));
-            let Some(&proxy) = proxy else { break };
-            if was_blocked {
-                groups |= self.advance_alone(shared, proxy, SequenceNumber(0));
-            }
-            let found = self.proxies.get(proxy);
-            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
-            is_missing_any |= is_missing;
-            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
-            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
-            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
-                self.schedule_acknack(shared, proxy);
-            }
-        }
-        if groups {
-            // All proxies have advanced as far as they can by themselves.
-            self.present_all_of(shared, facts, index);
-        }
-        if !is_missing_any && let Some(reader) = self.table.get_mut(index) {
-            reader.requested_partially = false;
         }
     }
 }
@@ -345,7 +244,7 @@ impl LocalParticipant {
     /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
     /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.table.get_mut(id) else {
+        let Some(reader) = self.readers.get_mut(id) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
@@ -374,7 +273,7 @@ impl LocalParticipant {
     /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
-        let history = self.writers.table.get(id)?.history.as_ref()?;
+        let history = self.writers.get(id)?.history.as_ref()?;
         let (change, payload) = history.oldest_of(instance)?;
         Some((change.kind == ChangeKind::Alive, payload))
     }
@@ -394,6 +293,87 @@ impl Readers {
 
     fn cache(&self, id: ReaderId) -> Option<&Cache> {
         self.table.get(id)?.cache.as_ref()
+    }
+}
+
+/// Information about a sample (DDS 1.4 §2.2.2.5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleInfo {
+    /// GUID of the writer.
+    pub writer: Guid,
+    /// Sequence number of the writer.
+    pub sequence: SequenceNumber,
+    /// Source timestamp; `None` if the writer sent none.
+    pub source_timestamp: Option<Timestamp>,
+    /// Reception time by this participant's clock: the kernel's timestamp of the datagram, or else the time at which it
+    /// was read.
+    pub received: Instant,
+    /// Expiry of its LIFESPAN by this participant's clock; `None` if it never expires.
+    pub expires: Option<Instant>,
+    /// Value, or end of the instance with only a key.
+    pub kind: ChangeKind,
+    /// Read state of the sample.
+    pub sample_state: SampleState,
+    /// New until a sample of the instance's current generation is read. Always new without a cache.
+    pub view_state: ViewState,
+    /// Current state of the instance; without a cache the state this sample sets.
+    pub instance_state: InstanceState,
+    /// Number of generations of the instance after a dispose, on reception of the sample.
+    pub disposed_generation_count: u32,
+    /// Number of generations of the instance after the loss of all writers, on reception of the sample.
+    pub no_writers_generation_count: u32,
+    /// Number of samples of the instance that follow in the same [selection](crate::Selection).
+    pub sample_rank: u32,
+    /// Generations between this sample and the last one of its instance in the same selection.
+    pub generation_rank: u32,
+    /// Generations between this sample and now.
+    pub absolute_generation_rank: u32,
+    /// Key hash of the instance; `None` for topics without a key.
+    pub key_hash: Option<KeyHash>,
+}
+
+impl SampleInfo {
+    /// Initial state of a received sample.
+    pub(crate) const UNSEEN: Self = Self {
+        writer: Guid::UNKNOWN,
+        sequence: SequenceNumber::UNKNOWN,
+        source_timestamp: None,
+        received: Instant::new(0),
+        expires: None,
+        kind: ChangeKind::Alive,
+        sample_state: SampleState::NotRead,
+        view_state: ViewState::New,
+        instance_state: InstanceState::Alive,
+        disposed_generation_count: 0,
+        no_writers_generation_count: 0,
+        sample_rank: 0,
+        generation_rank: 0,
+        absolute_generation_rank: 0,
+        key_hash: None,
+    };
+
+    /// Returns the generation of the instance that the sample belongs to.
+    pub(crate) fn generation(&self) -> u32 {
+        self.disposed_generation_count
+            .wrapping_add(self.no_writers_generation_count)
+    }
+
+    /// Returns whether the sample has a value (DDS 1.4: `valid_data`).
+    #[must_use]
+    pub fn valid_data(&self) -> bool {
+        self.kind == ChangeKind::Alive
+    }
+
+    /// Handle of the instance at the reader; zeros for topics without a key.
+    #[must_use]
+    pub fn instance_handle(&self) -> KeyHash {
+        self.key_hash.unwrap_or_default()
+    }
+
+    /// Handle of the writer.
+    #[must_use]
+    pub fn publication_handle(&self) -> Guid {
+        self.writer
     }
 }
 
@@ -472,33 +452,6 @@ impl StateMask {
             let asked = self & kind;
             asked.is_empty() || asked.intersects(states)
         })
-    }
-}
-
-impl SampleInfo {
-    /// Initial state of a received sample.
-    pub(crate) const UNSEEN: Self = Self {
-        writer: Guid::UNKNOWN,
-        sequence: SequenceNumber::UNKNOWN,
-        source_timestamp: None,
-        received: Instant::new(0),
-        expires: None,
-        kind: ChangeKind::Alive,
-        sample_state: SampleState::NotRead,
-        view_state: ViewState::New,
-        instance_state: InstanceState::Alive,
-        disposed_generation_count: 0,
-        no_writers_generation_count: 0,
-        sample_rank: 0,
-        generation_rank: 0,
-        absolute_generation_rank: 0,
-        key_hash: None,
-    };
-
-    /// Returns the generation of the instance that the sample belongs to.
-    pub(crate) fn generation(&self) -> u32 {
-        self.disposed_generation_count
-            .wrapping_add(self.no_writers_generation_count)
     }
 }
 

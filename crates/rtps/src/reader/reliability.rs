@@ -12,8 +12,8 @@
 //! part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
 
 use isolane_wire::{
-    guid::Guid,
-    message::{AckNack, Gap, Heartbeat},
+    guid::{EntityId, Guid},
+    message::{AckNack, Gap, Heartbeat, NackFrag},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -24,14 +24,22 @@ use crate::{
     limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
     participant::{Facts, Shared},
     reader::{
-        Answer, Origin, ReaderStatus, Readers, Verdict,
+        Origin, Reader, ReaderStatus, Readers, Verdict, WriterProxy,
         cache::{Cache, Refused},
+        reassembly::SampleId,
     },
     receiver::MessageReceiver,
-    slab::WriterProxyId,
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{Claimant, check_waiting},
-    work_queue::{Filed, Work, WorkKind, to_one},
+    work::{Filed, Work, WorkKind},
 };
+
+/// Response required by a HEARTBEAT or GAP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Nothing,
+    AckNack,
+}
 
 impl Readers {
     /// Processes a HEARTBEAT; `first` is the first proxy of its writer. Returns whether an ACKNACK is filed in answer.
@@ -114,6 +122,22 @@ impl Readers {
             }
         }
         is_answered
+    }
+
+    /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
+    pub(crate) fn addressed_proxy(
+        &self,
+        mut at: Option<WriterProxyId>,
+        meant: EntityId,
+    ) -> Option<(WriterProxyId, Option<WriterProxyId>)> {
+        while let Some(index) = at {
+            let proxy = self.proxies.get(index)?;
+            if self.table.get(proxy.reader)?.is_addressed(meant) {
+                return Some((index, proxy.next_of_writer));
+            }
+            at = proxy.next_of_writer;
+        }
+        None
     }
 
     /// Checks a HEARTBEAT that advances a reader far ahead, or follows one that does.
@@ -393,7 +417,6 @@ impl Readers {
         index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
         let proxy = self.proxies.get_mut(index)?;
@@ -413,24 +436,12 @@ impl Readers {
                 count: reader.acknack_count,
                 is_final: true,
             };
-            bytes = shared.finish(
-                buffer,
-                |message| {
-                    message
-                        .info_destination(prefix)?
-                        .acknack(&acknack)
-                        .map(|_| ())
-                },
-                header,
-            );
+            bytes = shared.emit_message(buffer, |message| {
+                message.info_destination(prefix)?.acknack(&acknack)
+            });
         }
         shared.schedule(queue, Filed::AckNack(index));
-        Some(Work {
-            kind: WorkKind::AckNack,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::AckNack, level, bytes, to))
     }
 }
 
@@ -442,7 +453,6 @@ impl Readers {
         index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         self.release_assemblies(index);
         let proxy = self.proxies.get_mut(index)?;
         proxy.acknack_filed = false;
@@ -453,22 +463,174 @@ impl Readers {
             proxy.fragments_asked_at = now;
         }
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let bytes = shared.finish(
-            buffer,
-            |message| {
-                message.info_destination(prefix)?.acknack(&acknack)?;
-                match &nack_frag {
-                    Some(nack_frag) => message.nack_frag(nack_frag).map(drop),
-                    None => Ok(()),
+        let bytes = shared.emit_message(buffer, |message| {
+            message.info_destination(prefix)?.acknack(&acknack)?;
+            match &nack_frag {
+                Some(nack_frag) => message.nack_frag(nack_frag),
+                None => Ok(message),
+            }
+        });
+        Some(Work::new(WorkKind::AckNack, level, bytes, to))
+    }
+}
+
+impl WriterProxy {
+    /// Decides whether to answer a HEARTBEAT (§8.4.12.2): a final one only if samples are missing, and not for the same
+    /// samples within the suppression time.
+    pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
+        if !is_final {
+            return Answer::AckNack;
+        }
+        let Some(missing) = self.lowest_missing() else {
+            return Answer::Nothing;
+        };
+        let asked_lately =
+            now.saturating_since(self.nacked_at).as_nanos() < u128::from(suppression_ns);
+        if asked_lately && missing <= self.nacked_until && self.last <= self.nacked_until {
+            Answer::Nothing
+        } else {
+            Answer::AckNack
+        }
+    }
+
+    /// Builds the ACKNACK for currently missing samples. A blocked reader requests none, since it could not store them.
+    ///
+    /// Samples partly received in fragments are requested by [`nack_frag`](Self::nack_frag) instead. `index` is that of
+    /// this proxy.
+    pub(crate) fn acknack(
+        &mut self,
+        index: WriterProxyId,
+        reader: &mut Reader,
+        now: Instant,
+    ) -> AckNack {
+        let mut state = SequenceNumberSet::new(self.expected);
+        self.acknowledged = self.expected;
+        if !reader.refused_for_room && self.claim.is_none() {
+            let end = self.window_last();
+            let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
+            room = room.min(reader.room_without_assemblies(index, now));
+            if room == 0 {
+                // Nothing is requested, so only room is awaited.
+                self.nacked_until = SequenceNumber(self.expected.get() - 1);
+            }
+            for sequence in (self.expected.get()..=end.get()).map(SequenceNumber) {
+                if !self.has(sequence) {
+                    if reader.has_begun((index, sequence), now) {
+                        self.nacked_until = sequence;
+                        self.nacked_at = now;
+                        continue;
+                    }
+                    if room == 0 {
+                        reader.requested_partially = true;
+                        break;
+                    }
+                    room -= 1;
+                    state.insert(sequence);
+                    self.nacked_until = sequence;
+                    self.nacked_at = now;
                 }
-            },
-            header,
-        );
-        Some(Work {
-            kind: WorkKind::AckNack,
-            level,
-            bytes,
-            to: to_one(to),
+            }
+        }
+        // A non-final ACKNACK requests a HEARTBEAT: before the first one, and to confirm a jump.
+        let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
+        let is_final = self.started && !asks;
+        reader.acknack_count = reader.acknack_count.wrapping_add(1);
+        AckNack {
+            reader: reader.guid.entity,
+            writer: self.guid.entity,
+            state,
+            count: reader.acknack_count,
+            is_final,
+        }
+    }
+
+    /// Builds the NACK_FRAG for the first incomplete sample; `None` if the complete sample could not be stored. `index`
+    /// is that of this proxy.
+    pub(crate) fn nack_frag(&self, index: WriterProxyId, reader: &mut Reader) -> Option<NackFrag> {
+        let has_room = reader.cache.as_ref().is_none_or(|cache| cache.room() > 0);
+        let assemblies = reader.assemblies.as_ref().filter(|_| has_room)?;
+        let (sequence, state) = assemblies.missing(index, self.expected, self.last)?;
+        reader.nack_count = reader.nack_count.wrapping_add(1);
+        Some(NackFrag {
+            reader: reader.guid.entity,
+            writer: self.guid.entity,
+            sequence,
+            state,
+            count: reader.nack_count,
         })
+    }
+}
+
+impl Reader {
+    /// Returns whether a sample is partly received and still making progress. Otherwise its writer may not support
+    /// NACK_FRAG.
+    fn has_begun(&self, subject: SampleId, now: Instant) -> bool {
+        let assemblies = self.assemblies.as_ref();
+        assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
+    }
+
+    /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
+    /// fragmented.
+    fn room_without_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
+        let assemblies = self.assemblies.as_ref();
+        assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
+    }
+}
+
+impl Readers {
+    pub(crate) fn discard_oldest(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: ReaderId,
+    ) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let Some(cache) = &mut reader.cache else {
+            return;
+        };
+        if cache.pop() == Some(true) {
+            reader.ledger.delivered += 1;
+        }
+        self.resume(shared, facts, index);
+    }
+
+    /// Requests the samples that a reader refused for lack of room; its cache has room again.
+    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: ReaderId) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let is_blocked = core::mem::take(&mut reader.refused_for_room);
+        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
+        if !was_blocked && !reader.requested_partially {
+            return;
+        }
+        let (mut is_missing_any, mut groups) = (false, false);
+        for at in 0.. {
+            let proxy = self
+                .table
+                .get(index)
+                .and_then(|reader| reader.proxies.get(at));
+            let Some(&proxy) = proxy else { break };
+            if was_blocked {
+                groups |= self.advance_alone(shared, proxy, SequenceNumber(0));
+            }
+            let found = self.proxies.get(proxy);
+            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
+            is_missing_any |= is_missing;
+            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
+            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
+            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
+                self.schedule_acknack(shared, proxy);
+            }
+        }
+        if groups {
+            // All proxies have advanced as far as they can by themselves.
+            self.present_all_of(shared, facts, index);
+        }
+        if !is_missing_any && let Some(reader) = self.table.get_mut(index) {
+            reader.requested_partially = false;
+        }
     }
 }

@@ -27,7 +27,10 @@ use isolane_wire::{message::Heartbeat, sequence::SequenceNumber, time::Instant};
 use crate::{
     counters::ReaderLedger,
     limits::{JUMP_PATIENCE, WINDOW},
-    reader::WriterProxy,
+    participant::{Facts, Shared},
+    reader::{ReaderStatus, Readers, WriterProxy},
+    receiver::MessageReceiver,
+    slab::WriterProxyId,
 };
 
 /// Jump required by a HEARTBEAT or GAP, not confirmed yet.
@@ -337,5 +340,32 @@ impl WriterProxy {
         let passed = self.former.map_or(0, |former| former.passed);
         let done = (self.expected.get() - 1).unsigned_abs();
         done.wrapping_sub(passed).wrapping_add(self.strays)
+    }
+}
+
+impl Readers {
+    /// Checks the position of a best-effort reader before a sample far from it, or far from the last number confirmed
+    /// as the writer's own. `index` is that of the proxy.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle_position(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        message: &MessageReceiver,
+        index: WriterProxyId,
+        sequence: SequenceNumber,
+    ) -> Settled {
+        let is_own = facts.is_own_address(shared, message.prefix, message.source);
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
+        let is_far = proxy.is_far(sequence);
+        let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
+        shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+        if settled == Settled::Confirmed {
+            reader.status |= ReaderStatus::SAMPLE_LOST;
+        }
+        settled
     }
 }

@@ -5,45 +5,24 @@
 //!
 //! The bit window is processed by words: a run of numbers in a message costs the words it spans, not the
 //! numbers.
-//!
-//! # Index by writer
-//!
-//! Every submessage of a writer needs its chain of proxies, one for each matched local reader. A small direct-mapped
-//! cache in front of the index, addressed by the low bits of the entity number, avoids hashing. Writers with the same
-//! cache entry cost each other only the index lookup, so it does not matter that peers choose the numbers.
 
 use alloc::boxed::Box;
 use core::{iter, ops::Range};
 
 use isolane_wire::{
-    guid::Guid,
-    locator::Locator,
-    message::{AckNack, Heartbeat, NackFrag},
-    sequence::{SequenceNumber, SequenceNumberSet},
-    time::Instant,
+    guid::Guid, locator::Locator, message::Heartbeat, sequence::SequenceNumber, time::Instant,
 };
 
 use crate::{
     coherent_access::Progress,
-    hash::PeerIndex,
-    limits::{COUNT_MEMORY, REMEMBERED_WRITERS, WINDOW},
-    reader::reassembly::SampleId,
+    limits::{COUNT_MEMORY, WINDOW},
     reader::{
-        Reader,
-        cache::Cache,
         filtering::FilteredNumbers,
         sequence_jump::{Anchor, Claim, Former},
     },
     slab::{ReaderId, WriterProxyId},
     timed_qos::WriterLiveness,
 };
-
-/// Response required by a HEARTBEAT or GAP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Nothing,
-    AckNack,
-}
 
 /// Matched writer, as one reader sees it.
 #[derive(Debug)]
@@ -104,7 +83,7 @@ pub(crate) struct WriterProxy {
     /// Base of the last ACKNACK.
     pub(crate) acknowledged: SequenceNumber,
     pub(super) nacked_until: SequenceNumber,
-    nacked_at: Instant,
+    pub(super) nacked_at: Instant,
     /// Time of the last request for fragments.
     pub(crate) fragments_asked_at: Instant,
 }
@@ -241,12 +220,12 @@ impl WriterProxy {
     }
 
     /// Last number in the window that is known to exist.
-    fn window_last(&self) -> SequenceNumber {
+    pub(super) fn window_last(&self) -> SequenceNumber {
         let window_last = self.expected.get().saturating_add(i64::from(WINDOW) - 1);
         SequenceNumber(self.last.get().min(window_last))
     }
 
-    fn lowest_missing(&self) -> Option<SequenceNumber> {
+    pub(super) fn lowest_missing(&self) -> Option<SequenceNumber> {
         let lowest = self.first_unmarked();
         (lowest <= self.window_last()).then_some(lowest)
     }
@@ -290,109 +269,6 @@ impl WriterProxy {
         }
         is_new
     }
-
-    /// Decides whether to answer a HEARTBEAT (§8.4.12.2): a final one only if samples are missing, and not for the same
-    /// samples within the suppression time.
-    pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
-        if !is_final {
-            return Answer::AckNack;
-        }
-        let Some(missing) = self.lowest_missing() else {
-            return Answer::Nothing;
-        };
-        let asked_lately =
-            now.saturating_since(self.nacked_at).as_nanos() < u128::from(suppression_ns);
-        if asked_lately && missing <= self.nacked_until && self.last <= self.nacked_until {
-            Answer::Nothing
-        } else {
-            Answer::AckNack
-        }
-    }
-
-    /// Builds the ACKNACK for currently missing samples. A blocked reader requests none, since it could not store them.
-    ///
-    /// Samples partly received in fragments are requested by [`nack_frag`](Self::nack_frag) instead. `index` is that of
-    /// this proxy.
-    pub(crate) fn acknack(
-        &mut self,
-        index: WriterProxyId,
-        reader: &mut Reader,
-        now: Instant,
-    ) -> AckNack {
-        let mut state = SequenceNumberSet::new(self.expected);
-        self.acknowledged = self.expected;
-        if !reader.refused_for_room && self.claim.is_none() {
-            let end = self.window_last();
-            let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
-            room = room.min(reader.room_without_assemblies(index, now));
-            if room == 0 {
-                // Nothing is requested, so only room is awaited.
-                self.nacked_until = SequenceNumber(self.expected.get() - 1);
-            }
-            for sequence in (self.expected.get()..=end.get()).map(SequenceNumber) {
-                if !self.has(sequence) {
-                    if reader.has_begun((index, sequence), now) {
-                        self.nacked_until = sequence;
-                        self.nacked_at = now;
-                        continue;
-                    }
-                    if room == 0 {
-                        reader.requested_partially = true;
-                        break;
-                    }
-                    room -= 1;
-                    state.insert(sequence);
-                    self.nacked_until = sequence;
-                    self.nacked_at = now;
-                }
-            }
-        }
-        // A non-final ACKNACK requests a HEARTBEAT: before the first one, and to confirm a jump.
-        let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
-        let is_final = self.started && !asks;
-        reader.acknack_count = reader.acknack_count.wrapping_add(1);
-        AckNack {
-            reader: reader.guid.entity,
-            writer: self.guid.entity,
-            state,
-            count: reader.acknack_count,
-            is_final,
-        }
-    }
-}
-
-impl WriterProxy {
-    /// Builds the NACK_FRAG for the first incomplete sample; `None` if the complete sample could not be stored. `index`
-    /// is that of this proxy.
-    pub(crate) fn nack_frag(&self, index: WriterProxyId, reader: &mut Reader) -> Option<NackFrag> {
-        let has_room = reader.cache.as_ref().is_none_or(|cache| cache.room() > 0);
-        let assemblies = reader.assemblies.as_ref().filter(|_| has_room)?;
-        let (sequence, state) = assemblies.missing(index, self.expected, self.last)?;
-        reader.nack_count = reader.nack_count.wrapping_add(1);
-        Some(NackFrag {
-            reader: reader.guid.entity,
-            writer: self.guid.entity,
-            sequence,
-            state,
-            count: reader.nack_count,
-        })
-    }
-}
-
-impl Reader {
-    /// Returns whether a sample is partly received and still making progress. Otherwise its writer may not support
-    /// NACK_FRAG.
-    fn has_begun(&self, subject: SampleId, now: Instant) -> bool {
-        let assemblies = self.assemblies.as_ref();
-        assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
-    }
-
-    /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
-    /// fragmented.
-    fn room_without_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
-        let assemblies = self.assemblies.as_ref();
-        assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
-    }
 }
 
 /// Returns whether a count is higher than the last one, or the last one is too old to compare.
@@ -423,73 +299,8 @@ pub(crate) fn words(numbers: Range<i64>) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-#[derive(Debug)]
-pub(crate) struct WriterProxyIndex {
-    first: PeerIndex<Guid, WriterProxyId>,
-    remembered: [Option<(Guid, WriterProxyId)>; REMEMBERED_WRITERS],
-}
-
-impl WriterProxyIndex {
-    /// Creates a table for `entries` writers; `is_fixed` allocates all of it now.
-    pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
-        Self {
-            first: PeerIndex::new(entries, is_fixed, seed),
-            remembered: [None; REMEMBERED_WRITERS],
-        }
-    }
-
-    /// Returns the first proxy of a writer.
-    pub(crate) fn get(&self, writer: &Guid) -> Option<WriterProxyId> {
-        self.first.get(writer).copied()
-    }
-
-    /// Returns the first proxy of a writer, through the cache.
-    #[inline]
-    pub(crate) fn recall(&mut self, writer: &Guid) -> Option<WriterProxyId> {
-        match self.remembered[place(writer)] {
-            Some((remembered, first)) if remembered == *writer => Some(first),
-            _ => self.look_up(writer),
-        }
-    }
-
-    #[inline(never)]
-    fn look_up(&mut self, writer: &Guid) -> Option<WriterProxyId> {
-        let first = self.get(writer)?;
-        self.remembered[place(writer)] = Some((*writer, first));
-        Some(first)
-    }
-
-    /// Sets the first proxy; returns the former one.
-    pub(crate) fn insert(&mut self, writer: Guid, first: WriterProxyId) -> Option<WriterProxyId> {
-        self.forget(&writer);
-        self.first.insert(writer, first)
-    }
-
-    /// Removes a writer without proxies.
-    pub(crate) fn remove(&mut self, writer: &Guid) {
-        self.forget(writer);
-        self.first.remove(writer);
-    }
-
-    fn forget(&mut self, writer: &Guid) {
-        self.remembered[place(writer)] = None;
-    }
-}
-
-/// Returns the cache entry of a writer.
-#[inline]
-fn place(writer: &Guid) -> usize {
-    // The last byte is the entity kind, which writers share. Participants of the same program have the same numbers, so
-    // the prefix is mixed in.
-    let [_, _, number, _] = writer.entity.0;
-    let [.., participant] = writer.prefix.0;
-    usize::from(number ^ participant) % REMEMBERED_WRITERS
-}
-
 #[cfg(test)]
 mod tests {
-    use isolane_wire::guid::{EntityId, EntityKind, GuidPrefix};
-
     use super::*;
 
     #[test]
@@ -515,53 +326,6 @@ mod tests {
             words(start..end).count(),
             0,
             "one that has ended before it begins"
-        );
-    }
-
-    fn writer(participant: u8, number: u32) -> Guid {
-        Guid {
-            prefix: GuidPrefix([participant; 12]),
-            entity: EntityId::user(number, EntityKind::WRITER_NO_KEY),
-        }
-    }
-
-    #[test]
-    fn writers_that_share_a_place_are_found_each() {
-        let mut chains = WriterProxyIndex::new(3, false, 1);
-        let others = 1 + REMEMBERED_WRITERS as u32;
-        let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
-        for (first, &writer) in (0..).zip(&writers) {
-            assert_eq!(chains.recall(&writer), None);
-            assert_eq!(chains.insert(writer, WriterProxyId(first)), None);
-        }
-        for _ in 0..2 {
-            for (first, writer) in (0..).zip(&writers) {
-                assert_eq!(chains.recall(writer), Some(WriterProxyId(first)));
-            }
-        }
-        assert_eq!(chains.recall(&writer(2, others + 1)), None);
-    }
-
-    #[test]
-    fn what_changes_is_not_remembered_as_it_was() {
-        let mut chains = WriterProxyIndex::new(1, true, 1);
-        let writer = writer(1, 1);
-        chains.insert(writer, WriterProxyId(3));
-        assert_eq!(chains.recall(&writer), Some(WriterProxyId(3)));
-        assert_eq!(
-            chains.insert(writer, WriterProxyId(4)),
-            Some(WriterProxyId(3))
-        );
-        assert_eq!(chains.recall(&writer), Some(WriterProxyId(4)));
-        chains.remove(&writer);
-        assert_eq!(chains.recall(&writer), None);
-    }
-
-    #[test]
-    fn an_unknown_writer_is_not_found_in_an_empty_place() {
-        assert_eq!(
-            WriterProxyIndex::new(1, true, 1).recall(&Guid::UNKNOWN),
-            None
         );
     }
 }

@@ -9,7 +9,7 @@
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Timestamp};
 
-use crate::{reader::cache::SampleInfo, timed_qos::event_order::EventOrder};
+use crate::{reader::read_take::SampleInfo, timed_qos::event_order::EventOrder};
 
 /// Latest sample of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -109,14 +109,14 @@ impl LocalParticipant {
     /// [`drop_expired`](LocalParticipant::drop_expired) before reading them.
     #[must_use]
     pub fn may_expire(&self, id: ReaderId) -> bool {
-        let reader = self.readers.table.get(id);
+        let reader = self.readers.get(id);
         let cache = reader.and_then(|reader| reader.cache.as_ref());
         cache.is_some_and(|cache| cache.may_expire())
     }
 
     /// Drops a reader's expired samples. [`sample`](LocalParticipant::sample) then returns only samples valid at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        let reader = self.readers.table.get_mut(id);
+        let reader = self.readers.get_mut(id);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire(now) > 0) {
             self.readers.resume(

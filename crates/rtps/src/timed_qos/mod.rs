@@ -46,8 +46,8 @@ use crate::{
         deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
         ownership::Owners, time_based_filter::Filter,
     },
-    timers::TimerOwner,
-    work_queue::{Destinations, Filed, Work, WorkKind},
+    work::{Filed, Work, WorkKind},
+    work_queue::Timer,
     writer::{WriterStatus, Writers, write::WriteSample},
 };
 
@@ -219,7 +219,7 @@ impl Writers {
         let due = [clock.next_expiry, deadline].into_iter().flatten().min();
         let asserts = clock.signal.is_some();
         if let Some(due) = due {
-            let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+            let timer = Timer::WriterTimedQos(index);
             shared.timers.bring_forward(timer, due);
         }
         if asserts {
@@ -248,7 +248,7 @@ impl Writers {
         match times.into_iter().flatten().min() {
             Some(due) if due <= now => self.schedule_writer_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+                let timer = Timer::WriterTimedQos(index);
                 shared.timers.bring_forward(timer, due);
             }
             None => {}
@@ -289,7 +289,7 @@ impl Writers {
         let _ = self.expire_history(shared, now, index);
         self.note_writer(shared, index);
         self.arm_writer(shared, now, index);
-        Some(silent(WorkKind::WriterTimedQos, level))
+        Some(Work::nothing(WorkKind::WriterTimedQos, level))
     }
 }
 
@@ -298,7 +298,7 @@ impl Readers {
     pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let due = self.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
-            let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+            let timer = Timer::ReaderTimedQos(index);
             shared.timers.bring_forward(timer, due);
         }
     }
@@ -351,22 +351,12 @@ impl Readers {
         match of_leases.into_iter().chain(of_samples).min() {
             Some(due) if due <= now => self.schedule_reader_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+                let timer = Timer::ReaderTimedQos(index);
                 shared.timers.bring_forward(timer, due);
             }
             None => {}
         }
-        Some(silent(WorkKind::ReaderTimedQos, level))
-    }
-}
-
-/// Work item that sends nothing.
-fn silent(kind: WorkKind, level: Option<isolane_wire::level::Level>) -> Work {
-    Work {
-        kind,
-        level,
-        bytes: 0,
-        to: Destinations::Listed(heapless::Vec::new()),
+        Some(Work::nothing(WorkKind::ReaderTimedQos, level))
     }
 }
 

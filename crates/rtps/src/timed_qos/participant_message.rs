@@ -30,9 +30,9 @@ use crate::{
     reader::{Readers, WriterProxy},
     slab::{ReaderId, RemoteParticipantId, WriterId, WriterProxyId},
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
-    timers::TimerOwner,
-    work_queue::{Filed, Priority},
-    writer::{Writers, history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
+    work::{Filed, Priority},
+    work_queue::Timer,
+    writer::{Writers, history::ChangeKind, reliability::ReaderProxy, write::WriteSample},
 };
 
 /// Index of the built-in participant message writer and reader.
@@ -63,7 +63,7 @@ impl LocalParticipant {
     /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
     /// an infinite lease.
     pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
-        let writer = self.writers.table.get_mut(id);
+        let writer = self.writers.get_mut(id);
         let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
             return;
         };
@@ -107,7 +107,7 @@ impl LocalParticipant {
             return;
         }
         for index in self.readers.table.ids() {
-            let reader = self.readers.table.get(index);
+            let reader = self.readers.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
                 self.readers
                     .schedule_reader_timed_qos(&mut self.shared, index);
@@ -140,7 +140,7 @@ impl LocalParticipant {
             );
             self.readers.note_reader(&mut self.shared, reader);
         }
-        let of_reader = self.readers.table.get_mut(reader);
+        let of_reader = self.readers.get_mut(reader);
         if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
             owners.set_strength(index, clock.strength);
         }
@@ -160,11 +160,7 @@ impl LocalParticipant {
         index: WriterId,
         prefix: GuidPrefix,
     ) {
-        let liveliness = self
-            .writers
-            .table
-            .get(index)
-            .map(|it| it.data.qos.liveliness);
+        let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
         let is_reported = liveliness.is_some_and(|liveliness| {
             PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
                 && period(liveliness.lease).is_some()
@@ -259,7 +255,7 @@ impl Writers {
         // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
         // Only the timer uses the participant's time: `now` may be a source timestamp ahead of it, if the wall clock
         // was set.
-        let timer = TimerOwner::message(1, &shared.config.limits);
+        let timer = Timer::Message(1);
         if !shared.timers.is_armed(timer) {
             shared.timers.arm(timer, Instant::new(0));
         }
@@ -275,7 +271,7 @@ impl Writers {
         if signal.kind == LivelinessKind::ManualByParticipant {
             self.assert_participant(shared, at);
         }
-        let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+        let timer = Timer::WriterTimedQos(index);
         shared.timers.bring_forward(timer, ends);
     }
 
@@ -308,7 +304,7 @@ impl Writers {
         if writer.is_some_and(|writer| {
             writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
         }) {
-            let timer = TimerOwner::message(0, &shared.config.limits);
+            let timer = Timer::Message(0);
             if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
                 shared.timers.bring_forward(timer, now + period);
             }
@@ -326,7 +322,7 @@ impl Writers {
             return;
         }
         self.write_message(shared, now, kind);
-        let timer = TimerOwner::message(which, &shared.config.limits);
+        let timer = Timer::Message(which);
         shared.timers.arm(timer, now + period);
     }
 

@@ -9,10 +9,7 @@ use crate::{
     coherent_access::note_place,
     counters::ReaderLedger,
     participant::{Facts, Shared},
-    reader::{
-        Reader, Readers, WriterProxy,
-        cache::{Cache, SampleInfo},
-    },
+    reader::{Reader, Readers, WriterProxy, cache::Cache, read_take::SampleInfo},
     slab::WriterProxyId,
     timed_qos::{ReaderTimedQos, lifespan::expiry, ownership::Claimant},
     writer::history::ChangeKind,

@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        reader::cache::{Room, SampleInfo},
+        reader::{cache::Room, read_take::SampleInfo},
         sample_memory::Sizes,
         writer::history::Keep,
     };

@@ -7,7 +7,7 @@ use crate::{
     limits::{MAX_DESTINATIONS, MAX_FILTERED_ADDRESSES},
     participant::{LocalParticipant, Shared},
     slab::{ReaderProxyId, WriterId},
-    writer::{Writers, reader_proxy::ReaderProxy},
+    writer::{Writers, reliability::ReaderProxy},
 };
 
 /// Unicast and multicast address.

@@ -22,9 +22,10 @@ use crate::{
     participant::Shared,
     reader::writer_proxy::{WORDS, words},
     slab::{ReaderProxyId, Slab},
-    work_queue::{Work, gap},
+    work::Work,
     writer::{
-        Writer, Writers, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy,
+        Writer, Writers, filtering::AddressBits, history::ChangeKind, reliability::ReaderProxy,
+        write::gap,
     },
 };
 
@@ -263,7 +264,6 @@ impl Writers {
         index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let proxy = self.proxies.get_mut(index)?;
         let writer = self.table.get_mut(proxy.writer)?;
         let announced = proxy.take_unannounced(writer)?;
@@ -275,14 +275,10 @@ impl Writers {
         let level = writer.level;
         writer.ledger.gaps += announced.filtered.unwrap_or(0).unsigned_abs();
         let heartbeat = writer.heartbeat_to(guid.entity);
-        let bytes = shared.finish(
-            buffer,
-            |message| {
-                let message = message.info_destination(guid.prefix)?.gap(&announced)?;
-                message.heartbeat(&heartbeat).map(drop)
-            },
-            header,
-        );
+        let bytes = shared.emit_message(buffer, |message| {
+            let message = message.info_destination(guid.prefix)?.gap(&announced)?;
+            message.heartbeat(&heartbeat)
+        });
         Some(self.repaired(shared, index, level, bytes, to))
     }
 
@@ -332,7 +328,6 @@ impl Writers {
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let proxy = &mut self.proxies[index];
         let (reader, writer_index) = (proxy.guid, proxy.writer);
         if let Some(filtered_changes) = &mut proxy.filtered_changes {
@@ -343,17 +338,13 @@ impl Writers {
         writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
         let announced = filtered_gap(writer, reader, numbers);
         let gone = gap(writer.guid.entity, reader.entity, gone_from, numbers.start);
-        shared.finish(
-            buffer,
-            |message| {
-                message.info_destination(reader.prefix)?;
-                if gone_from < numbers.start {
-                    message.gap(&gone)?;
-                }
-                message.gap(&announced).map(drop)
-            },
-            header,
-        )
+        shared.emit_message(buffer, |message| {
+            message.info_destination(reader.prefix)?;
+            if gone_from < numbers.start {
+                message.gap(&gone)?;
+            }
+            message.gap(&announced)
+        })
     }
 
     /// Answers a request for filtered samples with a GAP.

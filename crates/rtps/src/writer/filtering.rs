@@ -34,13 +34,13 @@ use crate::{
     participant::Shared,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Filed, Work, WorkKind},
+    work::{Destinations, Filed, Work, WorkKind},
     writer::{
         NOTHING_FILTERED, Writer, Writers,
         filtered_changes::FilteredChanges,
         history::{ChangeKind, History},
-        reader_proxy::ReaderProxy,
-        transmit::Unsent,
+        reliability::ReaderProxy,
+        write::Unsent,
     },
 };
 

@@ -29,8 +29,11 @@ use crate::{
     reader::is_news,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Filed, Work, WorkKind, gap, to_one},
-    writer::{Writer, Writers, write::data_head},
+    work::{Filed, Work, WorkKind},
+    writer::{
+        Writer, Writers,
+        write::{data_head, gap},
+    },
 };
 
 /// Fragment of a change: sequence number and fragment number, from 1.
@@ -329,7 +332,6 @@ impl Writers {
         index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let writer = self.table.get_mut(index)?;
         let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
         let is_held_up =
@@ -343,7 +345,7 @@ impl Writers {
         let level = writer.level;
         let gone = writer.skip_gone();
         let bytes = if let Some(gone) = gone {
-            shared.finish(buffer, |message| message.gap(&gone).map(drop), header)
+            shared.emit_message(buffer, |message| message.gap(&gone))
         } else {
             writer.begin_fragments();
             match writer.fragmenter.under_way {
@@ -357,12 +359,7 @@ impl Writers {
         };
         self.schedule_first(shared, index);
         self.release_acknowledged(shared, index);
-        Some(Work {
-            kind: WorkKind::Fragment,
-            level,
-            bytes,
-            to: Destinations::Writer(index),
-        })
+        Some(Work::new(WorkKind::Fragment, level, bytes, index))
     }
 
     fn send_first_fragment(
@@ -488,7 +485,6 @@ impl Writers {
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let proxy = self.proxies.get_mut(index)?;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
@@ -500,11 +496,9 @@ impl Writers {
             let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
             let proxy = self.proxies.get_mut(index)?;
             proxy.history_next = Some(sequence);
-            shared.finish(
-                buffer,
-                |message| message.info_destination(guid.prefix)?.gap(&gone).map(drop),
-                header,
-            )
+            shared.emit_message(buffer, |message| {
+                message.info_destination(guid.prefix)?.gap(&gone)
+            })
         } else {
             let total = writer.fragments_sent(sequence).unwrap_or(0);
             let is_last = at.number >= total;
@@ -517,12 +511,7 @@ impl Writers {
         };
         self.proxies.get_mut(index)?.history_filed = true;
         shared.schedule(queue, Filed::History(index));
-        Some(Work {
-            kind: WorkKind::History,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::History, level, bytes, to))
     }
 
     /// Writes a fragment for one reader. With `announced`, the total number of fragments, a HEARTBEAT_FRAG follows so
@@ -536,7 +525,6 @@ impl Writers {
         announced: Option<u32>,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &mut self.table[writer_index];
         let heartbeat = announced
             .filter(|&total| total > 0)
@@ -544,17 +532,13 @@ impl Writers {
         let Some(fragment) = writer.fragment(at, reader.entity) else {
             return 0;
         };
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+        shared.emit_message(buffer, |message| {
             message.info_destination(reader.prefix)?;
-            fragment.emit(&mut message)?;
+            fragment.emit(message)?;
             if let Some(heartbeat) = &heartbeat {
                 message.heartbeat_frag(heartbeat)?;
             }
-            Ok(message.len())
-        });
-        written.unwrap_or_else(|_| {
-            shared.counters.buffer_too_small += 1;
-            0
+            Ok(message)
         })
     }
 }

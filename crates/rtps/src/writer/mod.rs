@@ -1,18 +1,14 @@
-//! Local writer, and its proxies of matched readers.
-//!
-//! [`ReaderProxy`] is the writer's side of the reliable protocol (RTPS 2.5 §8.4.7.5, §8.4.9): what a reader has
-//! acknowledged and requested, and how far its share of the history was sent.
+//! Local writer, and the tables of writers and of their proxies of matched readers.
 
+pub(crate) mod batching;
 pub(crate) mod destinations;
 mod filtered_changes;
 mod filtering;
 pub(crate) mod fragments;
 pub(crate) mod history;
-pub(crate) mod reader_proxy;
 pub(crate) mod registered_instances;
-mod reliability;
+pub(crate) mod reliability;
 mod repair;
-pub(crate) mod transmit;
 pub(crate) mod write;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -24,6 +20,7 @@ use isolane_wire::{
     level::Level,
     locator::Locator,
     message::{Heartbeat, SamplePrefix},
+    qos::{DurabilityKind, ReliabilityKind},
     sequence::SequenceNumber,
     time::Timestamp,
 };
@@ -36,14 +33,14 @@ use crate::{
     hash::{Index, PeerIndex, index},
     limits::MAX_GROUPS,
     matching::{Incompatible, RefusedMatches, TopicIndex},
-    participant::BUILTIN_ENDPOINTS,
+    participant::{BUILTIN_ENDPOINTS, Shared},
     slab::{PublisherId, ReaderProxyId, Slab, WriterId},
     status::MatchTally,
     timed_qos::{Assertions, WriterTimedQos},
-    work_queue::{Priority, Queue},
+    work::{Priority, Queue},
     writer::{
-        filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
-        registered_instances::RegisteredInstances, transmit::Batch,
+        batching::Batch, filtering::Filters, fragments::Fragmenter, history::History,
+        registered_instances::RegisteredInstances, reliability::ReaderProxy, write::WriteError,
     },
 };
 
@@ -280,6 +277,30 @@ impl Writer {
             .as_ref()
             .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
     }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.limit_when_enabled.is_none()
+    }
+
+    /// Returns the maximum payload size in bytes, also of a disabled writer.
+    pub(crate) fn payload_limit(&self) -> usize {
+        self.limit_when_enabled.unwrap_or(self.max_payload_bytes)
+    }
+
+    pub(crate) fn disable(&mut self) {
+        self.limit_when_enabled = Some(core::mem::take(&mut self.max_payload_bytes));
+    }
+
+    /// Returns the error for a payload above the maximum size.
+    #[cold]
+    pub(crate) fn why_too_large(&self) -> WriteError {
+        match self.is_enabled() {
+            true => WriteError::TooLarge {
+                limit: self.max_payload_bytes,
+            },
+            false => WriteError::NotEnabled,
+        }
+    }
 }
 
 /// Local writers, their groups, and their proxies of matched readers.
@@ -301,6 +322,16 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
+    #[inline]
+    pub(crate) fn get(&self, id: WriterId) -> Option<&Writer> {
+        self.table.get(id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: WriterId) -> Option<&mut Writer> {
+        self.table.get_mut(id)
+    }
+
     pub(crate) fn new(config: &ParticipantConfig) -> Self {
         let limits = &config.limits;
         let is_fixed = limits.fixed_memory;
@@ -318,6 +349,60 @@ impl Writers {
             assertions: Assertions::default(),
             last_silent: None,
             reached: Vec::with_capacity(if is_fixed { matches } else { 0 }),
+        }
+    }
+
+    /// Creates a writer that has written nothing.
+    pub(crate) fn writer(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        history: Option<History>,
+        max_payload_bytes: usize,
+    ) -> Writer {
+        Writer {
+            guid,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            max_payload_bytes,
+            limit_when_enabled: None,
+            sample_bytes: 0,
+            history,
+            fragmenter: Fragmenter::NONE,
+            last: SequenceNumber(0),
+            next_unsent: SequenceNumber(1),
+            highest_acknowledged: SequenceNumber(1),
+            lowest_acknowledged: NO_RELIABLE_READER,
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            head: SamplePrefix::new(&shared.header, guid.entity),
+            destinations: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            data_filed: false,
+            heartbeat_filed: false,
+            heartbeat_count: 0,
+            heartbeat_period_ns: shared.config.timing.heartbeat_period.as_nanos() as u64,
+            since_demand: 0,
+            refused: RefusedMatches::default(),
+            wants_room: false,
+            batch: None,
+            compile: None,
+            has_filters: false,
+            filters: None,
+            filtered_from: NOTHING_FILTERED,
+            status: WriterStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            publisher: None,
+            registered: None,
+            presents: None,
+            last_stamp: None,
+            matched: MatchTally::default(),
+            joined: 0,
+            ledger: WriterLedger::default(),
         }
     }
 }

@@ -117,7 +117,7 @@ impl LocalParticipant {
     /// ordered access, whose samples are numbered in their group.
     pub fn keep_keys(&mut self, id: WriterId, key_payload: KeyPayload, key_bytes: usize) {
         let seed = self.shared.config.seed;
-        let Some(writer) = self.writers.table.get_mut(id) else {
+        let Some(writer) = self.writers.get_mut(id) else {
             return;
         };
         if writer.presents.is_some() {
@@ -141,7 +141,7 @@ impl LocalParticipant {
         buffer: &mut [u8],
     ) -> Option<usize> {
         let (header, timestamp) = (self.shared.header, self.shared.timestamp(now));
-        let writer = self.writers.table.get_mut(id)?;
+        let writer = self.writers.get_mut(id)?;
         if writer.destinations.is_empty() {
             return None;
         }

@@ -1,11 +1,7 @@
 //! Transmission to one reader: repairs, history for late joiners and HEARTBEATs.
 
 use isolane_wire::{
-    guid::Guid,
-    level::Level,
-    locator::Locator,
-    message::{Heartbeat, MessageWriter},
-    sequence::SequenceNumber,
+    guid::Guid, level::Level, locator::Locator, message::Heartbeat, sequence::SequenceNumber,
     time::Instant,
 };
 
@@ -14,8 +10,12 @@ use crate::{
     participant::Shared,
     slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Filed, Work, WorkKind, gap, to_one},
-    writer::{Writers, reader_proxy::ReaderProxy, write::data_head},
+    work::{Filed, Work, WorkKind},
+    writer::{
+        Writers,
+        reliability::ReaderProxy,
+        write::{data_head, gap},
+    },
 };
 
 impl Writers {
@@ -92,12 +92,7 @@ impl Writers {
         to: Option<Locator>,
     ) -> Work {
         self.schedule_rest_of_repair(shared, index);
-        Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        }
+        Work::new(WorkKind::Repair, level, bytes, to)
     }
 
     /// Files a reader's remaining requests.
@@ -142,7 +137,6 @@ impl Writers {
         index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = shared.header;
         let proxy = self.proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
@@ -154,22 +148,10 @@ impl Writers {
             group,
             ..writer.heartbeat_to(guid.entity)
         };
-        let bytes = shared.finish(
-            buffer,
-            |message| {
-                message
-                    .info_destination(guid.prefix)?
-                    .heartbeat(&heartbeat)
-                    .map(|_| ())
-            },
-            header,
-        );
-        Some(Work {
-            kind: WorkKind::Heartbeat,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        let bytes = shared.emit_message(buffer, |message| {
+            message.info_destination(guid.prefix)?.heartbeat(&heartbeat)
+        });
+        Some(Work::new(WorkKind::Heartbeat, level, bytes, to))
     }
 
     /// Sends the next history sample to a late joiner; at the end files a HEARTBEAT, so that the reader detects losses
@@ -241,12 +223,7 @@ impl Writers {
         let writer = self.table.get(proxy.writer)?;
         let (level, queue) = (writer.level, writer.protocol_queue());
         shared.schedule(queue, Filed::History(index));
-        Some(Work {
-            kind: WorkKind::History,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(Work::new(WorkKind::History, level, bytes, to))
     }
 
     /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.
@@ -259,7 +236,6 @@ impl Writers {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &self.table[writer_index];
         let Some((change, payload)) = writer
             .history
@@ -273,7 +249,7 @@ impl Writers {
         let mark = writer.history.as_ref().and_then(|it| it.mark_of(sequence));
         let head = mark.map_or(head, |mark| head_of(head, mark));
         let hole = after.filter(|&after| after < sequence);
-        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+        shared.emit_message(buffer, |message| {
             message.info_destination(reader.prefix)?;
             if let Some(hole) = hole {
                 message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
@@ -283,11 +259,7 @@ impl Writers {
                 None => message.data(&head, payload)?,
                 Some(mark) => message.data_with_set(&head, mark, payload)?,
             };
-            Ok(message.len())
-        });
-        written.unwrap_or_else(|_| {
-            shared.counters.buffer_too_small += 1;
-            0
+            Ok(message)
         })
     }
 
@@ -300,20 +272,12 @@ impl Writers {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = shared.header;
         let writer = &mut self.table[writer_index];
         writer.ledger.gaps += (end.get() - start.get()) as u64;
         let gap = gap(writer.guid.entity, reader.entity, start, end);
-        shared.finish(
-            buffer,
-            |message| {
-                message
-                    .info_destination(reader.prefix)?
-                    .gap(&gap)
-                    .map(|_| ())
-            },
-            header,
-        )
+        shared.emit_message(buffer, |message| {
+            message.info_destination(reader.prefix)?.gap(&gap)
+        })
     }
 
     /// Files the history for a late joiner.

@@ -1,28 +1,35 @@
-//! Writing of samples by the user.
+//! Writing of samples, and their first transmission.
 //!
 //! Best effort: the payload is already in a frame, and [`LocalParticipant::write_best_effort`] adds the heads in front
 //! of it. Reliable: [`LocalParticipant::reserve`] lends a slot of the history, [`LocalParticipant::commit`] makes it a
-//! change and files its transmission.
+//! change and files its first transmission, which sends it once to all readers.
+//!
+//! Waiting samples share a datagram, as many as fit into one Ethernet frame. No sample is delayed for that unless
+//! LATENCY_BUDGET allows it.
 
 use core::ops::Range;
 
 use isolane_wire::{
+    BufferTooSmall,
     cdr::KeyHash,
     guid::EntityId,
     locator::Locator,
     message::{
-        DataPrefix, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind,
-        SAMPLE_PREFIX_BYTES, StatusInfo,
+        CoherentSetInfo, DataPrefix, Gap, HEADER_BYTES, HEARTBEAT_BYTES, Header,
+        INFO_TIMESTAMP_BYTES, InfoTimestamp, MessageWriter, PayloadKind, SAMPLE_PREFIX_BYTES,
+        StatusInfo,
     },
-    sequence::SequenceNumber,
+    sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
 };
 use thiserror::Error;
 
 use crate::{
+    coherent_access::head_of,
     participant::{LocalParticipant, Shared},
     slab::WriterId,
-    work_queue::Filed,
+    timed_qos::Expired,
+    work::{Filed, Work, WorkKind},
     writer::{
         Writer, Writers,
         history::{Change, ChangeKind, HistoryFull},
@@ -105,7 +112,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
-            .table
             .get(writer)
             .is_some_and(|writer| writer.history.is_some())
     }
@@ -113,10 +119,7 @@ impl LocalParticipant {
     /// Returns the maximum payload size in bytes, with the encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
-        self.writers
-            .table
-            .get(writer)
-            .map_or(0, Writer::payload_limit)
+        self.writers.get(writer).map_or(0, Writer::payload_limit)
     }
 
     /// Returns the destinations of first transmissions, sorted.
@@ -124,7 +127,6 @@ impl LocalParticipant {
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
-            .table
             .get(writer)
             .map_or(&[], |writer| &writer.destinations)
     }
@@ -146,11 +148,7 @@ impl LocalParticipant {
         buffer: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
-        let writer = self
-            .writers
-            .table
-            .get_mut(id)
-            .ok_or(WriteError::NoSuchWriter)?;
+        let writer = self.writers.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         let length = payload.len();
         if writer.history.is_some() && !writer.sends_at_once(length) {
             return Err(WriteError::WrongKind);
@@ -206,22 +204,36 @@ impl LocalParticipant {
     /// [`LocalParticipant::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
-        let writer = self.writers.table.get(id);
+        let writer = self.writers.get(id);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that was refused before it reached the participant.
     pub fn note_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.ledger.refused += 1;
         }
     }
 
     /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id) {
+        if let Some(writer) = self.writers.get_mut(id) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
+    }
+
+    /// Returns whether a transmission of this writer is filed.
+    #[must_use]
+    pub fn is_filed(&self, writer: WriterId) -> bool {
+        let writer = self.writers.get(writer);
+        writer.is_some_and(|writer| writer.data_filed)
+    }
+
+    /// Returns whether all samples of a writer are sent as one DATA each.
+    #[must_use]
+    pub fn sends_whole(&self, writer: WriterId) -> bool {
+        let writer = self.writers.get(writer);
+        writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 
     /// Lends room in the history to serialise the next sample of this instance. It has at least `bytes` bytes, or the
@@ -361,6 +373,220 @@ impl Writers {
     }
 }
 
+/// Next sample to send, with a GAP for removed samples before it.
+pub(crate) struct Unsent<'a> {
+    gone: Option<Gap>,
+    pub(crate) sequence: SequenceNumber,
+    pub(crate) kind: ChangeKind,
+    pub(crate) timestamp: Timestamp,
+    head: DataPrefix,
+    mark: Option<&'a CoherentSetInfo>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Unsent<'_> {
+    /// Maximum size in bytes, appended to other samples in a message.
+    pub(crate) fn bytes(&self) -> usize {
+        let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
+        let head_bytes = match self.mark {
+            None => self.head.buffer_len(),
+            Some(mark) => self.head.len_with_set(mark),
+        };
+        let data_bytes = head_bytes + self.payload.len().next_multiple_of(4);
+        gap_bytes + INFO_TIMESTAMP_BYTES + data_bytes
+    }
+
+    /// Appends the sample. `last` is the timestamp currently in force in the message.
+    pub(crate) fn emit(
+        &self,
+        message: &mut MessageWriter<'_>,
+        last: Option<Timestamp>,
+    ) -> Result<(), BufferTooSmall> {
+        if let Some(gone) = &self.gone {
+            message.gap(gone)?;
+        }
+        if last != Some(self.timestamp) {
+            message.info_timestamp(self.timestamp)?;
+        }
+        match self.mark {
+            None => message.data(&self.head, self.payload),
+            Some(mark) => message.data_with_set(&self.head, mark, self.payload),
+        }
+        .map(|_| ())
+    }
+}
+
+impl Writer {
+    /// Next unsent sample that is still in the history.
+    #[inline]
+    pub(crate) fn unsent(&self) -> Option<Unsent<'_>> {
+        self.unsent_from(self.next_unsent)
+    }
+
+    /// Next sample from a sequence number on, with a GAP for removed samples since that number.
+    #[inline]
+    pub(crate) fn unsent_from(&self, skipped: SequenceNumber) -> Option<Unsent<'_>> {
+        let sequence = self.history.as_ref()?.at_or_after(skipped)?;
+        self.sample(skipped, sequence)
+    }
+
+    /// Sample `sequence` for all readers, with a GAP for all numbers from `skipped` up to it.
+    #[inline]
+    pub(crate) fn sample(
+        &self,
+        skipped: SequenceNumber,
+        sequence: SequenceNumber,
+    ) -> Option<Unsent<'_>> {
+        let history = self.history.as_ref()?;
+        let (change, payload) = history.get(sequence)?;
+        let sample = change.sample();
+        let entity = self.guid.entity;
+        let mark = history.mark_of(sequence);
+        let head = data_head(entity, EntityId::UNKNOWN, sequence, &sample);
+        Some(Unsent {
+            gone: (skipped < sequence).then(|| gap(entity, EntityId::UNKNOWN, skipped, sequence)),
+            sequence,
+            kind: sample.kind,
+            timestamp: sample.timestamp,
+            head: mark.map_or(head, |mark| head_of(head, mark)),
+            mark,
+            payload,
+        })
+    }
+
+    /// Maximum size in bytes of a datagram with the next sample and a HEARTBEAT. A sample to be fragmented is not
+    /// included. It is found here when others before it were removed, and is then filed as a fragment.
+    pub(crate) fn next_bytes(&self) -> usize {
+        let is_fragmented =
+            |unsent: &Unsent<'_>| self.fragmenter.is_fragmented(unsent.payload.len());
+        let whole = self.unsent().filter(|unsent| !is_fragmented(unsent));
+        let bytes = whole.map_or(0, |unsent| unsent.bytes());
+        HEADER_BYTES + bytes + HEARTBEAT_BYTES
+    }
+
+    /// Records a sample as sent for the first time, or as unmatched if there are no readers.
+    pub(crate) fn note_first(&mut self, sequence: SequenceNumber, bytes: usize, is_sent: bool) {
+        self.pass_unsent(sequence);
+        self.next_unsent = sequence.next();
+        if is_sent {
+            self.ledger.sent += 1;
+            if self.has_reliable_reader() {
+                let history = self.history.as_ref();
+                self.since_demand += history.map_or(1, |history| history.share(bytes));
+            }
+        } else {
+            self.ledger.unmatched += 1;
+        }
+    }
+
+    /// Appends waiting samples that fit into the datagram, and a HEARTBEAT where one is due.
+    pub(crate) fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
+        let batch_bytes = self.batch_bytes();
+        while let Some(next) = self.unsent() {
+            let end = message.len() + next.bytes() + HEARTBEAT_BYTES;
+            if end > batch_bytes || next.emit(message, Some(timestamp)).is_err() {
+                break;
+            }
+            timestamp = next.timestamp;
+            let (sequence, bytes) = (next.sequence, next.payload.len());
+            self.note_first(sequence, bytes, true);
+        }
+        self.add_heartbeat(message);
+    }
+
+    /// Appends a HEARTBEAT where one is due.
+    pub(crate) fn add_heartbeat(&mut self, message: &mut MessageWriter<'_>) {
+        // The last sample of a run carries one, so that a loss before it is noticed at once. One with a response
+        // request follows whenever a quarter of the history has been sent.
+        let is_last = self.next_unsent > self.last;
+        let demands = self.since_demand >= self.demand_after();
+        if self.has_reliable_reader() && (is_last || demands) {
+            let heartbeat = self.heartbeat(!demands);
+            // If it does not fit, the timer's HEARTBEAT follows.
+            let _ = message.heartbeat(&heartbeat);
+        }
+    }
+}
+
+impl Writers {
+    /// Sends the next unsent sample, and others that fit into its datagram.
+    pub(crate) fn send_data(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: WriterId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
+        if self.table.get(index)?.has_filters
+            && let Some(work) = self.send_filtered(shared, now, index, buffer)
+        {
+            return Some(work);
+        }
+        if self.table.get(index)?.clock.is_some()
+            && self.expire_history(shared, now, index) != Expired::Nothing
+        {
+            // The next sample may be larger than the buffer was chosen for.
+            self.table.get_mut(index)?.data_filed = false;
+            self.schedule_first(shared, index);
+            return None;
+        }
+        let writer = self.table.get_mut(index)?;
+        writer.data_filed = false;
+        writer.history.as_ref()?;
+        let begins_run = writer.highest_acknowledged >= writer.next_unsent;
+        let level = writer.level;
+        let Some(first) = writer.unsent() else {
+            // All unsent samples have been replaced or have expired.
+            writer.pass_unsent(writer.last.next());
+            self.arm_heartbeat(shared, now, index);
+            return None;
+        };
+        if writer.fragmenter.is_fragmented(first.payload.len()) {
+            // Samples before it were removed since this step was filed.
+            self.schedule_first(shared, index);
+            return None;
+        }
+        let (sequence, timestamp) = (first.sequence, first.timestamp);
+        let payload_bytes = first.payload.len();
+        let mut bytes = 0;
+        if writer.destinations.is_empty() {
+            writer.note_first(sequence, payload_bytes, false);
+        } else {
+            let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+                first.emit(&mut message, None)?;
+                Ok(message)
+            });
+            writer.note_first(sequence, payload_bytes, true);
+            match written {
+                Ok(mut message) => {
+                    writer.complete(&mut message, timestamp);
+                    bytes = message.len();
+                }
+                Err(_) => shared.counters.buffer_too_small += 1,
+            }
+        }
+        self.schedule_after_first(shared, now, index, begins_run);
+        Some(Work::new(WorkKind::Data, level, bytes, index))
+    }
+
+    /// Files the work due after a first transmission: the next one, and a HEARTBEAT to all readers.
+    pub(crate) fn schedule_after_first(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: WriterId,
+        begins_run: bool,
+    ) {
+        self.schedule_first(shared, index);
+        self.release_acknowledged(shared, index);
+        self.arm_heartbeat(shared, now, index);
+        if begins_run {
+            self.hasten_heartbeat(shared, now, index);
+        }
+    }
+}
+
 /// Writes header, INFO_TS and the head of a DATA to the end of `room`; returns their length.
 #[inline(never)]
 fn put_heads(
@@ -413,5 +639,22 @@ pub(crate) fn data_head(
         key_hash: sample.key_hash,
         status,
         payload,
+    }
+}
+
+/// GAP of the numbers from `start` to before `end`.
+pub(crate) fn gap(
+    writer: EntityId,
+    reader: EntityId,
+    start: SequenceNumber,
+    end: SequenceNumber,
+) -> Gap {
+    Gap {
+        reader,
+        writer,
+        group: None,
+        filtered: None,
+        start,
+        list: SequenceNumberSet::new(end),
     }
 }

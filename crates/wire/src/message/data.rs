@@ -4,7 +4,7 @@
 use super::{
     CoherentSetInfo, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, StatusInfo,
     inline_qos::{INLINE_QOS, InlineQos, key_hash_of, read_inline_qos},
-    submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, length_field, write_header},
+    {SUBMESSAGE_HEADER_BYTES, SubmessageId, length_field, write_header},
 };
 use crate::{
     ByteOrder, Error,

@@ -1,7 +1,7 @@
 //! INFO_* submessages, which state the timestamp, source, destination or reply locators of those that follow (RTPS
 //! 2.5 §8.3.8.8 to §8.3.8.11, §9.4.5.15).
 
-use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageBody, SubmessageId};
+use super::{SUBMESSAGE_HEADER_BYTES, SubmessageBody, SubmessageId};
 use crate::{
     Error,
     bytes::{Reader, Writer, order_of},

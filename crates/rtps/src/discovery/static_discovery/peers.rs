@@ -25,8 +25,9 @@ use crate::{
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
     participant::{LocalParticipant, Shared},
-    slab::{Full, RemoteParticipantId},
-    timers::TimerOwner,
+    receiver::MessageReceiver,
+    slab::{Full, RemoteParticipantId, WriterProxyId},
+    work_queue::Timer,
 };
 
 #[derive(Debug)]
@@ -286,10 +287,7 @@ impl LocalParticipant {
         self.discovery.statics[which].place = Some(index);
         self.enter_participant(prefix, index);
         if !is_assumed_alive {
-            self.shared.timers.arm(
-                TimerOwner::lease(index, &self.shared.config.limits),
-                now + lease,
-            );
+            self.shared.timers.arm(Timer::Lease(index), now + lease);
         }
         self.discovery.note_event(
             &mut self.shared,
@@ -315,7 +313,12 @@ impl LocalParticipant {
             return;
         }
         let written = SerializedAnnouncement::of(&data, None);
-        match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
+        let topic = self.readers.topic_hash(&data.topic_name);
+        let (shared, discovery) = (&mut self.shared, &mut self.discovery);
+        let entered = written.and_then(|written| {
+            discovery.enter_endpoint(shared, topic, &data, &written, kind, participant)
+        });
+        match entered {
             Ok(index) => {
                 if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                     endpoint.is_described = true;
@@ -465,6 +468,23 @@ impl LocalParticipant {
             peer.left = Some(start);
         }
         is_its
+    }
+
+    /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lookup_described(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        writer: &Guid,
+    ) -> Option<WriterProxyId> {
+        let is_met = self.discovery.uses_descriptions(&self.shared)
+            && self.match_static_peer(now, message.prefix, message.source);
+        match is_met {
+            true => self.readers.by_writer.recall(writer),
+            false => None,
+        }
     }
 }
 

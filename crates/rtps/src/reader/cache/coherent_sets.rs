@@ -20,9 +20,12 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::{Access, Admission, Progress},
-    reader::cache::{Cache, Refused, SampleInfo, Slot},
+    coherent_access::{Access, Progress},
     reader::reassembly::SampleId,
+    reader::{
+        cache::{Cache, Refused, Slot},
+        read_take::SampleInfo,
+    },
     slab::WriterProxyId,
     writer::history::Keep,
 };
@@ -167,7 +170,7 @@ impl Cache {
     }
 
     /// Records the order position of the sample that has just become available.
-    fn note_shown(&mut self) {
+    pub(super) fn note_shown(&mut self) {
         if let (Some(&slot), Some(sets)) = (self.available.back(), &mut self.sets) {
             sets.places[usize::from(slot)].shown = sets.shown;
         }
@@ -290,8 +293,8 @@ impl Cache {
         true
     }
 
-    fn hold_in_set(&mut self, proxy: WriterProxyId) {
-        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+    pub(super) fn hold_in_set(&mut self, proxy: WriterProxyId) {
+        let slot = self.waiting.remove(self.waiting_start(proxy));
         let Some(sets) = &mut self.sets else { return };
         let key = |slot: u16| {
             let place = &sets.places[usize::from(slot)];
@@ -460,12 +463,12 @@ impl Cache {
 
     /// Returns the place of a writer's first waiting sample.
     pub(crate) fn first_waiting_place(&self, proxy: WriterProxyId) -> Option<Place> {
-        let slot = *self.waiting.get(self.waiting_of(proxy).start)?;
+        let slot = *self.waiting.get(self.waiting_start(proxy))?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
     }
 
     pub(crate) fn move_first_waiting(&mut self, proxy: WriterProxyId, place: Place) {
-        let at = self.waiting_of(proxy).start;
+        let at = self.waiting_start(proxy);
         if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
             sets.places[usize::from(slot)] = place;
         }
@@ -541,23 +544,5 @@ impl Cache {
     /// Returns the proxy and sequence number of a sample displaced by another writer's. It counts as never received.
     pub(crate) fn take_displaced(&mut self) -> Option<SampleId> {
         self.sets.as_mut()?.displaced.take()
-    }
-
-    /// Makes a writer's first waiting sample available if there is room, or holds it.
-    #[inline]
-    pub(crate) fn take_turn(
-        &mut self,
-        turn: Admission,
-        proxy: WriterProxyId,
-        sequence: SequenceNumber,
-    ) -> Result<(), Refused> {
-        if turn == Admission::Hold {
-            self.hold_in_set(proxy);
-            return Ok(());
-        }
-        if self.promote(proxy, sequence)? && self.groups() {
-            self.note_shown();
-        }
-        Ok(())
     }
 }

@@ -106,7 +106,10 @@ mod tests {
     use super::*;
     use crate::slab::WriterProxyId;
     use crate::{
-        reader::cache::{Cache, Room, SampleInfo},
+        reader::{
+            cache::{Cache, Room},
+            read_take::SampleInfo,
+        },
         sample_memory::Sizes,
         writer::history::Keep,
     };

@@ -8,10 +8,16 @@
 //! not acknowledged, the writer keeps it, and it is requested again when there is room. And waiting samples never take
 //! the room of the sample that all wait for: waiting slots are separate, and a writer's furthest waiting sample makes
 //! way for a nearer one.
+//!
+//! # Held-back samples
+//!
+//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but
+//! not available yet. They use reserved slots, at most one an instance, and take no room from available or waiting
+//! samples.
 
 mod coherent_sets;
-mod eviction;
 mod expiry;
+mod instance_ends;
 mod selection;
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
@@ -19,21 +25,22 @@ use core::ops::Range;
 
 use isolane_wire::{
     cdr::KeyHash,
-    guid::Guid,
     qos::{Presentation, PresentationAccessScope},
     sequence::SequenceNumber,
-    time::{Instant, Timestamp},
+    time::Instant,
 };
 
 use crate::{
+    coherent_access::Admission,
+    participant::{Facts, LocalParticipant},
     reader::{
         cache::{coherent_sets::Sets, expiry::Sweep},
-        instance::{InstanceState, Instances},
-        read_take::{SampleState, ViewState},
+        instance::Instances,
+        read_take::{CachedSample, SampleInfo},
     },
     sample_memory::{SampleMemory, Sizes},
-    slab::{SlotLinks, WriterProxyId},
-    writer::history::{ChangeKind, Keep},
+    slab::{ReaderId, SlotLinks, WriterProxyId},
+    writer::history::Keep,
 };
 
 pub use self::selection::{InstanceSelector, Query, Selection};
@@ -349,62 +356,6 @@ impl Cache {
     }
 }
 
-/// Information about a sample (DDS 1.4 §2.2.2.5.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleInfo {
-    /// GUID of the writer.
-    pub writer: Guid,
-    /// Sequence number of the writer.
-    pub sequence: SequenceNumber,
-    /// Source timestamp; `None` if the writer sent none.
-    pub source_timestamp: Option<Timestamp>,
-    /// Reception time by this participant's clock: the kernel's timestamp of the datagram, or else the time at which it
-    /// was read.
-    pub received: Instant,
-    /// Expiry of its LIFESPAN by this participant's clock; `None` if it never expires.
-    pub expires: Option<Instant>,
-    /// Value, or end of the instance with only a key.
-    pub kind: ChangeKind,
-    /// Read state of the sample.
-    pub sample_state: SampleState,
-    /// New until a sample of the instance's current generation is read. Always new without a cache.
-    pub view_state: ViewState,
-    /// Current state of the instance; without a cache the state this sample sets.
-    pub instance_state: InstanceState,
-    /// Number of generations of the instance after a dispose, on reception of the sample.
-    pub disposed_generation_count: u32,
-    /// Number of generations of the instance after the loss of all writers, on reception of the sample.
-    pub no_writers_generation_count: u32,
-    /// Number of samples of the instance that follow in the same [selection](crate::Selection).
-    pub sample_rank: u32,
-    /// Generations between this sample and the last one of its instance in the same selection.
-    pub generation_rank: u32,
-    /// Generations between this sample and now.
-    pub absolute_generation_rank: u32,
-    /// Key hash of the instance; `None` for topics without a key.
-    pub key_hash: Option<KeyHash>,
-}
-
-impl SampleInfo {
-    /// Returns whether the sample has a value (DDS 1.4: `valid_data`).
-    #[must_use]
-    pub fn valid_data(&self) -> bool {
-        self.kind == ChangeKind::Alive
-    }
-
-    /// Handle of the instance at the reader; zeros for topics without a key.
-    #[must_use]
-    pub fn instance_handle(&self) -> KeyHash {
-        self.key_hash.unwrap_or_default()
-    }
-
-    /// Handle of the writer.
-    #[must_use]
-    pub fn publication_handle(&self) -> Guid {
-        self.writer
-    }
-}
-
 impl Cache {
     /// Stores an out-of-order sample. If there is no room, a later sample of the same writer is dropped; its number is
     /// returned and counts as never received.
@@ -441,8 +392,8 @@ impl Cache {
 
     /// Sequence number of a writer's first waiting sample.
     pub(crate) fn first_waiting(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
-        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
-        (slot.proxy == proxy).then_some(slot.info.sequence)
+        let found = self.waiting_info(proxy)?;
+        Some(found.sequence)
     }
 
     /// Makes a writer's waiting sample `sequence` available if there is room. Returns `Ok(false)` if no such sample
@@ -452,7 +403,7 @@ impl Cache {
         proxy: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Result<bool, Refused> {
-        let place = self.waiting_of(proxy).start;
+        let place = self.waiting_start(proxy);
         let Some(&slot) = self.waiting.get(place) else {
             return Ok(false);
         };
@@ -469,6 +420,24 @@ impl Cache {
         Ok(is_sample)
     }
 
+    /// Makes a writer's first waiting sample available if there is room, or holds it.
+    #[inline]
+    pub(crate) fn take_turn(
+        &mut self,
+        turn: Admission,
+        proxy: WriterProxyId,
+        sequence: SequenceNumber,
+    ) -> Result<(), Refused> {
+        if turn == Admission::Hold {
+            self.hold_in_set(proxy);
+            return Ok(());
+        }
+        if self.promote(proxy, sequence)? && self.groups() {
+            self.note_shown();
+        }
+        Ok(())
+    }
+
     /// Drops all waiting samples of a removed writer.
     pub(crate) fn forget_waiting(&mut self, proxy: WriterProxyId) {
         for place in self.waiting_of(proxy).rev() {
@@ -480,18 +449,230 @@ impl Cache {
 
     /// Range of a writer's samples in `waiting`.
     fn waiting_of(&self, proxy: WriterProxyId) -> Range<usize> {
-        let start = self
-            .waiting
-            .partition_point(|&slot| self.slot(slot).proxy < proxy);
         let end = self
             .waiting
             .partition_point(|&slot| self.slot(slot).proxy <= proxy);
-        start..end
+        self.waiting_start(proxy)..end
+    }
+
+    #[inline]
+    fn waiting_start(&self, proxy: WriterProxyId) -> usize {
+        self.waiting
+            .partition_point(|&slot| self.slot(slot).proxy < proxy)
     }
 
     fn stop_waiting(&mut self, at: usize) {
         let slot = self.waiting.remove(at);
         self.empty(slot);
+    }
+}
+
+impl Cache {
+    fn would_replace(&self, key: KeyHash) -> bool {
+        self.replaced_by_one(key, 0) > 0
+    }
+
+    /// Number of an instance's samples that one more would replace, with `extra` samples allowed beyond HISTORY depth.
+    #[inline]
+    fn replaced_by_one(&self, key: KeyHash, extra: u16) -> u16 {
+        match self.keep {
+            Keep::All => 0,
+            // No look-up for readers that take each sample at once.
+            Keep::Last { .. } if self.available.is_empty() => 0,
+            Keep::Last { depth } => {
+                let most = depth.saturating_add(extra).saturating_sub(1);
+                self.instances.samples(key).saturating_sub(most)
+            }
+        }
+    }
+
+    /// Removes the samples that one more replaces, and returns their number.
+    #[inline]
+    fn evict_replaced(&mut self, key: KeyHash, extra: u16) -> u16 {
+        let replaced = self.replaced_by_one(key, extra);
+        (0..replaced).for_each(|_| self.evict_oldest(key));
+        replaced
+    }
+
+    /// Makes room for one available sample. Returns `false` if it is an unregistration without effect, which is only
+    /// recorded.
+    #[inline]
+    fn make_room(&mut self, proxy: WriterProxyId, info: &SampleInfo) -> Result<bool, Refused> {
+        if !info.valid_data() {
+            return self.make_room_for_end(proxy, info);
+        }
+        let key = info.key_hash.unwrap_or_default();
+        if self.evict_replaced(key, 0) == 0 {
+            self.find_room(proxy)?;
+        }
+        Ok(true)
+    }
+
+    /// Makes room for a long sample under KEEP_LAST by removing the oldest sample.
+    #[cold]
+    fn make_room_for_long(&mut self) -> Result<(), Refused> {
+        match (self.keep, self.available.front()) {
+            (Keep::Last { .. }, Some(&oldest)) => {
+                self.evict(oldest);
+                Ok(())
+            }
+            _ => Err(Refused::Full),
+        }
+    }
+
+    /// Checks for room, and removes an extra end if the cache is full.
+    #[inline]
+    fn find_room(&mut self, proxy: WriterProxyId) -> Result<(), Refused> {
+        if self.available.len() >= self.available_room {
+            let end = self.extra_end().ok_or(Refused::Full)?;
+            self.evict(end);
+        } else if self.is_over_share(proxy) {
+            return Err(Refused::PutOff);
+        }
+        Ok(())
+    }
+
+    fn evict_oldest(&mut self, key: KeyHash) {
+        if let Some(index) = self.instances.oldest(key) {
+            self.evict(index);
+        }
+    }
+
+    fn evict(&mut self, index: u16) {
+        // The index is 0 without a key, or if all instances are written equally often.
+        let position = self.available.iter().position(|&there| there == index);
+        position.and_then(|position| self.available.remove(position));
+        if !self.release(index).synthetic {
+            self.evicted += 1;
+        }
+    }
+}
+
+impl Cache {
+    /// Number of held-back samples.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Returns whether the next sample of an instance would find room among the available ones.
+    pub(crate) fn has_place(&self, key: KeyHash) -> bool {
+        let has_room = self.available.len() < self.available_room;
+        has_room || self.would_replace(key) || self.extra_end().is_some()
+    }
+
+    /// Returns the information of a writer's first waiting sample.
+    #[inline]
+    pub(crate) fn waiting_info(&self, proxy: WriterProxyId) -> Option<&SampleInfo> {
+        let slot = self.slot(*self.waiting.get(self.waiting_start(proxy))?);
+        (slot.proxy == proxy).then_some(&slot.info)
+    }
+
+    pub(crate) fn first_waiting_sample(
+        &self,
+        proxy: WriterProxyId,
+    ) -> Option<(&SampleInfo, &[u8])> {
+        let index = *self.waiting.get(self.waiting_start(proxy))?;
+        let slot = self.slot(index);
+        let payload = self.memory.get(index, slot.length as usize);
+        (slot.proxy == proxy).then_some((&slot.info, payload))
+    }
+
+    /// Holds a sample back; `None` if all slots for this are used.
+    pub(crate) fn hold(
+        &mut self,
+        proxy: WriterProxyId,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Option<u16> {
+        if self.held == self.held_room || payload.len() > self.memory.max_bytes() {
+            return None;
+        }
+        let slot = self.fill(proxy, info, payload, true)?;
+        self.held += 1;
+        Some(slot)
+    }
+
+    /// Holds a writer's first waiting sample back in its slot; `None` if there is no room and it was dropped.
+    pub(crate) fn hold_waiting(&mut self, proxy: WriterProxyId) -> Option<u16> {
+        let slot = self.waiting.remove(self.waiting_start(proxy));
+        if self.held < self.held_room {
+            self.held += 1;
+            return Some(slot);
+        }
+        self.empty(slot);
+        None
+    }
+
+    pub(crate) fn forget_first_waiting(&mut self, proxy: WriterProxyId) {
+        let slot = self.waiting.remove(self.waiting_start(proxy));
+        self.empty(slot);
+    }
+
+    pub(crate) fn drop_held(&mut self, slot: u16) {
+        self.held -= 1;
+        self.empty(slot);
+    }
+
+    /// Makes a held-back sample available.
+    pub(crate) fn show_held(&mut self, slot: u16) -> Result<(), Refused> {
+        let key = self.slot(slot).info.key_hash.unwrap_or_default();
+        if self.evict_replaced(key, 0) == 0 && self.available.len() >= self.available_room {
+            let end = self.extra_end().ok_or(Refused::Full)?;
+            self.evict(end);
+        }
+        self.held -= 1;
+        self.make_available(slot);
+        Ok(())
+    }
+
+    /// Returns the writer proxy of a held-back sample.
+    pub(crate) fn writer_of_held(&self, slot: u16) -> WriterProxyId {
+        self.slot(slot).proxy
+    }
+
+    fn empty(&mut self, slot: u16) {
+        self.slots[usize::from(slot)] = None;
+        self.memory.give_back(slot);
+    }
+}
+
+impl LocalParticipant {
+    /// Returns the number of available samples of a reader.
+    #[must_use]
+    pub fn available(&self, id: ReaderId) -> usize {
+        let cache = self
+            .readers
+            .get(id)
+            .and_then(|reader| reader.cache.as_ref());
+        cache.map_or(0, |cache| cache.available())
+    }
+
+    /// Returns the `nth` available sample of a reader, oldest first.
+    #[must_use]
+    pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
+        let (info, payload) = self.readers.get(id)?.cache.as_ref()?.get(nth)?;
+        Some(CachedSample { info, payload })
+    }
+
+    /// Marks the `nth` available sample as read.
+    pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
+        if let Some(cache) = self
+            .readers
+            .get_mut(id)
+            .and_then(|reader| reader.cache.as_mut())
+        {
+            cache.mark_read(nth);
+        }
+    }
+
+    /// Removes the oldest available sample from the cache and counts it as delivered. The user has seen it through
+    /// [`LocalParticipant::sample`]. Samples refused for lack of room are requested again.
+    pub fn remove_oldest(&mut self, id: ReaderId) {
+        self.readers.discard_oldest(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id,
+        );
     }
 }
 

@@ -10,8 +10,8 @@ use isolane_wire::cdr::KeyHash;
 
 use crate::{
     reader::{
-        cache::{Cache, SampleInfo},
-        read_take::StateMask,
+        cache::Cache,
+        read_take::{SampleInfo, SampleState, StateMask},
     },
     writer::history::ChangeKind,
 };
@@ -168,7 +168,7 @@ impl Cache {
     #[inline]
     pub(super) fn tell_states(&self, slot: &super::Slot, info: &mut SampleInfo) {
         if slot.read {
-            info.sample_state = crate::reader::read_take::SampleState::Read;
+            info.sample_state = SampleState::Read;
         }
         self.instances.tell(slot.instance, info);
     }

@@ -5,8 +5,8 @@ use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use crate::{
     reader::{
-        cache::SampleInfo,
         instance::{InstanceState, Instances},
+        read_take::SampleInfo,
         read_take::ViewState,
     },
     slab::Chain,

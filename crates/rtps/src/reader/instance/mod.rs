@@ -125,8 +125,8 @@ impl Instances {
         kind: ChangeKind,
         at: Instant,
     ) -> u16 {
-        let index = match self.index.get(&key) {
-            Some(&index) => index,
+        let index = match self.index_of(&key) {
+            Some(index) => index,
             None => self.add(key),
         };
         let instance = &mut self.records[usize::from(index)];
@@ -188,7 +188,7 @@ impl Instances {
         kind: ChangeKind,
         at: Instant,
     ) -> bool {
-        let Some(&index) = self.index.get(&key) else {
+        let Some(index) = self.index_of(&key) else {
             return false;
         };
         if kind.unregisters() {
@@ -214,9 +214,18 @@ impl Instances {
     }
 
     fn find(&self, key: KeyHash) -> Option<&Instance> {
-        self.index
-            .get(&key)
-            .map(|&index| &self.records[usize::from(index)])
+        self.index_of(&key)
+            .map(|index| &self.records[usize::from(index)])
+    }
+
+    /// Returns the index of an instance. The one instance of a topic without key is the first, and found without a
+    /// hash.
+    #[inline]
+    fn index_of(&self, key: &KeyHash) -> Option<u16> {
+        match self.records.first() {
+            Some(first) if first.key == *key => Some(0),
+            _ => self.index.get(key).copied(),
+        }
     }
 
     fn add(&mut self, key: KeyHash) -> u16 {

@@ -49,7 +49,7 @@ use crate::{
     limits::{DEFAULT_SAMPLES, EXTRA_INSTANCE_ENDS},
     sample_memory::{SampleMemory, Sizes},
     slab::{Chain, SlotLinks},
-    writer::history::set_ends::SetEnds,
+    writer::{history::set_ends::SetEnds, write::WriteSample},
 };
 
 /// Kind of a change (RTPS 2.5 §8.2.1.2).
@@ -106,6 +106,15 @@ impl Change {
         written: Instant::new(0),
         length: 0,
     };
+
+    /// Metadata of the sample, as it was written.
+    pub(crate) fn sample(&self) -> WriteSample {
+        WriteSample {
+            kind: self.kind,
+            key_hash: self.key_hash,
+            timestamp: self.timestamp,
+        }
+    }
 }
 
 /// HISTORY kind.

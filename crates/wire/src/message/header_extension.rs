@@ -1,92 +1,19 @@
-//! RTPS message header (RTPS 2.5 §8.3.6, §9.4.4), and HEADER_EXTENSION with its checksum (§8.3.7, §9.4.5.2).
+//! HEADER_EXTENSION: length, send time and checksum of the whole message (RTPS 2.5 §8.3.7, §9.4.5.2).
 //!
-//! A HEADER_EXTENSION follows the header directly and describes the whole message: length, send time, checksum.
-//! Receivers of earlier versions skip it. Parsing does not verify its claims; [`HeaderExtension::verify`] does. The
-//! send time is not the source timestamp of the samples, which is in INFO_TS (RTPS 2.5 §8.3.7.4, §8.3.8.11).
+//! A HEADER_EXTENSION follows the header directly. Receivers of earlier versions skip it. Parsing does not verify its
+//! claims; [`HeaderExtension::verify`] does. The send time is not the source timestamp of the samples, which is in
+//! INFO_TS (§8.3.7.4, §8.3.8.11).
 
 use crc::{CRC_32_ISCSI, CRC_64_XZ, Crc};
 use md5::{Digest as _, Md5};
 
-use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
+use super::{HEADER_BYTES, SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
     ByteOrder, Error,
     bytes::{Reader, Writer, order_of},
-    guid::GuidPrefix,
     parameter::{ParameterList, SENTINEL_BYTES},
     time::Timestamp,
 };
-
-/// Size of the message header in bytes.
-pub const HEADER_BYTES: usize = 20;
-
-/// RTPS version that isolane implements, major and minor.
-pub const VERSION: [u8; 2] = [2, 5];
-
-/// Vendor id of isolane. The OMG has not assigned this id; peers treat it as a vendor without extensions, as
-/// intended.
-pub const VENDOR_ID: [u8; 2] = [0x01, 0xee];
-
-const MAGIC: [u8; 4] = *b"RTPS";
-
-/// Message header: the source of all submessages up to an INFO_SRC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// RTPS version of the sender, major and minor.
-    pub version: [u8; 2],
-    /// Vendor id of the sender.
-    pub vendor: [u8; 2],
-    /// GUID prefix of the sender.
-    pub prefix: GuidPrefix,
-}
-
-impl Header {
-    /// Creates a header with isolane's version and vendor id.
-    #[must_use]
-    pub const fn new(prefix: GuidPrefix) -> Self {
-        Self {
-            version: VERSION,
-            vendor: VENDOR_ID,
-            prefix,
-        }
-    }
-
-    /// Parses the header at the start of a datagram. Minor versions are compatible (RTPS 2.5 §8.6.1).
-    ///
-    /// # Errors
-    /// [`Error::NotRtps`], [`Error::UnsupportedVersion`], or [`Error::Truncated`].
-    #[inline]
-    pub fn parse(message: &[u8]) -> Result<Self, Error> {
-        if message.first_chunk().is_some_and(|magic| *magic != MAGIC) {
-            return Err(Error::NotRtps);
-        }
-        let mut reader = Reader::fixed::<HEADER_BYTES>(message, ByteOrder::Big)?;
-        let _magic: &[u8; MAGIC.len()] = reader.array()?;
-        let version = *reader.array()?;
-        let header = Self {
-            version,
-            vendor: *reader.array()?,
-            prefix: GuidPrefix(*reader.array()?),
-        };
-        if version[0] != VERSION[0] {
-            return Err(Error::UnsupportedVersion(version[0]));
-        }
-        Ok(header)
-    }
-
-    /// Writes the header and returns [`HEADER_BYTES`].
-    ///
-    /// # Panics
-    /// If the buffer is shorter.
-    #[inline]
-    pub fn emit(&self, buffer: &mut [u8]) -> usize {
-        let mut writer = Writer::new(buffer);
-        writer.put(&MAGIC);
-        writer.put(&self.version);
-        writer.put(&self.vendor);
-        writer.put(&self.prefix.0);
-        writer.len()
-    }
-}
 
 /// Flag L: the message length is present.
 const LENGTH: u8 = 0x02;
