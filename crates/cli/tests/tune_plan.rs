@@ -36,7 +36,7 @@ port = 7000
 writes = ["Reply"]
 [tune]
 profile = "latency"
-moderation_us = 12
+coalescing_us = 12
 "#;
 
 /// A command in a folder with a description, for a recorded machine.
@@ -95,7 +95,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
 #[test]
 fn a_profile_of_ones_own_is_a_file_and_what_is_wrong_in_it_is_drawn() {
     let folder = Folder::new("tune-profile");
-    folder.write("own.toml", "profile = \"balanced\"\nmoderation_us = 11\n");
+    folder.write("own.toml", "profile = \"balanced\"\ncoalescing_us = 11\n");
     let (code, out, _) = run(&mut tune(&folder, &["plan", "--profile", "own.toml"]));
     assert_eq!(code, 0);
     assert!(out.contains("rx-usecs 3 -> rx-usecs 11"), "{out}");

@@ -116,10 +116,10 @@ fn another_profile_puts_back_what_only_the_first_requested() {
         move |facts: &Facts| plan(facts, &needs, &tuning, &FlowQueues::default())
     };
     let tuning = |text: &str| Tuning::from_toml(text, "profile.toml").expect("a profile");
-    let first = made(tuning("profile = \"latency\"\nlimits = true\n"))(&facts);
+    let first = made(tuning("profile = \"latency\"\nrealtime_limits = true\n"))(&facts);
     let documents = |facts: &Facts| facts.documents.len();
     let standing = applied(&mut facts, &first);
-    let without = tuning("profile = \"latency\"\nlimits = false\n");
+    let without = tuning("profile = \"latency\"\nrealtime_limits = false\n");
     let before = documents(&facts);
     let again = replan(&facts, &standing, &made(without));
     let limits = |id: &&str| id.contains("limits");

@@ -56,7 +56,7 @@ fn interrupts_of_other_devices_stay_off_the_executors_core_and_are_left_alone_el
     simulate(&mut facts, &plan);
     let again = planned(&facts, 7, &profile(ProfileName::Balanced));
     assert_eq!(of_others(&again), 0);
-    let off = Tuning::from_toml("other_interrupts = false", "own.toml").expect("a profile");
+    let off = Tuning::from_toml("other_irq_affinity = false", "own.toml").expect("a profile");
     assert_eq!(of_others(&planned(&machine("ice"), 7, &off)), 0);
 }
 

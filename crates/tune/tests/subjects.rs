@@ -15,7 +15,7 @@ fn a_time_that_a_driver_takes_for_a_mode_or_refuses_is_not_planned() {
     let planned = |name: &str, microseconds: u32| {
         let facts = machine(name);
         let needs = needs(&facts, 1);
-        let text = format!("moderation_us = {microseconds}");
+        let text = format!("coalescing_us = {microseconds}");
         let tuning = Tuning::from_toml(&text, "own.toml").expect("a profile");
         let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();

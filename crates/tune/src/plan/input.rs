@@ -67,7 +67,7 @@ impl PlanInput<'_> {
 
     /// SMT siblings of the executor's core that the plan takes offline.
     pub(super) fn leaving_siblings(&self) -> Vec<u16> {
-        let Some(core) = self.core().filter(|_| self.tuning.siblings_off.value) else {
+        let Some(core) = self.core().filter(|_| !self.tuning.smt.value) else {
             return Vec::new();
         };
         let can_leave = |sibling: &u16| {

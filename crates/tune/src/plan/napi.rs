@@ -31,13 +31,13 @@ pub(super) fn plan(
 ) {
     polling(input, target, builder);
     // Without a critical queue, already reported, threads have nothing to separate.
-    if input.tuning.receive_threads.value && target.critical_queue.is_some() {
+    if input.tuning.threaded_napi.value && target.critical_queue.is_some() {
         threads(input, target, builder);
     }
 }
 
 fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
-    if !input.tuning.polling_off.value {
+    if input.tuning.deferred_interrupts.value {
         return;
     }
     let topics = input.critical_topics(None);
