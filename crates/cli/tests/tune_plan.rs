@@ -81,7 +81,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
     let (code, out, _) = run(&mut tune(&folder, &["plan", "--json", "-"]));
     assert_eq!(code, 0);
     let json: Value = serde_json::from_str(&out).expect("JSON and nothing else");
-    assert_eq!(json["schema"], "isolane/plan/2");
+    assert_eq!(json["schema"], "isolane/plan/3");
     assert_eq!(json["machine"]["hostname"], "left");
     assert!(!json["steps"].as_array().expect("a list").is_empty());
     let (code, out, _) = run(&mut tune(&folder, &["plan", "kept.json"]));

@@ -25,7 +25,7 @@ fn cores(list: &str) -> Option<Value> {
 }
 
 fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
-    plan.refusals.iter().find(|refusal| refusal.id == id)
+    plan.not_planned.iter().find(|refusal| refusal.id == id)
 }
 
 fn of_others(plan: &Plan) -> usize {

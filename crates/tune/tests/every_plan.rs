@@ -41,7 +41,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
         let known = |topic: &String| needs.topics.iter().any(|it| it.name == *topic);
         assert!(step.topics.iter().all(known), "{name}: {step:?}");
     }
-    for refusal in &made.refusals {
+    for refusal in &made.not_planned {
         assert!(
             ids.insert(refusal.id.as_str()),
             "{name}: {} twice, or done and refused",
@@ -109,7 +109,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     simulate(&mut after, &made);
     let again = plan(&after, needs, tuning, placement);
     for step in &again.steps {
-        let follows = has_steering && !again.relies_on.is_empty();
+        let follows = has_steering && !again.preconditions.is_empty();
         let is_receive_processing = [
             "interface.thread",
             "interface.transmit-thread",

@@ -335,7 +335,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
     }
     builder.document(
         "services.irqbalance",
-        Document::BannedFromBalance { core },
+        Document::IrqbalanceBannedCpus { core },
         Rationale::of_all(
             format!(
                 "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"

@@ -33,8 +33,8 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
     let mut new = plan(&facts);
     if left.iter().any(|it| must_precede(&it.setting)) {
         new.steps.clear();
-        new.relies_on.clear();
-        new.refusals.push(NotPlanned {
+        new.preconditions.clear();
+        new.not_planned.push(NotPlanned {
             id: String::from("restore.first"),
             why: String::from(
                 "queues, rings or steering go back to what they were: what else there is to change depends on \
@@ -77,7 +77,7 @@ fn is_restorable(standing: &SettingStatus) -> bool {
     let has_place = *before != Value::Absent || can_be_absent;
     // A queue's discipline disappears with its root.
     let is_own = !matches!(setting, Setting::Folder { .. } | Setting::QueueQdisc { .. });
-    standing.stands
+    standing.in_force
         && standing.is_of_this_boot
         && !before.matches(setting, applied)
         && before.can_be_set()

@@ -216,7 +216,7 @@ impl Verify {
             if !status.is_complete {
                 failed.push(String::from("the plan was not applied completely"));
             }
-            let undone = status.settings.iter().filter(|setting| !setting.stands);
+            let undone = status.settings.iter().filter(|setting| !setting.in_force);
             failed.extend(undone.map(|setting| match &setting.now {
                 Some(now) => format!("{} is {now}, and not {}", setting.setting, setting.applied),
                 None => format!("{} cannot be read", setting.setting),
@@ -254,7 +254,7 @@ impl Verify {
         let _ = match &report.applied {
             None => writeln!(text, "Settings: no plan is applied"),
             Some(status) => {
-                let standing = status.settings.iter().filter(|setting| setting.stands);
+                let standing = status.settings.iter().filter(|setting| setting.in_force);
                 let all = count_of(status.settings.len() as u64, "setting");
                 writeln!(text, "Settings: {} of {all} in effect", standing.count())
             }
@@ -508,7 +508,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
         if before.now == setting.now {
             return None;
         }
-        Some(match (&setting.now, setting.stands) {
+        Some(match (&setting.now, setting.in_force) {
             // The device or thread of the setting is gone.
             (Some(Value::Absent), false) => format!(
                 "{} is gone; it should be {}",
