@@ -18,7 +18,7 @@ fn above(name: &str, kind: &str, below: Option<&str>) -> Interface {
         kind: Some(String::from(kind)),
         is_up: true,
         vlan: Some(5),
-        below: below.map(String::from),
+        parent: below.map(String::from),
         ..Interface::default()
     }
 }

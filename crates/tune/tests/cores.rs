@@ -344,7 +344,7 @@ fn doctor_tells_of_the_same_interrupts_as_plans_do() {
     facts.interfaces.push(Interface {
         name: String::from("eth0.5"),
         kind: Some(String::from("vlan")),
-        below: Some(String::from("eth0")),
+        parent: Some(String::from("eth0")),
         ..Interface::default()
     });
     let own = "ice-eth0-TxRx";

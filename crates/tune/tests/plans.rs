@@ -147,7 +147,7 @@ fn what_looks_after_sent_frames_comes_behind_all_that_receives() {
                 *fifo = Some(was);
             }
         }
-        let device = facts.lanes[0].ground.device.as_mut().expect("a device");
+        let device = facts.lanes[0].facts.device.as_mut().expect("a device");
         device.features.as_mut().expect("features").has_zero_copy = has_zero_copy;
         let latency = profile(ProfileName::Latency);
         plan(&facts, &needs, &latency, &verified(&needs))
@@ -186,7 +186,7 @@ fn an_instance_that_only_transmits_is_no_receive_thread() {
     // As the testbed's kernel lists them: it does not say which queues they serve, those of both ways are apart, and
     // those that receive come first.
     let (mut facts, needs, _) = steering("igb-emulated");
-    assert_eq!(facts.lanes[0].receive_work.len(), 4);
+    assert_eq!(facts.lanes[0].napi.len(), 4);
     for interrupt in &mut facts.devices[0].interrupts {
         interrupt.thread = None;
     }

@@ -144,7 +144,7 @@ impl TopicInterface<'_> {
             return false;
         }
         let ground = input.facts.lanes_of(self.name());
-        let device = ground.and_then(|lanes| lanes.ground.device.as_ref());
+        let device = ground.and_then(|lanes| lanes.facts.device.as_ref());
         let features = device.and_then(|device| device.features);
         features.is_some_and(|features| features.has_zero_copy)
     }
@@ -202,7 +202,7 @@ pub fn vlan_parent<'a>(all: &'a [Interface], described: &'a Interface) -> &'a In
     let mut interface = described;
     // Bounded, because a recording may contain a cycle.
     for _ in all {
-        let below = interface.below.as_deref().filter(|_| is_vlan(interface));
+        let below = interface.parent.as_deref().filter(|_| is_vlan(interface));
         let known = below.and_then(|below| all.iter().find(|it| it.name == below));
         let Some(known) = known else {
             break;

@@ -70,7 +70,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     let name = target.name();
     let id = target.id("receive-threads");
     let receive = input.facts.lanes_of(name);
-    let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.receive_work);
+    let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.napi);
     let of_interrupts: Vec<Thread> = target
         .device
         .interrupts
