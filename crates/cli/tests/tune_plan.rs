@@ -115,7 +115,7 @@ fn what_was_measured_is_read_from_a_file() {
         let flow = |from: &str, to: &str, queue: u32| {
             format!(
                 r#"{{"tuple": {{"source": "{from}", "destination": "{to}", "source_port": 7007,
-                "destination_port": 7007}}, "place": {{"how": "measured", "queue": {queue}}}}}"#
+                "destination_port": 7007}}, "queue": {{"source": "measured", "queue": {queue}}}}}"#
             )
         };
         let there = flow("10.0.0.2", "10.0.0.1", queue);

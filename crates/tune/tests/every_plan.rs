@@ -141,7 +141,7 @@ fn has_all_rules(facts: &Facts, needs: &Needs, critical: Option<u8>) -> bool {
     let mut flows = needs
         .flows
         .iter()
-        .filter(|flow| flow.way == Direction::Receive && Some(flow.level) >= critical);
+        .filter(|flow| flow.direction == Direction::Receive && Some(flow.level) >= critical);
     flows.all(|flow| {
         let tuple = flow.tuple;
         let mut rules = rules.rules.values();

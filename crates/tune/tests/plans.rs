@@ -268,7 +268,7 @@ fn a_flow_measured_on_two_queues_is_not_verified() {
             twice = flow;
         }
     }
-    twice.place = isolane_tune::KnownQueue::Measured { queue: 0 };
+    twice.queue = isolane_tune::KnownQueue::Measured { queue: 0 };
     placement.flows.push(twice);
     let plan = plan(&facts, &needs, &profile(ProfileName::Latency), &placement);
     assert!(!has_priorities(&plan));

@@ -168,7 +168,7 @@ impl TopicInterface<'_> {
             )));
         }
         for flow in input.critical_flows() {
-            let (wanted, way) = match flow.way {
+            let (wanted, way) = match flow.direction {
                 Direction::Receive => (queue, "in from"),
                 Direction::Transmit => (flow.queue, "out to"),
             };
@@ -293,12 +293,12 @@ pub struct FlowQueue {
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
     /// Placement of the flow.
-    pub place: KnownQueue,
+    pub queue: KnownQueue,
 }
 
 /// Placement of a flow, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "source", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum KnownQueue {
     /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that the
     /// device follows the table was not observed.
@@ -344,7 +344,7 @@ impl FlowQueues {
 
     fn of(&self, tuple: Tuple) -> impl Iterator<Item = KnownQueue> {
         let flows = self.flows.iter().filter(move |flow| flow.tuple == tuple);
-        flows.map(|flow| flow.place)
+        flows.map(|flow| flow.queue)
     }
 }
 
