@@ -1,4 +1,4 @@
-//! `isolane bench rtt --ablation` seen from outside: a run for each step, and what each brought. It takes
+//! `isolane bench rtt --ablation` seen from outside: a run for each step, and the effect of each. It takes
 //! root and AF_XDP between the test hosts; without, it says so.
 
 use std::process::{Command, Stdio};
@@ -77,16 +77,17 @@ fn each_step_is_measured_and_read_against_those_it_builds_on() {
         return;
     }
     assert_eq!(code, 0, "{said}");
-    let brought = report["brought"].as_array().expect("what steps brought");
+    let effects = report["effects"].as_array().expect("effects of steps");
     for (step, against) in AGAINST {
-        let of_step: Vec<&Value> = brought.iter().filter(|one| one["step"] == step).collect();
-        let read_against: Vec<&Value> = of_step.iter().map(|one| &one["against"]["step"]).collect();
+        let of_step: Vec<&Value> = effects.iter().filter(|one| one["step"] == step).collect();
+        let read_against: Vec<&Value> =
+            of_step.iter().map(|one| &one["baseline"]["step"]).collect();
         assert_eq!(read_against, against, "{step}");
         for part in of_step.iter().flat_map(|one| [&one["host"], &one["rtt"]]) {
             assert!(part.is_null() || is_ordered(part), "{step}: {part}");
         }
     }
-    assert!(brought.iter().all(|one| one["step"] != "one-socket"));
+    assert!(effects.iter().all(|one| one["step"] != "one-socket"));
     // One payload is all there is to say of it.
     assert_eq!(report["overall"], Value::Array(Vec::new()));
 }

@@ -79,7 +79,7 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
                 });
                 of.len() == 2 && delivered
             });
-            assert_eq!(sample["schema"], "isolane/top/2");
+            assert_eq!(sample["schema"], "isolane/top/3");
             assert_eq!(sample["why_none"], Value::Null);
             for (running, list) in [(&sub, "readers"), (&publisher, "writers")] {
                 let seen = participants(&sample).iter();

@@ -36,7 +36,7 @@ port = 7000
 writes = ["Reply"]
 [tune]
 profile = "latency"
-moderation_us = 12
+coalescing_us = 12
 "#;
 
 /// A command in a folder with a description, for a recorded machine.
@@ -81,7 +81,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
     let (code, out, _) = run(&mut tune(&folder, &["plan", "--json", "-"]));
     assert_eq!(code, 0);
     let json: Value = serde_json::from_str(&out).expect("JSON and nothing else");
-    assert_eq!(json["schema"], "isolane/plan/2");
+    assert_eq!(json["schema"], "isolane/plan/3");
     assert_eq!(json["machine"]["hostname"], "left");
     assert!(!json["steps"].as_array().expect("a list").is_empty());
     let (code, out, _) = run(&mut tune(&folder, &["plan", "kept.json"]));
@@ -95,7 +95,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
 #[test]
 fn a_profile_of_ones_own_is_a_file_and_what_is_wrong_in_it_is_drawn() {
     let folder = Folder::new("tune-profile");
-    folder.write("own.toml", "profile = \"balanced\"\nmoderation_us = 11\n");
+    folder.write("own.toml", "profile = \"balanced\"\ncoalescing_us = 11\n");
     let (code, out, _) = run(&mut tune(&folder, &["plan", "--profile", "own.toml"]));
     assert_eq!(code, 0);
     assert!(out.contains("rx-usecs 3 -> rx-usecs 11"), "{out}");
@@ -115,7 +115,7 @@ fn what_was_measured_is_read_from_a_file() {
         let flow = |from: &str, to: &str, queue: u32| {
             format!(
                 r#"{{"tuple": {{"source": "{from}", "destination": "{to}", "source_port": 7007,
-                "destination_port": 7007}}, "place": {{"how": "measured", "queue": {queue}}}}}"#
+                "destination_port": 7007}}, "queue": {{"source": "measured", "queue": {queue}}}}}"#
             )
         };
         let there = flow("10.0.0.2", "10.0.0.1", queue);

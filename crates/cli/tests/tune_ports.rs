@@ -54,7 +54,7 @@ fn between(script: &str) -> (i32, String, String) {
 fn only_queue(landing: &Value) -> u64 {
     let by_queue = landing["by_queue"].as_object().expect("an object");
     assert_eq!(by_queue.len(), 1, "{landing}");
-    assert_eq!(landing["untold"], 0, "{landing}");
+    assert_eq!(landing["unknown"], 0, "{landing}");
     let queue = by_queue.keys().next().expect("one");
     queue.parse().expect("a number")
 }
@@ -71,7 +71,7 @@ fn ports_are_found_whose_datagrams_land_on_the_critical_queue_both_ways() {
     );
     assert_eq!(code, 0, "{said}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(report["schema"], "isolane/ports/1");
+    assert_eq!(report["schema"], "isolane/ports/2");
     // Both hosts are this machine, in one run of it.
     let boot_id = report["boot_id"].as_str().expect("the kernel tells");
     let peer_boot = isolane_tune::verify::BootMark::of(boot_id).expect("a mark");
@@ -82,7 +82,7 @@ fn ports_are_found_whose_datagrams_land_on_the_critical_queue_both_ways() {
     let mut used = [false; 4];
     for pair in pairs {
         assert_eq!(pair["lost"], 0, "{pair}");
-        let (there, back) = (only_queue(&pair["there"]), only_queue(&pair["back"]));
+        let (there, back) = (only_queue(&pair["at_peer"]), only_queue(&pair["at_host"]));
         used[there as usize] = true;
         if (there, back) == (2, 2) {
             let port = |name: &str| pair[name].as_u64().expect("a port");
@@ -92,7 +92,7 @@ fn ports_are_found_whose_datagrams_land_on_the_critical_queue_both_ways() {
     // One in sixteen of 64 has the right queues; a hash that spreads uses all.
     assert_eq!(used, [true; 4], "{report}");
     assert!(!found.is_empty(), "{report}");
-    assert_eq!(report["fitting"], serde_json::json!(found));
+    assert_eq!(report["matching_pairs"], serde_json::json!(found));
     assert!(
         said.contains("256 questions answered, 0 were none"),
         "{said}"

@@ -222,47 +222,47 @@ switches! {
         " How critical datagrams come to their receive queue."
     transmit: Transmit = Transmit::Mqprio, Transmit::Mqprio;
         " How frames wait to be sent."
-    moderation_us: Option<u32> = Some(0), Some(20);
-        " How long the device may put off an interrupt, in microseconds; adaptive moderation is off."
-    xdp_offloads_off: bool = true, true;
-        " What hides frames from XDP is off: LRO, hardware GRO, taking VLAN tags off."
-    merging_off: bool = true, false;
-        " Received frames are not merged into larger ones (GRO)."
-    segmentation_off: bool = true, false;
-        " Frames are cut before they wait to be sent, not by the device (TSO, GSO)."
+    coalescing_us: Option<u32> = Some(0), Some(20);
+        " Longest delay of an interrupt by the device (`ethtool -C`), in microseconds; adaptive coalescing is off."
+    xdp_offloads: bool = false, false;
+        " Offloads that hide frames from XDP may be on: LRO, hardware GRO, VLAN tag removal. `false` disables them."
+    gro: bool = false, true;
+        " The kernel may merge received frames (GRO). `false` disables it."
+    tso: bool = false, true;
+        " The device and the qdisc may hold large unsegmented packets (TSO, GSO). `false` disables them."
     receive_ring_frames: Option<u32> = Some(1024), Some(1024);
         " Least number of frames of a receive ring: it holds what comes while its core is kept."
     transmit_ring_frames: Option<u32> = Some(256), None;
         " Most frames of a transmit ring: a critical frame may wait behind them."
-    interrupts: bool = true, true;
+    irq_affinity: bool = true, true;
         " The device's interrupts stay off the executor's core, but that of a verified critical queue."
-    other_interrupts: bool = true, true;
+    other_irq_affinity: bool = true, true;
         " Interrupts of other devices (disks, USB, graphics) stay off the executor's core."
-    receive_threads: bool = true, false;
+    threaded_napi: bool = true, false;
         " Receive work of a device whose steering is verified runs in threads with priorities."
-    polling_off: bool = true, true;
-        " Every frame has its interrupt: none is put off for polling."
+    deferred_interrupts: bool = false, false;
+        " Interrupts may be deferred while the kernel polls. `false` sets `napi_defer_hard_irqs`, `gro_flush_timeout` and `net.core.busy_read` to 0."
     isolation: Isolation = Isolation::Boot, Isolation::None;
         " How other programs are kept off the executor's core."
     housekeeping: bool = true, true;
         " The kernel's own work (work queues, watchdog, statistics) stays off the executor's core."
-    siblings_off: bool = true, false;
-        " The SMT siblings of the executor's core are switched off."
-    full_speed: bool = true, true;
-        " The executor's core runs at its highest clock rate."
+    smt: bool = false, true;
+        " The SMT siblings of the executor's core may run. `false` takes them offline."
+    performance_governor: bool = true, true;
+        " The executor's core has the cpufreq governor `performance`."
     idle_latency_us: Option<u32> = Some(2), Some(20);
         " The executor's core enters no idle state that takes longer to leave, in microseconds."
-    throttling_off: bool = true, false;
-        " Real-time threads are never held back."
-    fair_server_off: bool = true, false;
-        " On the executor's core nothing is kept for ordinary programs."
-    memory: bool = true, true;
-        " Huge pages are made only for programs that ask for them."
-    buffers: bool = true, true;
-        " Sockets hold what comes while the host is kept from reading."
-    ports: bool = true, true;
-        " The kernel gives no port away that the description uses."
-    limits: bool = false, false;
+    rt_throttling: bool = false, true;
+        " The kernel may throttle real-time threads. `false` sets `sched_rt_runtime_us` to -1."
+    fair_server: bool = false, true;
+        " The scheduler may reserve time of the executor's core for ordinary programs. `false` disables its fair server."
+    thp_madvise: bool = true, true;
+        " Transparent huge pages are made only for programs that ask for them (`madvise`)."
+    receive_buffers: bool = true, true;
+        " Socket receive buffers hold what arrives while the host is kept from reading (`net.core.rmem_max`)."
+    reserved_ports: bool = true, true;
+        " The description's UDP ports are in `net.ipv4.ip_local_reserved_ports`."
+    realtime_limits: bool = false, false;
         " Members of the group realtime may use real-time priorities and lock memory."
     services: bool = true, true;
         " irqbalance leaves the executor's core alone."

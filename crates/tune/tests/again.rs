@@ -18,7 +18,7 @@ fn applied(facts: &mut Facts, plan: &Plan) -> Vec<SettingStatus> {
         before: step.from.clone(),
         applied: step.to.clone(),
         now: Some(step.to.clone()),
-        stands: true,
+        in_force: true,
     };
     plan.steps.iter().map(standing).collect()
 }
@@ -116,10 +116,10 @@ fn another_profile_puts_back_what_only_the_first_requested() {
         move |facts: &Facts| plan(facts, &needs, &tuning, &FlowQueues::default())
     };
     let tuning = |text: &str| Tuning::from_toml(text, "profile.toml").expect("a profile");
-    let first = made(tuning("profile = \"latency\"\nlimits = true\n"))(&facts);
+    let first = made(tuning("profile = \"latency\"\nrealtime_limits = true\n"))(&facts);
     let documents = |facts: &Facts| facts.documents.len();
     let standing = applied(&mut facts, &first);
-    let without = tuning("profile = \"latency\"\nlimits = false\n");
+    let without = tuning("profile = \"latency\"\nrealtime_limits = false\n");
     let before = documents(&facts);
     let again = replan(&facts, &standing, &made(without));
     let limits = |id: &&str| id.contains("limits");
@@ -153,7 +153,7 @@ fn what_others_have_changed_and_what_a_boot_has_reset_is_not_touched() {
         replan(&facts, &standing, &nothing).steps
     };
     assert!(!with(|_| {}).is_empty(), "all of it is put back");
-    assert_eq!(with(|it| it.stands = false), [], "somebody else's now");
+    assert_eq!(with(|it| it.in_force = false), [], "somebody else's now");
     assert_eq!(
         with(|it| it.is_of_this_boot = false),
         [],
@@ -191,8 +191,8 @@ fn where_steering_goes_back_first_nothing_is_planned_upon_it() {
     let again = replan(&facts, &standing, &next);
     assert_eq!(put_back(&again).len(), again.steps.len(), "{again:?}");
     assert!(again.steps.iter().any(steered_interface), "{again:?}");
-    assert!(again.refusals.iter().any(|it| it.id == "restore.first"));
-    assert_eq!(again.relies_on, []);
+    assert!(again.not_planned.iter().any(|it| it.id == "restore.first"));
+    assert_eq!(again.preconditions, []);
 }
 
 /// Before Linux 6.11 the kernel says so only when one is to be moved; apply notes it as it was found.
@@ -214,7 +214,7 @@ fn an_interrupt_that_could_not_be_moved_is_not_planned_again() {
     let again = replan(&facts, &standing, &made);
     assert!(!is_planned(&again));
     assert_eq!(put_back(&again), [""; 0]);
-    let refused = again.refusals.iter();
+    let refused = again.not_planned.iter();
     let mut refused = refused.filter(|it| it.id == "cores.interrupts-managed");
     let refused = refused.next().expect("a word");
     assert!(refused.why.contains("(nvme0q0)"), "{refused:?}");

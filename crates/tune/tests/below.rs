@@ -8,7 +8,7 @@ use isolane_tune::{Facts, Interface, NotPlanned, Plan, plan};
 use support::{has_priorities, machine, needs, profile, steering, verified};
 
 fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
-    plan.refusals.iter().find(|refusal| refusal.id == id)
+    plan.not_planned.iter().find(|refusal| refusal.id == id)
 }
 
 /// A machine whose `eth0` has something above it, and the description names that.
@@ -18,7 +18,7 @@ fn above(name: &str, kind: &str, below: Option<&str>) -> Interface {
         kind: Some(String::from(kind)),
         is_up: true,
         vlan: Some(5),
-        below: below.map(String::from),
+        parent: below.map(String::from),
         ..Interface::default()
     }
 }
@@ -73,9 +73,9 @@ fn an_interface_above_others_is_not_set_up_and_the_one_below_is_named() {
         let mut steps = plan.steps.iter();
         assert!(!steps.any(|step| step.id.starts_with("interface.")));
         // What is not set up is not said to be.
-        let mut refusals = plan.refusals.iter();
-        assert!(!refusals.any(|it| it.id.starts_with("interface.vlan.")));
-        let refusal = refusal(&plan, id).unwrap_or_else(|| panic!("{:?}", plan.refusals));
+        let mut not_planned = plan.not_planned.iter();
+        assert!(!not_planned.any(|it| it.id.starts_with("interface.vlan.")));
+        let refusal = refusal(&plan, id).unwrap_or_else(|| panic!("{:?}", plan.not_planned));
         refusal.remedy.clone()
     };
     // Its device is in another network namespace, or was not recorded.

@@ -36,8 +36,8 @@ fn in_vlan(needs: &mut Needs) {
 }
 
 fn refusal(plan: &Plan) -> Option<(String, String)> {
-    let mut refusals = plan.refusals.iter();
-    let refusal = refusals.find(|it| it.id == STEERING)?;
+    let mut not_planned = plan.not_planned.iter();
+    let refusal = not_planned.find(|it| it.id == STEERING)?;
     Some((refusal.why.clone(), refusal.remedy.clone()))
 }
 
@@ -80,8 +80,8 @@ fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
     };
     has.rules = [(2, elsewhere)].into();
     let contradicted = plan(&facts, &needs, &by_rules, &FlowQueues::default());
-    let mut refusals = contradicted.refusals.iter();
-    let refusal = refusals.find(|it| it.id == "interface.rule-priority-7.eth0");
+    let mut not_planned = contradicted.not_planned.iter();
+    let refusal = not_planned.find(|it| it.id == "interface.rule-priority-7.eth0");
     assert!(refusal.expect("a reason").remedy.contains("delete 2"));
 }
 

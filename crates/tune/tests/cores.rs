@@ -25,7 +25,7 @@ fn cores(list: &str) -> Option<Value> {
 }
 
 fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
-    plan.refusals.iter().find(|refusal| refusal.id == id)
+    plan.not_planned.iter().find(|refusal| refusal.id == id)
 }
 
 fn of_others(plan: &Plan) -> usize {
@@ -56,7 +56,7 @@ fn interrupts_of_other_devices_stay_off_the_executors_core_and_are_left_alone_el
     simulate(&mut facts, &plan);
     let again = planned(&facts, 7, &profile(ProfileName::Balanced));
     assert_eq!(of_others(&again), 0);
-    let off = Tuning::from_toml("other_interrupts = false", "own.toml").expect("a profile");
+    let off = Tuning::from_toml("other_irq_affinity = false", "own.toml").expect("a profile");
     assert_eq!(of_others(&planned(&machine("ice"), 7, &off)), 0);
 }
 
@@ -344,7 +344,7 @@ fn doctor_tells_of_the_same_interrupts_as_plans_do() {
     facts.interfaces.push(Interface {
         name: String::from("eth0.5"),
         kind: Some(String::from("vlan")),
-        below: Some(String::from("eth0")),
+        parent: Some(String::from("eth0")),
         ..Interface::default()
     });
     let own = "ice-eth0-TxRx";

@@ -41,7 +41,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
         let known = |topic: &String| needs.topics.iter().any(|it| it.name == *topic);
         assert!(step.topics.iter().all(known), "{name}: {step:?}");
     }
-    for refusal in &made.refusals {
+    for refusal in &made.not_planned {
         assert!(
             ids.insert(refusal.id.as_str()),
             "{name}: {} twice, or done and refused",
@@ -109,7 +109,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     simulate(&mut after, &made);
     let again = plan(&after, needs, tuning, placement);
     for step in &again.steps {
-        let follows = has_steering && !again.relies_on.is_empty();
+        let follows = has_steering && !again.preconditions.is_empty();
         let is_receive_processing = [
             "interface.thread",
             "interface.transmit-thread",
@@ -141,7 +141,7 @@ fn has_all_rules(facts: &Facts, needs: &Needs, critical: Option<u8>) -> bool {
     let mut flows = needs
         .flows
         .iter()
-        .filter(|flow| flow.way == Direction::Receive && Some(flow.level) >= critical);
+        .filter(|flow| flow.direction == Direction::Receive && Some(flow.level) >= critical);
     flows.all(|flow| {
         let tuple = flow.tuple;
         let mut rules = rules.rules.values();
@@ -162,21 +162,21 @@ fn any_tuning() -> impl Strategy<Value = Tuning> {
         Just("steering = \"none\""),
         Just("transmit = \"pfifo\""),
         Just("transmit = \"keep\""),
-        Just("moderation_us = 1"),
-        Just("moderation_us = 2"),
-        Just("moderation_us = 5"),
-        Just("moderation_us = 10"),
-        Just("moderation_us = \"keep\""),
+        Just("coalescing_us = 1"),
+        Just("coalescing_us = 2"),
+        Just("coalescing_us = 5"),
+        Just("coalescing_us = 10"),
+        Just("coalescing_us = \"keep\""),
         Just("receive_ring_frames = 4096"),
         Just("transmit_ring_frames = 16"),
-        Just("receive_threads = true"),
-        Just("interrupts = false"),
+        Just("threaded_napi = true"),
+        Just("irq_affinity = false"),
         Just("isolation = \"none\""),
         Just("isolation = \"boot\""),
         Just("isolation = \"cpuset\""),
-        Just("siblings_off = true"),
+        Just("smt = false"),
         Just("idle_latency_us = 0"),
-        Just("limits = true"),
+        Just("realtime_limits = true"),
         Just("critical_level = 5"),
         Just("critical_level = 1"),
     ];

@@ -266,7 +266,7 @@ fn the_thread_of_a_queue_is_the_one_at_its_place_by_number() {
 #[test]
 fn a_script_that_leaves_steps_out_says_so_and_does_not_fail() {
     let mut plan = planned("igc", 3);
-    plan.relies_on.clear();
+    plan.preconditions.clear();
     plan.steps.retain(|step| {
         step.id.starts_with("interface.receive-table") || step.id.starts_with("interface.thread")
     });

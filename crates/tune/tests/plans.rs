@@ -46,14 +46,14 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
         golden(&format!("plans/{name}.verified.txt"), &second.to_text());
         golden(&format!("plans/{name}.verified.diff"), &second.to_diff());
         assert!(has_priorities(&second), "{name}");
-        assert!(!second.relies_on.is_empty(), "{name}");
+        assert!(!second.preconditions.is_empty(), "{name}");
         // Both as one, for the next boot: the preconditions of the second are set by the first, or hold.
         let both = second.clone().merge(&first);
         assert!(has_priorities(&both), "{name}");
         let table = |setting: &Setting| matches!(setting, Setting::RssTable { .. });
         assert!(both.steps.iter().any(|step| table(&step.setting)), "{name}");
         assert!(
-            !both.relies_on.iter().any(|it| table(&it.setting)),
+            !both.preconditions.iter().any(|it| table(&it.setting)),
             "{name}"
         );
         let mut after = machine(name);
@@ -81,7 +81,7 @@ fn what_was_measured_before_the_steering_changes_is_not_believed() {
     );
     assert!(!has_priorities(&plan));
     let refused = plan
-        .refusals
+        .not_planned
         .iter()
         .find(|it| it.id == "interface.receive-threads.eth0");
     assert!(refused.expect("a reason").remedy.contains("plan again"));
@@ -147,7 +147,7 @@ fn what_looks_after_sent_frames_comes_behind_all_that_receives() {
                 *fifo = Some(was);
             }
         }
-        let device = facts.lanes[0].ground.device.as_mut().expect("a device");
+        let device = facts.lanes[0].facts.device.as_mut().expect("a device");
         device.features.as_mut().expect("features").has_zero_copy = has_zero_copy;
         let latency = profile(ProfileName::Latency);
         plan(&facts, &needs, &latency, &verified(&needs))
@@ -186,7 +186,7 @@ fn an_instance_that_only_transmits_is_no_receive_thread() {
     // As the testbed's kernel lists them: it does not say which queues they serve, those of both ways are apart, and
     // those that receive come first.
     let (mut facts, needs, _) = steering("igb-emulated");
-    assert_eq!(facts.lanes[0].receive_work.len(), 4);
+    assert_eq!(facts.lanes[0].napi.len(), 4);
     for interrupt in &mut facts.devices[0].interrupts {
         interrupt.thread = None;
     }
@@ -239,7 +239,7 @@ fn one_flow_that_was_not_measured_is_enough_to_leave_threads_alone() {
                 "{name} without {flow:?}"
             );
             let refused = plan
-                .refusals
+                .not_planned
                 .iter()
                 .any(|it| it.id.contains("receive-threads"));
             assert_eq!(refused, is_critical, "{name}");
@@ -268,7 +268,7 @@ fn a_flow_measured_on_two_queues_is_not_verified() {
             twice = flow;
         }
     }
-    twice.place = isolane_tune::KnownQueue::Measured { queue: 0 };
+    twice.queue = isolane_tune::KnownQueue::Measured { queue: 0 };
     placement.flows.push(twice);
     let plan = plan(&facts, &needs, &profile(ProfileName::Latency), &placement);
     assert!(!has_priorities(&plan));
@@ -288,7 +288,9 @@ fn without_a_description_no_interface_is_touched() {
                 .find(|step| step.id.starts_with("interface."));
             assert_eq!(touched, None, "{name}");
             assert!(
-                plan.refusals.iter().any(|it| it.id == "description.host"),
+                plan.not_planned
+                    .iter()
+                    .any(|it| it.id == "description.host"),
                 "{name}"
             );
         }
@@ -322,8 +324,8 @@ fn ports_that_share_an_entry_are_found_and_others_named_that_do_not() {
         let system = description_at(port, 7, 15, "");
         let needs = Needs::of_system(&system, Some("left"), "").expect("a host");
         let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
-        let mut refusals = plan.refusals.into_iter();
-        refusals.find(|it| it.id == "interface.steering-shared.eth0")
+        let mut not_planned = plan.not_planned.into_iter();
+        not_planned.find(|it| it.id == "interface.steering-shared.eth0")
     };
     let mut ports = 1_024..7_000;
     let (port, refusal) = ports
@@ -349,7 +351,7 @@ fn critical_levels_with_lanes_on_several_queues_are_pointed_out() {
     let refused = |text: &str| {
         let tuning = Tuning::from_toml(text, "own.toml").expect("a profile");
         let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
-        plan.refusals
+        plan.not_planned
             .iter()
             .any(|it| it.id == "interface.lanes.eth0")
     };

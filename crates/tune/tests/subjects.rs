@@ -15,7 +15,7 @@ fn a_time_that_a_driver_takes_for_a_mode_or_refuses_is_not_planned() {
     let planned = |name: &str, microseconds: u32| {
         let facts = machine(name);
         let needs = needs(&facts, 1);
-        let text = format!("moderation_us = {microseconds}");
+        let text = format!("coalescing_us = {microseconds}");
         let tuning = Tuning::from_toml(&text, "own.toml").expect("a profile");
         let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();
@@ -99,8 +99,8 @@ fn a_rule_that_brings_others_to_the_critical_queue_is_removed_or_named() {
                 .iter()
                 .any(|step| matches!(step.setting, Setting::FlowRule { .. }))
         );
-        let mut refusals = plan.refusals.iter();
-        let refusal = refusals.find(|it| it.id == "interface.receive-threads.eth0");
+        let mut not_planned = plan.not_planned.iter();
+        let refusal = not_planned.find(|it| it.id == "interface.receive-threads.eth0");
         assert!(
             refusal
                 .expect("a reason")
@@ -134,7 +134,7 @@ fn a_rule_that_leads_a_critical_port_elsewhere_is_named() {
         &FlowQueues::default(),
     );
     let refusal = plan
-        .refusals
+        .not_planned
         .iter()
         .find(|it| it.id == "interface.rule-7007.eth0");
     assert!(
@@ -155,7 +155,7 @@ fn without_a_named_queue_none_is_kept_for_critical_topics() {
         &verified(&needs),
     );
     let refusal = plan
-        .refusals
+        .not_planned
         .iter()
         .find(|it| it.id == "interface.critical-queue.eth0");
     assert!(
@@ -195,8 +195,8 @@ fn the_reason_for_more_queues_holds_for_its_own_plan() {
         let why = &step.expect("a second queue").why;
         let is_kept = why.contains("one is for critical topics alone");
         assert_eq!(is_kept, names_queues, "{why}");
-        let mut refusals = plan.refusals.iter();
-        let is_refused = refusals.any(|it| it.why.contains("none is kept for critical topics"));
+        let mut not_planned = plan.not_planned.iter();
+        let is_refused = not_planned.any(|it| it.why.contains("none is kept for critical topics"));
         assert_eq!(is_refused, !names_queues);
     }
 }
@@ -214,8 +214,8 @@ fn interrupts_are_left_to_irqbalance_while_it_runs() {
         );
         let steps = plan.steps.iter();
         let steps = steps.filter(|step| step.id.starts_with("interface.interrupt-"));
-        let mut refusals = plan.refusals.iter();
-        let refusal = refusals.find(|it| it.id == "interface.interrupts.eth0");
+        let mut not_planned = plan.not_planned.iter();
+        let refusal = not_planned.find(|it| it.id == "interface.interrupts.eth0");
         (steps.count(), refusal.map(|it| it.remedy.clone()))
     };
     assert_eq!(interrupts(&[]), (1, None));
@@ -229,7 +229,7 @@ fn interrupts_are_left_to_irqbalance_while_it_runs() {
 }
 
 fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
-    plan.refusals.iter().find(|refusal| refusal.id == id)
+    plan.not_planned.iter().find(|refusal| refusal.id == id)
 }
 
 #[test]

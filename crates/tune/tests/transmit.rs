@@ -61,7 +61,7 @@ fn what_the_kernel_sends_with_priority_7_has_a_class_of_critical_topics_only_if_
         let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();
         let step = steps.find(|step| step.id == "interface.transmit.eth0");
-        let step = step.unwrap_or_else(|| panic!("{:?}", plan.refusals));
+        let step = step.unwrap_or_else(|| panic!("{:?}", plan.not_planned));
         match step.to {
             Value::Qdisc(RootQdisc::Mqprio(classes)) => (classes.class_of_priority, step.why),
             other => panic!("{other:?}"),

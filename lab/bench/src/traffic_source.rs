@@ -45,7 +45,6 @@ const QUANTUM_NS: u64 = 1_000_000;
 pub enum Target {
     /// Sockets of other programs on the hosts, unrelated to isolane.
     #[default]
-    #[serde(rename = "strangers")]
     Foreign,
     /// Readers of a level, 0 to 7, of the participants under test.
     Level(u8),

@@ -18,7 +18,6 @@ pub(super) struct Report {
     /// Cells of the policies' axes.
     pub(super) policies: Vec<PolicyReport>,
     /// Runs outside the axes.
-    #[serde(rename = "besides")]
     pub(super) extra_runs: Vec<ExtraReport>,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         (rejected, "rejected"),
         (too_large, "too large for this reader"),
         (expired, "expired"),
-        (time_filtered, "filtered"),
+        (time_filtered, "that the time-based filter dropped"),
         (held, "held back by the filter"),
         (not_owner, "of writers that do not own"),
         (content_filtered, "that did not pass the content filter"),

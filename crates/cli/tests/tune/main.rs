@@ -313,8 +313,8 @@ fn a_broken_plan_is_wrong_usage() {
         profile: String::from("test"),
         boot_id: None,
         steps: Vec::new(),
-        refusals: Vec::new(),
-        relies_on: Vec::new(),
+        not_planned: Vec::new(),
+        preconditions: Vec::new(),
     };
     let whole = serde_json::to_string(&plan).expect("JSON");
     for length in [0, 1, whole.len() / 2, whole.len() - 1] {

@@ -235,8 +235,8 @@ impl Place {
             profile: String::from("test"),
             boot_id: None,
             steps: steps.map(step).into(),
-            refusals: Vec::new(),
-            relies_on: Vec::new(),
+            not_planned: Vec::new(),
+            preconditions: Vec::new(),
         }
     }
 }

@@ -45,7 +45,7 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
                 let (code, out, err) = run(command.args(more).args(["--json", "-"]));
                 let report: Value =
                     serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-                assert_eq!(report["schema"], "isolane/tune-verify/1");
+                assert_eq!(report["schema"], "isolane/tune-verify/2");
                 (code, report)
             };
             let (code, report) = json(&[]);

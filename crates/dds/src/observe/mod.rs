@@ -25,7 +25,7 @@ pub use self::schema::{
 pub(crate) use self::server::Observer;
 
 /// Schema of a snapshot. The number increases when a key changes its meaning.
-pub const SCHEMA: &str = "isolane/observe/2";
+pub const SCHEMA: &str = "isolane/observe/3";
 
 /// Returns the name of the abstract Unix socket of the `number`th participant of a process: `isolane/PID/N`, with a
 /// leading `@` in `/proc/net/unix`.

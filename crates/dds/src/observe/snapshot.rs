@@ -217,7 +217,7 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     reports.iter().map(sample).collect()
 }
 
-/// Counts of a writer by their keys in the schema `isolane/observe/2`: `unwanted` for `content_filtered`.
+/// Counts of a writer by their keys in the schema `isolane/observe/3`.
 fn of_writer(ledger: &WriterLedger) -> Counts {
     let WriterLedger {
         written,
@@ -243,7 +243,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
         ("set_ends", set_ends),
         ("sent", sent),
         ("unmatched", unmatched),
-        ("unwanted", content_filtered),
+        ("content_filtered", content_filtered),
         ("evicted_unsent", evicted_unsent),
         ("expired_unsent", expired_unsent),
         ("pending", pending),
@@ -259,8 +259,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
     ])
 }
 
-/// Counts of a reader by their keys in the schema `isolane/observe/2`: `filtered` for `time_filtered`, `unwanted` for
-/// `content_filtered`.
+/// Counts of a reader by their keys in the schema `isolane/observe/3`.
 fn of_reader(ledger: &ReaderLedger) -> Counts {
     let ReaderLedger {
         accounted,
@@ -297,10 +296,10 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         ("rejected", rejected),
         ("too_large", too_large),
         ("expired", expired),
-        ("filtered", time_filtered),
+        ("time_filtered", time_filtered),
         ("held", held),
         ("not_owner", not_owner),
-        ("unwanted", content_filtered),
+        ("content_filtered", content_filtered),
         ("outdated", outdated),
         ("incomplete", incomplete),
         ("in_sets", in_sets),

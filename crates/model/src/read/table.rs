@@ -9,6 +9,7 @@ use crate::source::{Source, Sourced};
 use crate::word::{closest, list};
 
 use super::report::{Report, Wrong};
+use super::tuning;
 use super::values::{shortened, this_is};
 
 pub(crate) struct Table<'a> {
@@ -150,7 +151,7 @@ impl<'a> Table<'a> {
         field.given()
     }
 
-    /// Reports the unknown keys.
+    /// Reports the unknown keys; for a renamed key, with its present name.
     pub(super) fn finish(self, report: &mut Report) {
         for (key, _) in self.entries {
             let written: &str = key.get_ref();
@@ -158,9 +159,18 @@ impl<'a> Table<'a> {
                 continue;
             }
             let what = format!("unknown key {}", self.subject(&shortened(written)));
-            let help = match closest(written, self.known.iter().copied()) {
-                Some(known) => format!("did you mean `{known}`?"),
-                None => format!(
+            let renamed = tuning::RENAMED
+                .iter()
+                .find(|(old, new, _)| *old == written && self.known.contains(new));
+            let help = match (renamed, closest(written, self.known.iter().copied())) {
+                (Some((_, new, true)), _) => {
+                    format!(
+                        "it is `{new}` now, with the opposite value: `{written} = true` is `{new} = false`"
+                    )
+                }
+                (Some((_, new, false)), _) => format!("it is `{new}` now"),
+                (None, Some(known)) => format!("did you mean `{known}`?"),
+                (None, None) => format!(
                     "known here: {}",
                     list(&self.known, "`").replace(" or ", " and ")
                 ),

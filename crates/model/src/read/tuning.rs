@@ -12,6 +12,27 @@ use super::values;
 
 const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
 
+/// Former keys: name, present name, and whether the value is inverted. They are refused, and the error names the present
+/// key.
+pub(super) const RENAMED: &[(&str, &str, bool)] = &[
+    ("moderation_us", "coalescing_us", false),
+    ("xdp_offloads_off", "xdp_offloads", true),
+    ("merging_off", "gro", true),
+    ("segmentation_off", "tso", true),
+    ("polling_off", "deferred_interrupts", true),
+    ("siblings_off", "smt", true),
+    ("full_speed", "performance_governor", false),
+    ("throttling_off", "rt_throttling", true),
+    ("fair_server_off", "fair_server", true),
+    ("interrupts", "irq_affinity", false),
+    ("other_interrupts", "other_irq_affinity", false),
+    ("receive_threads", "threaded_napi", false),
+    ("memory", "thp_madvise", false),
+    ("buffers", "receive_buffers", false),
+    ("ports", "reserved_ports", false),
+    ("limits", "realtime_limits", false),
+];
+
 /// Reads the table of a description; missing settings come from the default profile.
 pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> {
     let Some(mut table) = root.table("tune", EXAMPLE, report)? else {

@@ -77,12 +77,12 @@ impl Contents {
                 Entry::Begin {
                     profile,
                     boot_id,
-                    forgotten,
+                    dropped,
                     ..
                 } => {
                     let mut settings = applied.map_or(Vec::new(), |applied| applied.settings);
                     settings.retain(|set| {
-                        !(set.ended_by_reboot(boot_id) && forgotten.contains(set.setting))
+                        !(set.ended_by_reboot(boot_id) && dropped.contains(set.setting))
                     });
                     applied = Some(Outcome {
                         profile,
@@ -138,8 +138,8 @@ impl Contents {
         let end = applied.is_complete.then_some(Entry::Applied);
         let lines = lines.into_iter().map(Entry::Found);
         let mut begin = (*begin).clone();
-        if let Entry::Begin { forgotten, .. } = &mut begin {
-            forgotten.clear();
+        if let Entry::Begin { dropped, .. } = &mut begin {
+            dropped.clear();
         }
         std::iter::once(begin).chain(lines).chain(end).collect()
     }
@@ -198,7 +198,7 @@ pub struct SettingStatus {
     /// Current value; `None` if it is unreadable, or if its interrupt or thread number is of an earlier boot.
     pub now: Option<Value>,
     /// True if the current value is the applied one.
-    pub stands: bool,
+    pub in_force: bool,
 }
 
 /// Compares the applied values with the current ones; `None` if no plan is applied.
@@ -229,7 +229,7 @@ pub fn status(
             is_of_this_boot: !set.ended_by_reboot(&here.boot_id),
             before: set.before.clone(),
             applied: set.to.clone(),
-            stands: now.as_ref().is_some_and(|now| set.is_as_set(now)),
+            in_force: now.as_ref().is_some_and(|now| set.is_as_set(now)),
             now,
         }
     };

@@ -31,10 +31,10 @@ const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 /// Text around the checksum.
 const BEFORE_CHECKSUM: &str = ",\"checksum\":\"";
 const BEHIND_CHECKSUM: &str = "\"}";
-const SCHEMA: &str = "isolane/journal/2";
+const SCHEMA: &str = "isolane/journal/3";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
     /// Start of a plan.
     Begin {
@@ -46,7 +46,7 @@ pub(super) enum Entry {
         entries: usize,
         /// Settings of an earlier boot that the plan no longer contains.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        forgotten: Vec<Setting>,
+        dropped: Vec<Setting>,
     },
     /// Original value of a setting.
     Found(Found),
@@ -69,7 +69,7 @@ pub(super) struct Found {
 }
 
 impl Entry {
-    pub(super) fn begin(here: &Here, profile: &str, forgotten: Vec<Setting>) -> Self {
+    pub(super) fn begin(here: &Here, profile: &str, dropped: Vec<Setting>) -> Self {
         Self::Begin {
             schema: SCHEMA.into(),
             machine: here.machine.clone(),
@@ -77,7 +77,7 @@ impl Entry {
             profile: profile.into(),
             // Counted when the entries written with it are known.
             entries: 0,
-            forgotten,
+            dropped,
         }
     }
 }

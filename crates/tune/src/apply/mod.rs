@@ -136,18 +136,18 @@ pub(crate) fn apply_locked(
     }
     let mut snapshot = take_snapshot(machine, plan, &here.boot_id, occasion == Occasion::Boot)?;
     let applied_state = before.as_ref().and_then(Contents::outcome);
-    let forgotten = match (occasion, &applied_state) {
-        (Occasion::Requested, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
+    let dropped = match (occasion, &applied_state) {
+        (Occasion::Requested, Some(applied_state)) => dropped(machine, here, plan, applied_state),
         _ => Vec::new(),
     };
     let is_recorded = applied_state.as_ref().is_none_or(|applied_state| {
-        applied_state.is_complete && applied_state.boot_id == here.boot_id && forgotten.is_empty()
+        applied_state.is_complete && applied_state.boot_id == here.boot_id && dropped.is_empty()
     });
     if snapshot.to_change.is_empty() && is_recorded {
         return Ok(snapshot.applied);
     }
     let is_first = applied_state.is_none();
-    let begin = Entry::begin(here, &plan.profile, forgotten);
+    let begin = Entry::begin(here, &plan.profile, dropped);
     if snapshot.to_change.is_empty() {
         // A process that was killed before it could record this set it, or it persisted over a boot.
         Journal::begin(
@@ -184,7 +184,7 @@ pub(crate) fn apply_locked(
 
 /// Settings of an earlier boot that are not in force and that the plan, made since, does not contain; otherwise it
 /// would have a step for them.
-fn forgotten(
+fn dropped(
     machine: &mut dyn Machine,
     here: &Here,
     plan: &Plan,
@@ -193,16 +193,16 @@ fn forgotten(
     if plan.boot_id.as_deref() != Some(here.boot_id.as_str()) {
         return Vec::new();
     }
-    let mut forgotten = Vec::new();
+    let mut dropped = Vec::new();
     for set in &applied_state.settings {
         let stands = |now| set.is_as_set(&now);
         if set.ended_by_reboot(&here.boot_id)
             && !set.now(machine, &here.boot_id).is_some_and(stands)
         {
-            forgotten.push(set.setting.clone());
+            dropped.push(set.setting.clone());
         }
     }
-    forgotten
+    dropped
 }
 
 fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {
@@ -282,7 +282,7 @@ fn execute(
             Err(why) => return Err(Failure::at(&step.id, &step.setting, changed_meanwhile(why))),
         }
     }
-    for Precondition { setting, value } in &snapshot.relies_on {
+    for Precondition { setting, value } in &snapshot.preconditions {
         expect(machine, setting, value)
             .map_err(|why| Failure::at(RELIED_ON, setting, changed_meanwhile(why)))?;
     }

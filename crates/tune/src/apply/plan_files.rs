@@ -25,7 +25,7 @@ use crate::plan::{
 use crate::probe::{device_interrupts, interrupt_names};
 use crate::setting::Setting;
 
-const SCHEMA: &str = "isolane/saved-plan/2";
+const SCHEMA: &str = "isolane/saved-plan/3";
 
 /// Plan saved for the next boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl SavedPlan {
         let mut own = plan.clone();
         // Steps based on measured receive queues are not repeated, so neither is what they relied on.
         if own.steps.iter().any(|step| step.when == When::ThisBoot) {
-            own.relies_on.clear();
+            own.preconditions.clear();
         }
         let earlier = earlier.filter(|saved| saved.plan.machine.is_same_as(&plan.machine));
         let mut whole = match earlier {
@@ -75,7 +75,7 @@ impl SavedPlan {
             .steps
             .retain(|step| step.when != When::ThisBoot && !step.is_restoring());
         if !whole.steps.iter().any(is_receive_processing) {
-            whole.relies_on.clear();
+            whole.preconditions.clear();
         }
         Self::new(whole, numbers)
     }
@@ -140,7 +140,7 @@ impl SavedPlan {
         let mut plan = self.plan.clone();
         plan.steps.retain(|step| !is_receive_processing(step));
         // No step of this part does harm without it, and these steps may set it.
-        plan.relies_on.clear();
+        plan.preconditions.clear();
         plan
     }
 
@@ -383,7 +383,7 @@ impl PlanFile {
         let mut refused: Vec<String> = steps
             .map(|step| format!("{}: {} to {}", step.id, step.setting, step.to))
             .collect();
-        let relied_on = plan.relies_on.iter().filter(|it| !it.is_valid());
+        let relied_on = plan.preconditions.iter().filter(|it| !it.is_valid());
         refused.extend(relied_on.map(|it| format!("{RELIED_ON}: {}", it.setting)));
         match refused.is_empty() {
             true => Ok(plan),

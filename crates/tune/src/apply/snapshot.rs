@@ -13,7 +13,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) to_change: Vec<&'a Step>,
     /// Original values of all settings that may change, in order of change; they are restored backwards.
     pub(super) found: Vec<Found>,
-    pub(super) relies_on: Vec<&'a Precondition>,
+    pub(super) preconditions: Vec<&'a Precondition>,
     pub(super) applied: Applied,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn take_snapshot<'a>(
     let mut snapshot = Snapshot {
         to_change: Vec::new(),
         found: Vec::new(),
-        relies_on: plan.relies_on.iter().collect(),
+        preconditions: plan.preconditions.iter().collect(),
         applied: Applied::default(),
     };
     let mut failed_steps = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn take_snapshot<'a>(
         false => None,
     };
     if failed_precondition.is_some() {
-        snapshot.relies_on.clear();
+        snapshot.preconditions.clear();
     }
     // Values that earlier steps of this plan will have set.
     let mut expected: HashMap<&Setting, &Value> = HashMap::new();
@@ -124,7 +124,7 @@ pub(super) fn take_snapshot<'a>(
         record(&mut snapshot, (boot_id, step), side_effects, found);
         expected.insert(&step.setting, &step.to);
     }
-    for precondition in &snapshot.relies_on {
+    for precondition in &snapshot.preconditions {
         let is_set = expected
             .get(&precondition.setting)
             .is_some_and(|to| precondition.value.matches(&precondition.setting, to));
@@ -151,7 +151,7 @@ pub(super) fn take_snapshot<'a>(
 /// First precondition that does not hold at boot, as text. A new plan is impossible then, so independent steps are
 /// still carried out.
 fn failed_precondition(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
-    plan.relies_on
+    plan.preconditions
         .iter()
         .find_map(|Precondition { setting, value }| {
             let found = match machine.read(setting) {

@@ -39,8 +39,8 @@ fn driver(facts: &Facts, device: &Device, findings: &mut Findings) {
     let lanes = facts
         .lanes
         .iter()
-        .find(|lanes| lanes.ground.interface == *name);
-    let features = lanes.and_then(|lanes| lanes.ground.device.as_ref()?.features);
+        .find(|lanes| lanes.facts.interface == *name);
+    let features = lanes.and_then(|lanes| lanes.facts.device.as_ref()?.features);
     let id = id(device, "driver");
     match features {
         Some(XdpFeatures {

@@ -11,7 +11,7 @@ use crate::needs::Needs;
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let described = needs.interface.as_deref();
     for lanes in &facts.lanes {
-        let name = lanes.ground.interface.as_str();
+        let name = lanes.facts.interface.as_str();
         match described {
             Some(wanted) if wanted != name => {}
             _ => one(lanes, name, findings),
@@ -21,7 +21,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
 
 /// Checks that a lane works. Problems are only informational, since topics flow without lanes.
 fn one(lanes: &LanePrerequisites, name: &str, findings: &mut Findings) {
-    let checks = check(&lanes.ground, &Wanted::default());
+    let checks = check(&lanes.facts, &Wanted::default());
     let is_possible = checks
         .iter()
         .all(|check| check.outcome != Outcome::Impossible);
@@ -40,8 +40,8 @@ fn one(lanes: &LanePrerequisites, name: &str, findings: &mut Findings) {
             check.remedy.as_str(),
         );
     }
-    receive_work(name, &lanes.receive_work, findings);
-    polling(name, &lanes.receive_work, findings);
+    receive_work(name, &lanes.napi, findings);
+    polling(name, &lanes.napi, findings);
 }
 
 /// Warns of NAPI threads at the ordinary class, which are worse than none.
@@ -147,7 +147,7 @@ mod tests {
 
     fn lanes() -> LanePrerequisites {
         LanePrerequisites {
-            ground: XdpFacts {
+            facts: XdpFacts {
                 kernel_release: String::from("6.12.5"),
                 interface: String::from("eth0"),
                 device: Some(Device {
@@ -165,7 +165,7 @@ mod tests {
                 }),
                 ..XdpFacts::default()
             },
-            receive_work: Vec::new(),
+            napi: Vec::new(),
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn each_obstacle_is_reported_with_its_remedy() {
         let mut lanes = lanes();
-        lanes.ground.sockets = Sockets::Refused;
+        lanes.facts.sockets = Sockets::Refused;
         let found = findings(lanes, &Needs::of_domain(0));
         assert_eq!(ids(&found), [("lane.sockets.eth0", Severity::Info)]);
         assert!(found[0].remedy.contains("cap_net_raw"));
@@ -225,12 +225,12 @@ mod tests {
             polling: None,
         };
         let mut with_priorities = lanes();
-        with_priorities.receive_work = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Fifo(60))];
+        with_priorities.napi = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Fifo(60))];
         let found = findings(with_priorities, &Needs::of_domain(0));
         assert_eq!(found[1].severity, Severity::Ok);
         assert!(found[1].what.contains("queue 0 FIFO 75, queue 1 FIFO 60"));
         let mut demoted = lanes();
-        demoted.receive_work = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Ordinary)];
+        demoted.napi = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Ordinary)];
         let found = findings(demoted, &Needs::of_domain(0));
         assert_eq!(found[1].id, "lane.receive-work.eth0");
         assert_eq!(found[1].severity, Severity::Warn);
@@ -240,7 +240,7 @@ mod tests {
     fn polling_is_shown_and_a_warning_where_frames_wait_too_long_for_it() {
         let polled = |wait, idle_polls| {
             let mut polled = lanes();
-            polled.receive_work = vec![QueueState {
+            polled.napi = vec![QueueState {
                 queue: 3,
                 instance: 103,
                 interrupt: None,
@@ -272,7 +272,7 @@ mod tests {
         };
         let found = |queues: &[QueueState]| {
             let mut lanes = lanes();
-            lanes.receive_work = queues.to_vec();
+            lanes.napi = queues.to_vec();
             findings(lanes, &Needs::of_domain(0)).split_off(1)
         };
         let never = Polling {

@@ -66,7 +66,7 @@ pub(super) fn script_of_steps(plan: &Plan, steps: &[&Step], path: &str) -> Expor
 /// first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan
-        .relies_on
+        .preconditions
         .iter()
         .map(|it| (it, shell::line(&it.setting, &it.value)));
     let set = lines.filter_map(|(it, line)| {

@@ -119,9 +119,9 @@ pub(super) fn applied_command(plan: &Plan, step: &Step) -> Result<String, Omissi
 /// Returns whether system tools can steer critical datagrams to their queue, and set all priorities that depend on it.
 fn is_whole(plan: &Plan) -> bool {
     let steps = plan.steps.iter().map(|step| (&step.setting, &step.to));
-    let relies_on = plan.relies_on.iter().map(|it| (&it.setting, &it.value));
+    let preconditions = plan.preconditions.iter().map(|it| (&it.setting, &it.value));
     let mut steering = steps
-        .chain(relies_on)
+        .chain(preconditions)
         .filter(|(setting, _)| steered_interface(setting).is_some());
     let mut rest = plan.steps.iter().filter(|step| needs_steering(step));
     steering.all(|(setting, value)| shell::line(setting, value).is_some())

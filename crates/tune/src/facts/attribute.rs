@@ -149,7 +149,7 @@ impl Facts {
         match key {
             "threaded" => device.threaded.map(|on| u8::from(on).to_string()),
             "gro_flush_timeout" => device.gro_flush_timeout_ns.map(|it| it.to_string()),
-            "napi_defer_hard_irqs" => device.deferred_interrupts.map(|it| it.to_string()),
+            "napi_defer_hard_irqs" => device.napi_defer_hard_irqs.map(|it| it.to_string()),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl Facts {
         match key {
             "threaded" => device.threaded = Some(text == "1"),
             "gro_flush_timeout" => device.gro_flush_timeout_ns = text.parse().ok(),
-            "napi_defer_hard_irqs" => device.deferred_interrupts = text.parse().ok(),
+            "napi_defer_hard_irqs" => device.napi_defer_hard_irqs = text.parse().ok(),
             _ => return false,
         }
         true
@@ -181,7 +181,7 @@ impl Facts {
     pub(crate) fn lanes_of(&self, interface: &str) -> Option<&LanePrerequisites> {
         self.lanes
             .iter()
-            .find(|lanes| lanes.ground.interface == interface)
+            .find(|lanes| lanes.facts.interface == interface)
     }
 
     /// Device of an interface.

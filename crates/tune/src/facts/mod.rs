@@ -67,9 +67,9 @@ pub struct Facts {
 #[serde(default, deny_unknown_fields)]
 pub struct LanePrerequisites {
     /// Kernel, rights and interface, as far as lanes depend on them.
-    pub ground: XdpFacts,
+    pub facts: XdpFacts,
     /// Receive processing of each queue; empty if the kernel does not report it.
-    pub receive_work: Vec<QueueState>,
+    pub napi: Vec<QueueState>,
 }
 
 /// Kernel.
@@ -248,7 +248,7 @@ pub struct Interface {
     /// VLAN id of a VLAN interface.
     pub vlan: Option<u16>,
     /// Parent of a VLAN interface in the same network namespace.
-    pub below: Option<String>,
+    pub parent: Option<String>,
     /// Received frames dropped since the interface was created.
     pub rx_dropped: Option<u64>,
 }
@@ -310,7 +310,7 @@ pub struct Device {
     /// Maximum time in nanoseconds that GRO holds received frames (`gro_flush_timeout`).
     pub gro_flush_timeout_ns: Option<u64>,
     /// Idle polls before interrupts are enabled again (`napi_defer_hard_irqs`).
-    pub deferred_interrupts: Option<u32>,
+    pub napi_defer_hard_irqs: Option<u32>,
     /// True if receive processing runs in NAPI threads.
     pub threaded: Option<bool>,
 }

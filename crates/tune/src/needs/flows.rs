@@ -14,7 +14,7 @@ pub struct DescribedFlow {
     /// Addresses and ports.
     pub tuple: Tuple,
     /// Direction from this host's point of view.
-    pub way: Direction,
+    pub direction: Direction,
     /// Host at the other end.
     pub peer: String,
     /// VLAN in which the peer's lanes send.
@@ -98,7 +98,7 @@ fn add(
     flows.push(DescribedFlow {
         level: level.get(),
         tuple,
-        way: if is_received {
+        direction: if is_received {
             Direction::Receive
         } else {
             Direction::Transmit
@@ -161,7 +161,7 @@ mod tests {
         let system = System::from_toml(FILE, "isolane.toml", &[&XdpKind]).expect("a description");
         let said = |flow: &DescribedFlow| {
             let ports = (flow.tuple.source_port, flow.tuple.destination_port);
-            (flow.level, flow.way, ports, flow.queue)
+            (flow.level, flow.direction, ports, flow.queue)
         };
         let left: Vec<_> = of_host(&system, "left").iter().map(said).collect();
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
         let vlan = |host: &str| of_host(&system, host)[0].peer_vlan;
         assert_eq!((vlan("left"), vlan("right")), (Some(5), None));
         let right = of_host(&system, "right");
-        assert_eq!(right[0].way, Direction::Receive);
+        assert_eq!(right[0].direction, Direction::Receive);
         assert_eq!(right[0].peer, "left");
         assert_eq!(right[0].tuple.source.to_string(), "10.0.0.1");
     }

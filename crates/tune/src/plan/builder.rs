@@ -15,8 +15,8 @@ use crate::setting::{Document, Setting, Value};
 pub(super) struct PlanBuilder<'a> {
     facts: &'a Facts,
     pub(super) steps: Vec<Step>,
-    pub(super) refusals: Vec<NotPlanned>,
-    pub(super) relies_on: Vec<Precondition>,
+    pub(super) not_planned: Vec<NotPlanned>,
+    pub(super) preconditions: Vec<Precondition>,
 }
 
 /// Explanation of a step.
@@ -127,8 +127,12 @@ impl PlanBuilder<'_> {
 
     /// Adds a precondition, once for each setting.
     pub(super) fn require(&mut self, setting: Setting, value: Value) {
-        if self.relies_on.iter().all(|known| known.setting != setting) {
-            self.relies_on.push(Precondition { setting, value });
+        if self
+            .preconditions
+            .iter()
+            .all(|known| known.setting != setting)
+        {
+            self.preconditions.push(Precondition { setting, value });
         }
     }
 
@@ -138,7 +142,7 @@ impl PlanBuilder<'_> {
         why: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.refusals.push(NotPlanned {
+        self.not_planned.push(NotPlanned {
             id: id.into(),
             why: why.into(),
             remedy: remedy.into(),
@@ -170,8 +174,8 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
     let mut builder = PlanBuilder {
         facts,
         steps: Vec::new(),
-        refusals: Vec::new(),
-        relies_on: Vec::new(),
+        not_planned: Vec::new(),
+        preconditions: Vec::new(),
     };
     let unknown = FlowQueues::default();
     let placement = match placement.is_of_other_boot(facts.boot_id.as_deref()) {
@@ -211,8 +215,8 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
         profile: tuning.name(),
         boot_id: facts.boot_id.clone(),
         steps: builder.steps,
-        refusals: builder.refusals,
-        relies_on: builder.relies_on,
+        not_planned: builder.not_planned,
+        preconditions: builder.preconditions,
     }
 }
 

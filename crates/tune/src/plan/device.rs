@@ -124,16 +124,16 @@ pub(super) fn plan_offloads(
 ) {
     let tuning = input.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();
-    if tuning.xdp_offloads_off.value {
+    if !tuning.xdp_offloads.value {
         wanted.extend(&HIDES);
         if input.needs.vlan.is_some() {
             wanted.push(&TAGS);
         }
     }
-    if tuning.merging_off.value {
+    if !tuning.gro.value {
         wanted.extend(&MERGES);
     }
-    if tuning.segmentation_off.value {
+    if !tuning.tso.value {
         wanted.extend(&CUTS);
     }
     for Offload(feature, why, costs) in wanted {
@@ -268,7 +268,7 @@ pub(super) fn plan_coalescing(
     target: &TopicInterface<'_>,
     builder: &mut PlanBuilder<'_>,
 ) {
-    let Some(most_us) = input.tuning.moderation_us.value else {
+    let Some(most_us) = input.tuning.coalescing_us.value else {
         return;
     };
     let Some((has, to)) = planned_coalescing(target.device, most_us) else {
@@ -291,7 +291,7 @@ pub(super) fn plan_coalescing(
                 "{driver} accepts an interrupt at once, and keeps the {} us it has",
                 has.rx_usecs.unwrap_or_default()
             ),
-            "moderation_us = 40 is about its least; bounds have to count it",
+            "coalescing_us = 40 is about its least; bounds have to count it",
         );
     }
     let mut why = match (has.rx_usecs, has.adaptive_rx) {

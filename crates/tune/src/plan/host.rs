@@ -15,10 +15,10 @@ pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core() else {
         return without(input, builder);
     };
-    if input.tuning.siblings_off.value {
+    if !input.tuning.smt.value {
         siblings(input, core, builder);
     }
-    if input.tuning.full_speed.value {
+    if input.tuning.performance_governor.value {
         speed(core, builder);
     }
     idle(input, core, builder);
@@ -208,7 +208,7 @@ pub(super) fn plan_kernel_limits(input: &PlanInput<'_>, builder: &mut PlanBuilde
 
 pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let scheduling = &input.facts.scheduling;
-    if input.tuning.throttling_off.value {
+    if !input.tuning.rt_throttling.value {
         let held = match (
             scheduling.realtime_runtime_us,
             scheduling.realtime_period_us,
@@ -226,7 +226,7 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
             ),
         );
     }
-    let Some(core) = input.core().filter(|_| input.tuning.fair_server_off.value) else {
+    let Some(core) = input.core().filter(|_| !input.tuning.fair_server.value) else {
         return;
     };
     builder.attribute(
@@ -243,7 +243,8 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
 
 pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let facts = input.facts;
-    if input.tuning.memory.value && facts.memory.transparent_huge_pages.as_deref() == Some("always")
+    if input.tuning.thp_madvise.value
+        && facts.memory.transparent_huge_pages.as_deref() == Some("always")
     {
         builder.attribute(
             "memory.huge-pages",
@@ -258,7 +259,7 @@ pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) 
     if let Some(bytes @ 1..) = facts
         .memory
         .swap_bytes
-        .filter(|_| input.tuning.memory.value)
+        .filter(|_| input.tuning.thp_madvise.value)
     {
         builder.not_planned(
             "memory.swap",
@@ -273,11 +274,11 @@ pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) 
 }
 
 fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
-    if !input.tuning.limits.value {
+    if !input.tuning.realtime_limits.value {
         builder.not_planned(
             "rights.limits",
             "who may use real-time priorities and lock memory is not for a profile to say",
-            "limits = true in [tune] gives it to the group realtime; of a service: LimitRTPRIO=80, \
+            "realtime_limits = true in [tune] gives it to the group realtime; of a service: LimitRTPRIO=80, \
              LimitMEMLOCK=infinity",
         );
         return;
@@ -334,7 +335,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
     }
     builder.document(
         "services.irqbalance",
-        Document::BannedFromBalance { core },
+        Document::IrqbalanceBannedCpus { core },
         Rationale::of_all(
             format!(
                 "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"
@@ -349,13 +350,13 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
 pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
-    if input.tuning.buffers.value {
+    if input.tuning.receive_buffers.value {
         buffers(input, builder);
     }
-    if input.tuning.ports.value {
+    if input.tuning.reserved_ports.value {
         ports(input, builder);
     }
-    if input.tuning.polling_off.value && !input.needs.spins {
+    if !input.tuning.deferred_interrupts.value && !input.needs.spins {
         let has = input.facts.network.busy_read_us.unwrap_or(0);
         builder.attribute(
             "sockets.busy-read",

@@ -67,7 +67,7 @@ impl PlanInput<'_> {
 
     /// SMT siblings of the executor's core that the plan takes offline.
     pub(super) fn leaving_siblings(&self) -> Vec<u16> {
-        let Some(core) = self.core().filter(|_| self.tuning.siblings_off.value) else {
+        let Some(core) = self.core().filter(|_| !self.tuning.smt.value) else {
             return Vec::new();
         };
         let can_leave = |sibling: &u16| {
@@ -144,7 +144,7 @@ impl TopicInterface<'_> {
             return false;
         }
         let ground = input.facts.lanes_of(self.name());
-        let device = ground.and_then(|lanes| lanes.ground.device.as_ref());
+        let device = ground.and_then(|lanes| lanes.facts.device.as_ref());
         let features = device.and_then(|device| device.features);
         features.is_some_and(|features| features.has_zero_copy)
     }
@@ -168,7 +168,7 @@ impl TopicInterface<'_> {
             )));
         }
         for flow in input.critical_flows() {
-            let (wanted, way) = match flow.way {
+            let (wanted, way) = match flow.direction {
                 Direction::Receive => (queue, "in from"),
                 Direction::Transmit => (flow.queue, "out to"),
             };
@@ -202,7 +202,7 @@ pub fn vlan_parent<'a>(all: &'a [Interface], described: &'a Interface) -> &'a In
     let mut interface = described;
     // Bounded, because a recording may contain a cycle.
     for _ in all {
-        let below = interface.below.as_deref().filter(|_| is_vlan(interface));
+        let below = interface.parent.as_deref().filter(|_| is_vlan(interface));
         let known = below.and_then(|below| all.iter().find(|it| it.name == below));
         let Some(known) = known else {
             break;
@@ -293,12 +293,12 @@ pub struct FlowQueue {
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
     /// Placement of the flow.
-    pub place: KnownQueue,
+    pub queue: KnownQueue,
 }
 
 /// Placement of a flow, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "source", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum KnownQueue {
     /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that the
     /// device follows the table was not observed.
@@ -344,7 +344,7 @@ impl FlowQueues {
 
     fn of(&self, tuple: Tuple) -> impl Iterator<Item = KnownQueue> {
         let flows = self.flows.iter().filter(move |flow| flow.tuple == tuple);
-        flows.map(|flow| flow.place)
+        flows.map(|flow| flow.queue)
     }
 }
 

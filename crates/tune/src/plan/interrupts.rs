@@ -21,7 +21,7 @@ pub(super) fn plan_topic_interface<'a>(
     target: &TopicInterface<'a>,
     builder: &mut PlanBuilder<'_>,
 ) {
-    if !input.tuning.interrupts.value {
+    if !input.tuning.irq_affinity.value {
         return;
     }
     let Some(core) = input.core() else {
@@ -257,7 +257,10 @@ fn plan_rps(
 }
 
 pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
-    let Some(core) = input.core().filter(|_| input.tuning.other_interrupts.value) else {
+    let Some(core) = input
+        .core()
+        .filter(|_| input.tuning.other_irq_affinity.value)
+    else {
         return;
     };
     let others = input.other_cores();

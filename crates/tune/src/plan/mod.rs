@@ -45,13 +45,13 @@ use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 use crate::setting::{Setting, Value};
 
 /// Current format version of plans.
-pub const SCHEMA: &str = "isolane/plan/2";
+pub const SCHEMA: &str = "isolane/plan/3";
 
 /// Changes of one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Format version, `isolane/plan/2`.
+    /// Format version, `isolane/plan/3`.
     pub schema: String,
     /// Machine that the plan is for.
     pub machine: Identity,
@@ -65,12 +65,12 @@ pub struct Plan {
     /// Changes in order; undone in reverse.
     pub steps: Vec<Step>,
     /// Requested or useful changes that this plan does not make.
-    pub refusals: Vec<NotPlanned>,
+    pub not_planned: Vec<NotPlanned>,
     /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
     /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
     /// be applied.
     #[serde(default)]
-    pub relies_on: Vec<Precondition>,
+    pub preconditions: Vec<Precondition>,
 }
 
 impl Plan {
@@ -78,7 +78,7 @@ impl Plan {
     /// measurements. At boot the preconditions are checked instead: rules steer as before.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
-            || (!self.relies_on.is_empty() && !is_boot);
+            || (!self.preconditions.is_empty() && !is_boot);
         let of = self.boot_id.as_deref().filter(|_| rests)?;
         // An unknown boot id never differs.
         let is_other = of != boot_id && !of.is_empty() && !boot_id.is_empty();
@@ -282,13 +282,18 @@ impl Plan {
             let mut steps = steps.iter();
             steps.any(|step| step.setting == precondition.setting && step.to == precondition.value)
         };
-        let mut relies_on = earlier.relies_on.clone();
-        relies_on.retain(|known| !self.relies_on.iter().any(|it| it.setting == known.setting));
-        relies_on.append(&mut self.relies_on);
-        relies_on.retain(|precondition| !is_set(precondition));
+        let mut preconditions = earlier.preconditions.clone();
+        preconditions.retain(|known| {
+            !self
+                .preconditions
+                .iter()
+                .any(|it| it.setting == known.setting)
+        });
+        preconditions.append(&mut self.preconditions);
+        preconditions.retain(|precondition| !is_set(precondition));
         Self {
             steps,
-            relies_on,
+            preconditions,
             ..self
         }
     }

@@ -31,13 +31,13 @@ pub(super) fn plan(
 ) {
     polling(input, target, builder);
     // Without a critical queue, already reported, threads have nothing to separate.
-    if input.tuning.receive_threads.value && target.critical_queue.is_some() {
+    if input.tuning.threaded_napi.value && target.critical_queue.is_some() {
         threads(input, target, builder);
     }
 }
 
 fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
-    if !input.tuning.polling_off.value {
+    if input.tuning.deferred_interrupts.value {
         return;
     }
     let topics = input.critical_topics(None);
@@ -70,7 +70,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     let name = target.name();
     let id = target.id("receive-threads");
     let receive = input.facts.lanes_of(name);
-    let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.receive_work);
+    let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.napi);
     let of_interrupts: Vec<Thread> = target
         .device
         .interrupts

@@ -33,8 +33,8 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
     let mut new = plan(&facts);
     if left.iter().any(|it| must_precede(&it.setting)) {
         new.steps.clear();
-        new.relies_on.clear();
-        new.refusals.push(NotPlanned {
+        new.preconditions.clear();
+        new.not_planned.push(NotPlanned {
             id: String::from("restore.first"),
             why: String::from(
                 "queues, rings or steering go back to what they were: what else there is to change depends on \
@@ -77,7 +77,7 @@ fn is_restorable(standing: &SettingStatus) -> bool {
     let has_place = *before != Value::Absent || can_be_absent;
     // A queue's discipline disappears with its root.
     let is_own = !matches!(setting, Setting::Folder { .. } | Setting::QueueQdisc { .. });
-    standing.stands
+    standing.in_force
         && standing.is_of_this_boot
         && !before.matches(setting, applied)
         && before.can_be_set()
@@ -230,8 +230,8 @@ impl Facts {
                     });
                 }
                 let lanes = self.lanes.iter_mut();
-                for lanes in lanes.filter(|lanes| lanes.ground.interface == name) {
-                    lanes.receive_work.clear();
+                for lanes in lanes.filter(|lanes| lanes.facts.interface == name) {
+                    lanes.napi.clear();
                 }
             }
             (Setting::Rings { .. }, Value::Rings(rings)) => device.rings = Some(*rings),
@@ -279,10 +279,10 @@ impl Facts {
             .strip_prefix("/sys/class/net/")
             .and_then(|rest| rest.strip_suffix("/threaded"));
         for lanes in self.lanes.iter_mut() {
-            if Some(lanes.ground.interface.as_str()) != interface {
+            if Some(lanes.facts.interface.as_str()) != interface {
                 continue;
             }
-            for queue in &mut lanes.receive_work {
+            for queue in &mut lanes.napi {
                 let new = || ThreadState {
                     process_id: 0,
                     policy: Some(Policy::Ordinary),
@@ -304,10 +304,10 @@ impl Facts {
             }
         }
         for lanes in &mut self.lanes {
-            let interface = &lanes.ground.interface;
+            let interface = &lanes.facts.interface;
             let is_meant =
                 |queue: &&mut QueueState| name == format!("napi/{interface}-{}", queue.instance);
-            for queue in lanes.receive_work.iter_mut().filter(is_meant) {
+            for queue in lanes.napi.iter_mut().filter(is_meant) {
                 if let Some(thread) = &mut queue.thread {
                     thread.policy = Some(fifo.map_or(Policy::Ordinary, Policy::Fifo));
                     if !cores.is_empty() {

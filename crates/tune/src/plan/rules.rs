@@ -40,7 +40,7 @@ pub(super) fn untagged_hosts<'a>(input: &PlanInput<'a>) -> Vec<&'a str> {
     let level = input.critical_level();
     let critical = input.needs.flows.iter();
     let critical = critical.filter(|flow| level.is_some_and(|level| flow.level >= level));
-    for flow in critical.filter(|flow| flow.way == Direction::Receive) {
+    for flow in critical.filter(|flow| flow.direction == Direction::Receive) {
         if flow.peer_vlan != input.needs.vlan && !hosts.contains(&flow.peer.as_str()) {
             hosts.push(&flow.peer);
         }
@@ -62,7 +62,7 @@ fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, 
     }
     for flow in input
         .critical_flows()
-        .filter(|flow| flow.way == Direction::Receive)
+        .filter(|flow| flow.direction == Direction::Receive)
     {
         let rule = match sees_ports(device) {
             true => FlowRule::Port {

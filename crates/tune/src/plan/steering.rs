@@ -34,7 +34,7 @@ pub(super) fn plan(
     if topics.is_empty()
         && !input
             .critical_flows()
-            .any(|flow| flow.way == Direction::Receive)
+            .any(|flow| flow.direction == Direction::Receive)
     {
         return;
     }
@@ -51,7 +51,7 @@ pub(super) fn plan(
     }
     let flows: Vec<&DescribedFlow> = input
         .critical_flows()
-        .filter(|flow| flow.way == Direction::Receive)
+        .filter(|flow| flow.direction == Direction::Receive)
         .collect();
     if flows.is_empty() {
         return;
@@ -187,7 +187,7 @@ fn by_table(
     let critical = input.critical_level().unwrap_or_default();
     let others = input.needs.flows.iter();
     let foreign_flows: Vec<&DescribedFlow> = others
-        .filter(|flow| flow.way == Direction::Receive && flow.level < critical)
+        .filter(|flow| flow.direction == Direction::Receive && flow.level < critical)
         .filter(|flow| entry(flow.tuple).is_some_and(|entry| entries.contains(&entry)))
         .collect();
     if let Some(foreign_rule) = foreign_flows.first() {
@@ -267,7 +267,7 @@ fn other_port(
             let flows = needs.flows.iter();
             flows
                 .filter(|flow| {
-                    flow.way == Direction::Receive && (flow.level >= critical) == is_critical
+                    flow.direction == Direction::Receive && (flow.level >= critical) == is_critical
                 })
                 .map(moved)
                 .collect()

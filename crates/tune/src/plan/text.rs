@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{Plan, Precondition, Step, When};
 
 impl Plan {
-    /// Formats the plan: each step with reason and cost, and the refusals.
+    /// Formats the plan: each step with reason and cost, and the changes that it does not make.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let _ = self.head(&mut text);
@@ -74,11 +74,11 @@ impl Plan {
     }
 
     fn relied_on(&self, text: &mut String) -> fmt::Result {
-        if self.relies_on.is_empty() {
+        if self.preconditions.is_empty() {
             return Ok(());
         }
         writeln!(text, "\nRelies on, as it was when it was measured:")?;
-        for Precondition { setting, value } in &self.relies_on {
+        for Precondition { setting, value } in &self.preconditions {
             writeln!(
                 text,
                 "  {}: {}",
@@ -90,14 +90,19 @@ impl Plan {
     }
 
     fn refused(&self, text: &mut String) -> fmt::Result {
-        if self.refusals.is_empty() {
+        if self.not_planned.is_empty() {
             return Ok(());
         }
         writeln!(text, "\nNot done:")?;
-        for refusal in &self.refusals {
-            writeln!(text, "  {}  [{}]", line(&refusal.why), line(&refusal.id))?;
-            if !refusal.remedy.is_empty() {
-                writeln!(text, "      to do: {}", line(&refusal.remedy))?;
+        for not_planned in &self.not_planned {
+            writeln!(
+                text,
+                "  {}  [{}]",
+                line(&not_planned.why),
+                line(&not_planned.id)
+            )?;
+            if !not_planned.remedy.is_empty() {
+                writeln!(text, "      to do: {}", line(&not_planned.remedy))?;
             }
         }
         Ok(())

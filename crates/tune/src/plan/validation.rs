@@ -191,7 +191,7 @@ fn has_valid_parameters(document: &Document, cores: &[u16]) -> bool {
                 !lists.is_empty() && lists.is_sorted_by(|one, next| one < next)
             }
             Document::CriticalSlice { .. }
-            | Document::BannedFromBalance { .. }
+            | Document::IrqbalanceBannedCpus { .. }
             | Document::RealtimeLimits => true,
         }
 }
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn irqbalance_leaves_a_core_of_the_machine_alone() {
-        let of = |core| Document::BannedFromBalance { core };
+        let of = |core| Document::IrqbalanceBannedCpus { core };
         assert_made(&[of(0), of(3)], &[of(4), of(u16::MAX)]);
     }
 
@@ -467,10 +467,10 @@ mod tests {
             &system,
             &units(Unit::User, &[0, 1, 2]),
             &slice,
-            &document(Document::BannedFromBalance { core: 3 }),
+            &document(Document::IrqbalanceBannedCpus { core: 3 }),
         ];
         assert_eq!(are_admitted(&steps), [true; 5]);
-        let banned = document(Document::BannedFromBalance { core: 2 });
+        let banned = document(Document::IrqbalanceBannedCpus { core: 2 });
         assert_eq!(are_admitted(&[&slice, &banned]), [true, false]);
         assert_eq!(are_admitted(&[&system, &banned]), [true, false]);
         assert_eq!(are_admitted(&[&banned, &system]), [true, false]);

@@ -44,7 +44,7 @@ impl Sources {
             flow_rules: ntuple::rules(name).ok(),
             interrupts: interrupts(name, &self.threads),
             gro_flush_timeout_ns: value(format!("{folder}/gro_flush_timeout")),
-            deferred_interrupts: value(format!("{folder}/napi_defer_hard_irqs")),
+            napi_defer_hard_irqs: value(format!("{folder}/napi_defer_hard_irqs")),
             threaded: value::<u8>(format!("{folder}/threaded")).map(|value| value != 0),
             ..Device::default()
         };

@@ -35,7 +35,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         if let Some((_, interface)) = found.iter_mut().find(|(known, _)| *known == index)
             && interface.kind.as_deref() == Some("vlan")
         {
-            interface.below = name;
+            interface.parent = name;
         }
     }
     for message in netlink.ipv4_addresses()? {
@@ -121,13 +121,13 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
 /// processing is its parent's, which may have no address.
 pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LanePrerequisites> {
     let ground = |interface: &Interface| {
-        let ground = facts(&interface.name);
-        let index = ground.device.as_ref().map(|device| device.index);
+        let facts = facts(&interface.name);
+        let index = facts.device.as_ref().map(|device| device.index);
         LanePrerequisites {
-            receive_work: index
+            napi: index
                 .and_then(|index| napi::state(index).ok())
                 .unwrap_or_default(),
-            ground,
+            facts,
         }
     };
     let chosen = chosen(interfaces).into_iter().take(MAX_LANE_INTERFACES);
@@ -174,7 +174,7 @@ mod lanes_tests {
         let interface = |name: &str, below: Option<&str>| Interface {
             name: String::from(name),
             kind: below.map(|_| String::from("vlan")),
-            below: below.map(String::from),
+            parent: below.map(String::from),
             is_up: true,
             ..Interface::default()
         };

@@ -41,7 +41,7 @@ pub enum Document {
         interrupts: Vec<u16>,
     },
     /// Core that irqbalance must not use.
-    BannedFromBalance {
+    IrqbalanceBannedCpus {
         /// Core.
         core: u16,
     },
@@ -133,7 +133,7 @@ impl Document {
             Self::CriticalSlice { .. } => "/etc/systemd/system/isolane.slice",
             Self::ManagerCores { .. } => Self::MANAGER,
             Self::KernelArguments { .. } => Self::ARGUMENTS,
-            Self::BannedFromBalance { .. } => {
+            Self::IrqbalanceBannedCpus { .. } => {
                 "/etc/systemd/system/irqbalance.service.d/50-isolane.conf"
             }
             Self::RealtimeLimits => "/etc/security/limits.d/90-isolane.conf",
@@ -146,7 +146,7 @@ impl Document {
         match self {
             Self::CriticalSlice { core }
             | Self::KernelArguments { core, .. }
-            | Self::BannedFromBalance { core } => Some(*core),
+            | Self::IrqbalanceBannedCpus { core } => Some(*core),
             Self::UnitCores { .. } | Self::ManagerCores { .. } | Self::RealtimeLimits => None,
         }
     }
@@ -181,7 +181,7 @@ impl Document {
             Self::KernelArguments { .. } => {
                 format!("{BEFORE_ARGUMENTS}{}\"\n", self.kernel_arguments())
             }
-            Self::BannedFromBalance { core } => {
+            Self::IrqbalanceBannedCpus { core } => {
                 format!("[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST={core}\n")
             }
             Self::RealtimeLimits => {

@@ -18,7 +18,7 @@ pub struct FlowReport {
     /// Topics of the flow.
     pub topics: Vec<String>,
     /// Direction of the flow.
-    pub way: Direction,
+    pub direction: Direction,
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
     /// Critical queue of the receiver: critical flows must arrive there, others must not. `None` if the description
@@ -29,7 +29,7 @@ pub struct FlowReport {
     /// True if the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says nothing then.
     pub may_go_by_priority: bool,
     /// Queues on which its datagrams arrived.
-    pub landing: QueueCounts,
+    pub receive_queues: QueueCounts,
     /// Questions without an answer.
     pub lost: u32,
 }
@@ -42,11 +42,11 @@ impl FlowReport {
         }
         let queue = self.critical_queue?;
         Some(match self.is_critical {
-            true => self.lost == 0 && self.landing.single_queue() == Some(queue),
+            true => self.lost == 0 && self.receive_queues.single_queue() == Some(queue),
             false => {
-                self.landing.untold == 0
-                    && !self.landing.by_queue.is_empty()
-                    && !self.landing.by_queue.contains_key(&queue)
+                self.receive_queues.unknown == 0
+                    && !self.receive_queues.by_queue.is_empty()
+                    && !self.receive_queues.by_queue.contains_key(&queue)
             }
         })
     }
@@ -62,7 +62,9 @@ pub fn may_go_by_priority(
 ) -> bool {
     let sees_ports = driver.is_some_and(|driver| !RULES_WITHOUT_PORTS.contains(&driver));
     let is_tagged = needs.vlan.is_some() && flow.peer_vlan == needs.vlan;
-    steering == Steering::Rules && is_tagged && !(flow.way == Direction::Receive && sees_ports)
+    steering == Steering::Rules
+        && is_tagged
+        && !(flow.direction == Direction::Receive && sees_ports)
 }
 
 /// Pairs of own and peer's port of all flows with a peer.
@@ -83,8 +85,9 @@ pub fn flow_reports(
     by_priority: &dyn Fn(&DescribedFlow) -> bool,
 ) -> Vec<FlowReport> {
     let is_critical = |flow: &DescribedFlow| flow.level >= critical;
-    let queue_of = |way: Direction| {
-        let mut flows = with(needs, peer).filter(|flow| flow.way == way && is_critical(flow));
+    let queue_of = |direction: Direction| {
+        let mut flows =
+            with(needs, peer).filter(|flow| flow.direction == direction && is_critical(flow));
         let queue = flows.next().map(|flow| flow.queue)?;
         needs.names_queues.then_some(queue)
     };
@@ -92,19 +95,19 @@ pub fn flow_reports(
     let landed = with(needs, peer).filter_map(|flow| {
         let is_meant = |pair: &&Pair| (pair.port, pair.peer_port) == pair_of(flow);
         let pair = landings.pairs.iter().find(is_meant)?;
-        let (landing, critical_queue) = match flow.way {
-            Direction::Receive => (&pair.back, queues[0]),
-            Direction::Transmit => (&pair.there, queues[1]),
+        let (landing, critical_queue) = match flow.direction {
+            Direction::Receive => (&pair.at_host, queues[0]),
+            Direction::Transmit => (&pair.at_peer, queues[1]),
         };
         Some(FlowReport {
             level: flow.level,
             topics: flow.topics.clone(),
-            way: flow.way,
+            direction: flow.direction,
             tuple: flow.tuple,
             critical_queue,
             is_critical: is_critical(flow),
             may_go_by_priority: by_priority(flow),
-            landing: landing.clone(),
+            receive_queues: landing.clone(),
             lost: pair.lost,
         })
     });
@@ -112,7 +115,7 @@ pub fn flow_reports(
 }
 
 fn with(needs: &Needs, peer: Ipv4Addr) -> impl Iterator<Item = &DescribedFlow> {
-    needs.flows.iter().filter(move |flow| match flow.way {
+    needs.flows.iter().filter(move |flow| match flow.direction {
         Direction::Receive => flow.tuple.source == peer,
         Direction::Transmit => flow.tuple.destination == peer,
     })
@@ -120,7 +123,7 @@ fn with(needs: &Needs, peer: Ipv4Addr) -> impl Iterator<Item = &DescribedFlow> {
 
 /// Own port and the peer's.
 fn pair_of(flow: &DescribedFlow) -> (u16, u16) {
-    match flow.way {
+    match flow.direction {
         Direction::Receive => (flow.tuple.destination_port, flow.tuple.source_port),
         Direction::Transmit => (flow.tuple.source_port, flow.tuple.destination_port),
     }
@@ -133,7 +136,7 @@ mod tests {
     const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-    fn flow(level: u8, way: Direction) -> DescribedFlow {
+    fn flow(level: u8, direction: Direction) -> DescribedFlow {
         let out = Tuple {
             source: OWN,
             destination: PEER,
@@ -142,12 +145,12 @@ mod tests {
         };
         DescribedFlow {
             level,
-            tuple: if way == Direction::Transmit {
+            tuple: if direction == Direction::Transmit {
                 out
             } else {
                 out.reply()
             },
-            way,
+            direction,
             peer: String::from("right"),
             peer_vlan: None,
             queue: if level == 7 { 1 } else { 0 },
@@ -170,7 +173,7 @@ mod tests {
     fn landing(queue: u32) -> QueueCounts {
         QueueCounts {
             by_queue: [(queue, 20)].into(),
-            untold: 0,
+            unknown: 0,
         }
     }
 
@@ -178,8 +181,8 @@ mod tests {
         Pair {
             port: 7_000 + level,
             peer_port: 7_100 + level,
-            there: landing(there),
-            back: landing(back),
+            at_peer: landing(there),
+            at_host: landing(back),
             lost,
         }
     }

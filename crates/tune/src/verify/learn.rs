@@ -168,8 +168,8 @@ fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Val
         profile: LEARNING.into(),
         boot_id: Some(here.boot_id.clone()),
         steps: standing.iter().map(step).collect(),
-        refusals: Vec::new(),
-        relies_on: Vec::new(),
+        not_planned: Vec::new(),
+        preconditions: Vec::new(),
     }
 }
 

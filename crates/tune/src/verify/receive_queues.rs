@@ -65,9 +65,9 @@ pub struct Pair {
     /// Port of the answerer.
     pub peer_port: u16,
     /// Receive queues of the questions, at the answerer.
-    pub there: QueueCounts,
+    pub at_peer: QueueCounts,
     /// Receive queues of the answers, at this host.
-    pub back: QueueCounts,
+    pub at_host: QueueCounts,
     /// Questions without an answer.
     pub lost: u32,
 }
@@ -79,13 +79,13 @@ pub struct QueueCounts {
     /// Number of datagrams per queue.
     pub by_queue: BTreeMap<u32, u32>,
     /// Number of datagrams whose queue is unknown.
-    pub untold: u32,
+    pub unknown: u32,
 }
 
 impl QueueCounts {
     /// Queue of all datagrams, if there is only one.
     pub fn single_queue(&self) -> Option<u32> {
-        match (self.untold, self.by_queue.len()) {
+        match (self.unknown, self.by_queue.len()) {
             (0, 1) => self.by_queue.keys().next().copied(),
             _ => None,
         }
@@ -94,7 +94,7 @@ impl QueueCounts {
     fn count(&mut self, queue: Option<u32>) {
         match queue {
             Some(queue) => *self.by_queue.entry(queue).or_default() += 1,
-            None => self.untold += 1,
+            None => self.unknown += 1,
         }
     }
 }
@@ -110,10 +110,10 @@ impl ReceiveQueueReport {
                 source_port: pair.port,
                 destination_port: pair.peer_port,
             };
-            for (tuple, landing) in [(question, &pair.there), (question.reply(), &pair.back)] {
+            for (tuple, landing) in [(question, &pair.at_peer), (question.reply(), &pair.at_host)] {
                 flows.extend(landing.single_queue().map(|queue| FlowQueue {
                     tuple,
-                    place: KnownQueue::Measured { queue },
+                    queue: KnownQueue::Measured { queue },
                 }));
             }
         }
@@ -134,7 +134,7 @@ impl ReceiveQueueReport {
 
 impl Pair {
     fn is_unanswered(&self) -> bool {
-        self.there == QueueCounts::default()
+        self.at_peer == QueueCounts::default()
     }
 }
 
@@ -187,8 +187,8 @@ pub fn measure_receive_queues(
         let mut pair = Pair {
             port: socket.address().map_err(ProbeError::System)?.port(),
             peer_port: *peer_port,
-            there: QueueCounts::default(),
-            back: QueueCounts::default(),
+            at_peer: QueueCounts::default(),
+            at_host: QueueCounts::default(),
             lost: 0,
         };
         for _ in 0..question.times {
@@ -196,8 +196,8 @@ pub fn measure_receive_queues(
             let answer = send_probe(socket, (question.run, number), peer);
             match answer.map_err(ProbeError::System)? {
                 Some(answered) => {
-                    pair.there.count(answered.there);
-                    pair.back.count(answered.back);
+                    pair.at_peer.count(answered.there);
+                    pair.at_host.count(answered.back);
                     landings.check_boot_mark(answered.boot)?;
                 }
                 None => pair.lost += 1,

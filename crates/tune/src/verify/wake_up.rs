@@ -49,7 +49,7 @@ pub struct LatencyReport {
     /// Maximum.
     pub max_ns: u64,
     /// Activity on the core during the measurement.
-    pub used_by: CoreActivity,
+    pub activity: CoreActivity,
 }
 
 /// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
@@ -68,8 +68,8 @@ pub fn measure_wake_up(what: LatencyTest, stop: &AtomicBool) -> io::Result<Optio
                 .unsigned_abs();
             let before = CoreSample::at(what.core);
             let late = samples(what, stop);
-            let used_by = CoreSample::at(what.core).since(&before, own);
-            Ok(summary(what.core, late, used_by))
+            let activity = CoreSample::at(what.core).since(&before, own);
+            Ok(summary(what.core, late, activity))
         });
         measured
             .join()
@@ -110,7 +110,7 @@ fn now() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn summary(core: u16, mut late: Vec<u64>, used_by: CoreActivity) -> Option<LatencyReport> {
+fn summary(core: u16, mut late: Vec<u64>, activity: CoreActivity) -> Option<LatencyReport> {
     late.sort_unstable();
     // Nearest rank: the smallest of n values that at least this share does not exceed.
     let quantile = |per_mille: usize| {
@@ -125,7 +125,7 @@ fn summary(core: u16, mut late: Vec<u64>, used_by: CoreActivity) -> Option<Laten
         p99_ns: quantile(990)?,
         p99_9_ns: quantile(999)?,
         max_ns: *late.last()?,
-        used_by,
+        activity,
     })
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn verified(needs: &Needs) -> FlowQueues {
     for flow in &needs.flows {
         placement.flows.push(FlowQueue {
             tuple: flow.tuple,
-            place: KnownQueue::Measured { queue: flow.queue },
+            queue: KnownQueue::Measured { queue: flow.queue },
         });
     }
     placement
@@ -151,12 +151,12 @@ pub(crate) fn learnt(needs: &Needs) -> FlowQueues {
     let flows = needs
         .flows
         .iter()
-        .filter(|flow| flow.way == Direction::Receive);
+        .filter(|flow| flow.direction == Direction::Receive);
     FlowQueues {
         flows: flows
             .map(|flow| FlowQueue {
                 tuple: flow.tuple,
-                place: KnownQueue::Computed {
+                queue: KnownQueue::Computed {
                     entry: entry(flow.tuple),
                 },
             })

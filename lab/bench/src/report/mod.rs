@@ -48,7 +48,6 @@ pub struct Report {
     /// Comparisons between runs.
     pub ratios: Vec<Ratio>,
     /// Effect of each step of an ablation.
-    #[serde(rename = "brought")]
     pub effects: Vec<Effect>,
     /// Effects over all payloads; empty with one payload.
     pub overall: Vec<Overall>,

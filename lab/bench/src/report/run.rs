@@ -144,7 +144,6 @@ pub struct EndLanes {
     /// Further counts of that level's device lane, by name; empty without a device lane.
     pub counts: BTreeMap<String, u64>,
     /// Foreign traffic to the bulk level, where it has a reader.
-    #[serde(rename = "strangers")]
     pub foreign: Option<LaneCounts>,
     /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,

@@ -44,7 +44,7 @@ impl Sample {
     pub(super) fn new(participants: Vec<Seen>) -> Self {
         let now = humantime::format_rfc3339_millis(SystemTime::now());
         Self {
-            schema: "isolane/top/2",
+            schema: "isolane/top/3",
             at: now.to_string(),
             why_none: participants.is_empty().then_some(WHY_NONE),
             participants,

@@ -50,7 +50,7 @@ pub(crate) enum Tune {
     /// Show applied settings, and those that others have changed since
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune status", "exit code 1 if a setting is not in effect any more"),
-        ("isolane tune status --json - | jq '.settings[] | select(.stands | not)'", "for programs"),
+        ("isolane tune status --json - | jq '.settings[] | select(.in_force | not)'", "for programs"),
     ], "tune verify (does the machine do what it was set to), tune rollback (undoes it all)"))]
     Status(ShowStatus),
     /// Measure whether the applied settings are effective: wake-ups, other work on the core, transmit queues

@@ -134,7 +134,7 @@ struct PortsReport<'a> {
     peer_queue: Option<u32>,
     pairs: &'a [Pair],
     /// Pairs with the requested queues.
-    fitting: Vec<(u16, u16)>,
+    matching_pairs: Vec<(u16, u16)>,
     /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
     flows: Vec<FlowQueue>,
 }
@@ -166,7 +166,7 @@ impl Ports {
         let pairs = landings.pairs.iter();
         let fitting: Vec<&Pair> = pairs.filter(|pair| self.fits(pair)).collect();
         let report = PortsReport {
-            schema: "isolane/ports/1",
+            schema: "isolane/ports/2",
             interface,
             level: self.level.get(),
             peer: self.peer,
@@ -175,7 +175,7 @@ impl Ports {
             queue: self.queue,
             peer_queue: self.peer_queue,
             pairs: &landings.pairs,
-            fitting: fitting
+            matching_pairs: fitting
                 .iter()
                 .map(|pair| (pair.port, pair.peer_port))
                 .collect(),
@@ -201,7 +201,7 @@ impl Ports {
             let only = landing.single_queue();
             only.is_some() && (wanted.is_none() || only == wanted)
         };
-        pair.lost == 0 && is(&pair.there, self.peer_queue) && is(&pair.back, self.queue)
+        pair.lost == 0 && is(&pair.at_peer, self.peer_queue) && is(&pair.at_host, self.queue)
     }
 
     fn text(&self, landings: &ReceiveQueueReport, fitting: &[&Pair]) -> String {
@@ -214,8 +214,8 @@ impl Ports {
                 "{mark}{:>5} {:>7} {:>15} {:>16} {:>5}",
                 pair.port,
                 pair.peer_port,
-                landed(&pair.there),
-                landed(&pair.back),
+                landed(&pair.at_peer),
+                landed(&pair.at_host),
                 pair.lost
             );
         }
@@ -256,8 +256,8 @@ pub(super) fn landed(landing: &QueueCounts) -> String {
         .iter()
         .map(|(queue, count)| format!("{queue}:{count}"))
         .collect();
-    if landing.untold > 0 {
-        parts.push(format!("?:{}", landing.untold));
+    if landing.unknown > 0 {
+        parts.push(format!("?:{}", landing.unknown));
     }
     match parts.is_empty() {
         true => String::from("-"),
@@ -313,14 +313,14 @@ impl Learn {
         .map_err(|error| failed(interface, self.peer, error))?;
         let placed = flows.iter().filter_map(|flow| {
             let entry = learner.entry_of(flow.tuple)?;
-            let place = KnownQueue::Computed { entry };
+            let queue = KnownQueue::Computed { entry };
             Some(FlowQueue {
                 tuple: flow.tuple,
-                place,
+                queue,
             })
         });
         let report = LearnReport {
-            schema: "isolane/ports/1",
+            schema: "isolane/ports/2",
             interface,
             peer: self.peer,
             boot_id: &here.boot_id,
@@ -336,7 +336,7 @@ impl Learn {
 fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Failure> {
     let flows = needs.flows.iter();
     let flows: Vec<&DescribedFlow> = flows
-        .filter(|flow| flow.way == Direction::Receive && flow.tuple.source == peer)
+        .filter(|flow| flow.direction == Direction::Receive && flow.tuple.source == peer)
         .collect();
     if !flows.is_empty() {
         return Ok(flows);
@@ -365,7 +365,7 @@ fn text(flows: &[&DescribedFlow], placed: &[FlowQueue]) -> String {
         String::from("level  from                  to                    entry  topics\n");
     for flow in flows {
         let tuple = flow.tuple;
-        let entry = placed.iter().find_map(|known| match known.place {
+        let entry = placed.iter().find_map(|known| match known.queue {
             KnownQueue::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
             _ => None,
         });

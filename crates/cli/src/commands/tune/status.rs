@@ -39,16 +39,16 @@ impl ShowStatus {
         let damaged = damaged(&self.state)?;
         let paths = damaged.iter().map(|path| path.display().to_string());
         let report = Report {
-            schema: "isolane/tune-status/1",
+            schema: "isolane/tune-status/2",
             applied: status.as_ref(),
             damaged_journals: paths.collect(),
         };
         print_json_or(&report, self.json.as_ref(), |report| text(report.applied))?;
         check_damaged(&damaged)?;
-        let stands = status.as_ref().is_none_or(|status| {
-            status.is_complete && status.settings.iter().all(|setting| setting.stands)
+        let in_force = status.as_ref().is_none_or(|status| {
+            status.is_complete && status.settings.iter().all(|setting| setting.in_force)
         });
-        Ok(match stands {
+        Ok(match in_force {
             true => ExitCode::Done,
             false => ExitCode::AnswerIsNo,
         })
@@ -68,7 +68,7 @@ fn text(status: Option<&Status>) -> String {
     for setting in &status.settings {
         text.push_str(&line(setting));
     }
-    let undone = status.settings.iter().filter(|setting| !setting.stands);
+    let undone = status.settings.iter().filter(|setting| !setting.in_force);
     let (undone, ended): (Vec<&SettingStatus>, Vec<&SettingStatus>) =
         undone.partition(|setting| setting.is_of_this_boot);
     let ended = match ended.len() {
@@ -90,15 +90,15 @@ fn line(standing: &SettingStatus) -> String {
         before,
         applied,
         now,
-        stands,
+        in_force,
         ..
     } = standing;
-    if !stands && !standing.is_of_this_boot {
+    if !in_force && !standing.is_of_this_boot {
         return format!(
             "  ENDED   {id}: {setting}: {applied} until the last boot, and not set again\n"
         );
     }
-    match (stands, now) {
+    match (in_force, now) {
         (true, _) => format!("  ok      {id}: {setting}: {applied} (was {before})\n"),
         (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, and not {applied}\n"),
         (false, None) => format!("  UNDONE  {id}: {setting}: it cannot be read\n"),

@@ -87,11 +87,11 @@ struct Report {
     applied: Option<Status>,
     wake_ups: Vec<LatencyReport>,
     /// Transmit queue counts; `None` if not requested, or if the device's qdisc does not count per queue.
-    departures: Option<Vec<TransmitReport>>,
+    transmit_queues: Option<Vec<TransmitReport>>,
     /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
-    landings: Option<Vec<FlowReport>>,
+    receive_queues: Option<Vec<FlowReport>>,
     /// True when anything was checked: a setting, a wake-up by `--at-most`, a queue.
-    judged: bool,
+    checked: bool,
     /// Failed checks, as sentences.
     failed: Vec<String>,
 }
@@ -104,12 +104,12 @@ impl Verify {
         let until = Until::new(None)?;
         let (needs, cores, interface) = self.meant(settings)?;
         let mut report = Report {
-            schema: "isolane/tune-verify/1",
+            schema: "isolane/tune-verify/2",
             applied: applied(&self.state)?,
             wake_ups: self.wake_ups(&cores, &until)?,
-            departures: None,
-            landings: None,
-            judged: false,
+            transmit_queues: None,
+            receive_queues: None,
+            checked: false,
             failed: Vec::new(),
         };
         let asked = interface.as_deref().filter(|_| self.peer.is_some());
@@ -120,7 +120,7 @@ impl Verify {
             && !until.interrupted()
         {
             let (address, _) = place_of(interface)?;
-            report.departures =
+            report.transmit_queues =
                 transmit_reports(device, address, peer, DATAGRAMS).map_err(|error| {
                     let what = format!("cannot count the datagrams by transmit queue of {device}");
                     Failure::new(ExitCode::MachineForbids, what, error.to_string())
@@ -133,12 +133,12 @@ impl Verify {
             match landings(settings.system.as_ref(), &needs, (peer, interface))? {
                 Ok(landings) => {
                     failed.extend(landings.iter().flatten().filter_map(misplaced));
-                    report.landings = landings;
+                    report.receive_queues = landings;
                 }
                 Err(why) => failed.push(why),
             }
         }
-        report.judged = self.is_judged(&report) || !failed.is_empty();
+        report.checked = self.is_judged(&report) || !failed.is_empty();
         report.failed = failed;
         print_json_or(&report, self.json.as_ref(), |report| {
             self.text(device.as_deref(), report)
@@ -148,7 +148,7 @@ impl Verify {
         }
         Ok(match () {
             () if until.interrupted() => ExitCode::Interrupted,
-            () if !report.judged => ExitCode::WrongUsage,
+            () if !report.checked => ExitCode::WrongUsage,
             () if report.failed.is_empty() => ExitCode::Done,
             () => ExitCode::AnswerIsNo,
         })
@@ -201,8 +201,8 @@ impl Verify {
 
     /// Returns whether anything was checked.
     fn is_judged(&self, report: &Report) -> bool {
-        let mut departures = report.departures.iter().flatten();
-        let mut landings = report.landings.iter().flatten();
+        let mut departures = report.transmit_queues.iter().flatten();
+        let mut landings = report.receive_queues.iter().flatten();
         report.applied.is_some()
             || (self.at_most.is_some() && !report.wake_ups.is_empty())
             || departures.any(|departure| !departure.expected.is_empty())
@@ -216,7 +216,7 @@ impl Verify {
             if !status.is_complete {
                 failed.push(String::from("the plan was not applied completely"));
             }
-            let undone = status.settings.iter().filter(|setting| !setting.stands);
+            let undone = status.settings.iter().filter(|setting| !setting.in_force);
             failed.extend(undone.map(|setting| match &setting.now {
                 Some(now) => format!("{} is {now}, and not {}", setting.setting, setting.applied),
                 None => format!("{} cannot be read", setting.setting),
@@ -233,7 +233,7 @@ impl Verify {
                 )
             }));
         }
-        for departure in report.departures.iter().flatten() {
+        for departure in report.transmit_queues.iter().flatten() {
             if !departure.is_as_expected() {
                 failed.push(format!(
                     "of {} datagrams of level {} not all left by queues {}: {}",
@@ -254,7 +254,7 @@ impl Verify {
         let _ = match &report.applied {
             None => writeln!(text, "Settings: no plan is applied"),
             Some(status) => {
-                let standing = status.settings.iter().filter(|setting| setting.stands);
+                let standing = status.settings.iter().filter(|setting| setting.in_force);
                 let all = count_of(status.settings.len() as u64, "setting");
                 writeln!(text, "Settings: {} of {all} in effect", standing.count())
             }
@@ -277,12 +277,12 @@ impl Verify {
                 microseconds(woken.p99_9_ns),
                 microseconds(woken.max_ns)
             );
-            used(&mut text, &woken.used_by);
+            used(&mut text, &woken.activity);
             if self.at_most.is_none() {
                 text.push_str("  not judged: --at-most TIME says how late is too late\n");
             }
         }
-        match (interface, &report.departures) {
+        match (interface, &report.transmit_queues) {
             (None, _) => {}
             (Some(interface), None) => {
                 let _ = writeln!(
@@ -314,7 +314,7 @@ impl Verify {
                 }
             }
         }
-        if let Some(landings) = &report.landings {
+        if let Some(landings) = &report.receive_queues {
             let _ = writeln!(
                 text,
                 "Receive queues, {QUESTIONS} datagrams of each described flow"
@@ -325,7 +325,12 @@ impl Verify {
                     Some(true) => "ok",
                     Some(false) => "NO",
                 };
-                let _ = writeln!(text, "  {mark}  {}: {}", named(flow), landed(&flow.landing));
+                let _ = writeln!(
+                    text,
+                    "  {mark}  {}: {}",
+                    named(flow),
+                    landed(&flow.receive_queues)
+                );
             }
             if landings.iter().any(|flow| flow.may_go_by_priority) {
                 let _ = writeln!(
@@ -337,7 +342,7 @@ impl Verify {
         for failed in &report.failed {
             let _ = writeln!(text, "NO: {failed}");
         }
-        if !report.judged {
+        if !report.checked {
             text.push_str(
                 "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --at-most TIME)\n",
             );
@@ -397,7 +402,7 @@ fn misplaced(flow: &FlowReport) -> Option<String> {
         format!(
             "{} {belongs}: it landed on {}, {} lost",
             named(flow),
-            landed(&flow.landing),
+            landed(&flow.receive_queues),
             flow.lost
         )
     })
@@ -467,7 +472,7 @@ fn by_queue(departure: &TransmitReport) -> String {
 
 /// Flow as text: `Brake (level 7, in from 10.0.0.2:7007)`.
 fn named(flow: &FlowReport) -> String {
-    let way = match flow.way {
+    let way = match flow.direction {
         Direction::Receive => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
         Direction::Transmit => format!(
             "out to {}:{}",
@@ -508,7 +513,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
         if before.now == setting.now {
             return None;
         }
-        Some(match (&setting.now, setting.stands) {
+        Some(match (&setting.now, setting.in_force) {
             // The device or thread of the setting is gone.
             (Some(Value::Absent), false) => format!(
                 "{} is gone; it should be {}",

@@ -54,8 +54,8 @@ fn plan(steps: Vec<Step>) -> Plan {
         profile: String::from("test"),
         boot_id: None,
         steps,
-        refusals: Vec::new(),
-        relies_on: Vec::new(),
+        not_planned: Vec::new(),
+        preconditions: Vec::new(),
     }
 }
 
@@ -110,7 +110,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
             text("10"),
         ),
     ]);
-    whole.relies_on = vec![precondition()];
+    whole.preconditions = vec![precondition()];
     let saved = SavedPlan::new(whole, numbers(24, 8_193));
     assert_eq!(saved.interfaces(), ["eth0"]);
     let first = saved.first_part();
@@ -118,7 +118,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
         settings(&first),
         ["queues of eth0", "/proc/sys/vm/stat_interval"]
     );
-    assert!(first.relies_on.is_empty());
+    assert!(first.preconditions.is_empty());
     // The device has its new queues.
     let (second, lost) = saved.second_part(&numbers(57, 8_201));
     assert_eq!(
@@ -129,7 +129,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
             "thread napi/eth0-8201"
         ]
     );
-    assert_eq!(second.relies_on, [precondition()]);
+    assert_eq!(second.preconditions, [precondition()]);
     // The name of interrupt 25 is unknown: its step is reported, and no other interrupt is set.
     let lost: Vec<String> = lost
         .iter()
@@ -190,21 +190,25 @@ fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
     of_this_boot.when = When::ThisBoot;
     // This step keeps an interrupt off a core, independent of receive queues.
     let mut plan = plan(vec![of_this_boot, affinity(25)]);
-    plan.relies_on = vec![precondition()];
+    plan.preconditions = vec![precondition()];
     let saved = SavedPlan::merged(&plan, None, BootNumbers::default());
     assert_eq!(settings(&saved.plan), ["/proc/irq/25/smp_affinity_list"]);
-    assert!(saved.plan.relies_on.is_empty());
+    assert!(saved.plan.preconditions.is_empty());
 }
 
 #[test]
 fn what_rests_on_rules_is_saved_with_what_it_relies_on() {
     let mut by_rules = plan(vec![affinity(24)]);
-    by_rules.relies_on = vec![precondition()];
+    by_rules.preconditions = vec![precondition()];
     let saved = SavedPlan::merged(&by_rules, None, numbers(24, 8_193));
-    assert_eq!(saved.plan.relies_on, [precondition()], "an interrupt alone");
+    assert_eq!(
+        saved.plan.preconditions,
+        [precondition()],
+        "an interrupt alone"
+    );
     by_rules.steps = vec![step(channels(), Value::Absent, Value::Absent)];
     let saved = SavedPlan::merged(&by_rules, None, BootNumbers::default());
-    assert!(saved.plan.relies_on.is_empty(), "nothing does harm");
+    assert!(saved.plan.preconditions.is_empty(), "nothing does harm");
 }
 
 #[test]
@@ -214,7 +218,7 @@ fn a_saved_plan_is_read_again_and_one_of_another_version_is_reported_as_such() {
     assert_eq!(SavedPlan::from_json(&text).expect("ours"), saved);
     let newer = text.replace(SCHEMA, "isolane/saved-plan/9");
     let error = SavedPlan::from_json(&newer).expect_err("of another version");
-    let said = "the saved plan has the format isolane/saved-plan/9, and this isolane reads isolane/saved-plan/2";
+    let said = "the saved plan has the format isolane/saved-plan/9, and this isolane reads isolane/saved-plan/3";
     assert_eq!(error.to_string(), said);
     for length in 0..text.len() {
         SavedPlan::from_json(&text[..length]).expect_err("a part of it");

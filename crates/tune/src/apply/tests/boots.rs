@@ -63,7 +63,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
         assert!(error.to_string().contains("from a previous boot"));
     }
     let mut relying = of_first.clone();
-    relying.relies_on.push(Precondition {
+    relying.preconditions.push(Precondition {
         setting: setting(9),
         value: machine.values[&setting(9)].clone(),
     });
@@ -103,7 +103,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
     let mut machine = Model::new();
     let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
     steps.steps[0].id = String::from("interface.interrupt-eth0-rx-1.eth0");
-    steps.relies_on.push(Precondition {
+    steps.preconditions.push(Precondition {
         setting: setting(9),
         value: value(9, 1),
     });
@@ -198,7 +198,7 @@ fn what_ended_with_a_boot_is_reported_until_the_next_plan() {
     let reported = |machine: &mut Model| -> Vec<(Setting, bool)> {
         let reported = status(machine, &second(), &folder.0).expect("a journal");
         let settings = reported.expect("a plan is applied").settings.into_iter();
-        settings.map(|it| (it.setting, it.stands)).collect()
+        settings.map(|it| (it.setting, it.in_force)).collect()
     };
     // The boot part can set one of them.
     let again = plan(&machine, &[(0, 1)]);
@@ -246,7 +246,7 @@ fn what_stands_after_a_boot_is_looked_after_though_a_plan_does_not_mention_it() 
     let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
     let reported = reported.expect("a plan is applied").settings;
     let of_one = reported.iter().find(|it| it.setting == setting(1));
-    assert!(of_one.is_some_and(|it| !it.stands), "{reported:?}");
+    assert!(of_one.is_some_and(|it| !it.in_force), "{reported:?}");
 }
 
 #[test]
@@ -266,5 +266,5 @@ fn a_number_of_an_earlier_boot_is_not_looked_at() {
     let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
     let reported = reported.expect("a plan is applied").settings;
     assert_eq!(reported.len(), 1);
-    assert!(!reported[0].stands && reported[0].now.is_none() && !reported[0].is_of_this_boot);
+    assert!(!reported[0].in_force && reported[0].now.is_none() && !reported[0].is_of_this_boot);
 }

@@ -134,7 +134,7 @@ fn what_a_plan_relies_on_must_still_stand_at_its_end() {
     let before = machine.values.clone();
     // A new number of queues resets the table that the plan relies on.
     let mut steps = plan(&machine, &[(0, 1), (6, 2)]);
-    steps.relies_on = vec![Precondition {
+    steps.preconditions = vec![Precondition {
         setting: setting(7),
         value: machine.values[&setting(7)].clone(),
     }];
@@ -166,7 +166,7 @@ fn what_a_plan_sets_may_be_relied_on_in_other_words() {
         ..steps.steps[0].clone()
     };
     steps.steps = vec![step];
-    steps.relies_on = vec![Precondition {
+    steps.preconditions = vec![Precondition {
         setting,
         value: cores("0,1"),
     }];

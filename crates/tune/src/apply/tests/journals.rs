@@ -63,7 +63,7 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
     let reported = reported.expect("a plan is applied");
     assert!(reported.is_complete && reported.is_of_this_boot);
     assert!(
-        reported.settings.iter().all(|setting| setting.stands),
+        reported.settings.iter().all(|setting| setting.in_force),
         "{reported:?}"
     );
     assert_eq!(
@@ -131,7 +131,7 @@ fn what_a_plan_found_that_was_undone_is_forgotten() {
 
 #[test]
 fn a_journal_of_another_version_is_left_alone() {
-    for form in ["isolane/journal/9", "isolane/journal/2"] {
+    for form in ["isolane/journal/9", "isolane/journal/3"] {
         let folder = Folder::new();
         let mut machine = Model::new();
         let steps = plan(&machine, &[(0, 1)]);
@@ -139,7 +139,7 @@ fn a_journal_of_another_version_is_left_alone() {
         let path = folder.0.join("tune.journal");
         let known = fs::read_to_string(&path).expect("it is kept");
         // First line as another version writes it.
-        let said = r#"{"number":1,"entry":{"is":"begin","schema":"FORM","more":1}"#;
+        let said = r#"{"number":1,"entry":{"kind":"begin","schema":"FORM","more":1}"#;
         let said = said.replace("FORM", form);
         let line = journal::with_checksum(&said);
         let rest = known.split_once('\n').expect("several lines").1;
@@ -218,11 +218,11 @@ fn entries(records: &[Record]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (boots, is_boot, found, end) in records {
         boot += boots;
-        let forgotten = match is_boot {
+        let dropped = match is_boot {
             true => Vec::new(),
             false => (0..model::SETTINGS).step_by(2).map(setting).collect(),
         };
-        let begin = Entry::begin(&at_boot(boot), &boot.to_string(), forgotten);
+        let begin = Entry::begin(&at_boot(boot), &boot.to_string(), dropped);
         entries.push(begin);
         for (place, (number, which, is_set)) in found.iter().enumerate() {
             let to = model::value(*number, *which);

@@ -86,7 +86,7 @@ fn an_interrupt_that_cannot_be_moved_is_left_out_and_the_rest_is_carried_out() {
     // The setting has its original value, so no change by others is reported.
     let status = status(&mut machine, &here(), &folder.0).expect("a journal");
     let status = status.expect("a plan was carried out");
-    assert!(status.settings.iter().all(|it| it.stands), "{status:?}");
+    assert!(status.settings.iter().all(|it| it.in_force), "{status:?}");
     undo(&mut machine, &folder);
     assert_eq!(machine.values, before);
 }
@@ -105,7 +105,7 @@ fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_does_not_stop_the
         assert_eq!(applied.left_out.len(), 1, "{fault:?}");
         let status = status(&mut machine, &here(), &folder.0).expect("a journal");
         let status = status.expect("a plan was carried out");
-        assert!(status.settings.iter().all(|it| it.stands), "{status:?}");
+        assert!(status.settings.iter().all(|it| it.in_force), "{status:?}");
         undo(&mut machine, &folder);
         assert_eq!(machine.values, before, "{fault:?}");
     }
@@ -157,7 +157,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
         setting: model::setting(number),
         value: machine.values[&model::setting(number)].clone(),
     };
-    plan.relies_on = vec![relied_on(&machine, 9)];
+    plan.preconditions = vec![relied_on(&machine, 9)];
     machine.set(9, 1);
     match execute(&mut machine, &plan, &folder) {
         Err(ApplyError::Refused(failed_steps)) => {
@@ -171,7 +171,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     machine.set(9, 0);
     assert_eq!(machine.values, before);
     // A precondition that the plan itself sets need not hold before.
-    plan.relies_on.push(Precondition {
+    plan.preconditions.push(Precondition {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
     });
@@ -319,10 +319,10 @@ fn status_tells_what_others_have_undone_since() {
     execute(&mut machine, &plan, &folder).expect("it can be carried out");
     let reported = now(&mut machine).expect("a plan is applied");
     assert!(reported.is_complete && reported.is_of_this_boot);
-    assert!(reported.settings.iter().all(|setting| setting.stands));
+    assert!(reported.settings.iter().all(|setting| setting.in_force));
     machine.set(1, 3);
     let reported = now(&mut machine).expect("a plan is applied");
-    let undone = reported.settings.iter().filter(|setting| !setting.stands);
+    let undone = reported.settings.iter().filter(|setting| !setting.in_force);
     let undone: Vec<&str> = undone.map(|setting| setting.id.as_str()).collect();
     assert_eq!(undone, ["step.1"]);
     let other_boot = Here {

@@ -175,8 +175,8 @@ pub(super) fn plan(machine: &Model, steps: &[(usize, u32)]) -> Plan {
         profile: String::from("test"),
         boot_id: None,
         steps: steps.iter().enumerate().map(&mut step).collect(),
-        refusals: Vec::new(),
-        relies_on: Vec::new(),
+        not_planned: Vec::new(),
+        preconditions: Vec::new(),
     }
 }
 

@@ -48,7 +48,6 @@ pub struct Compared {
     /// Step whose effect is measured.
     pub step: Step,
     /// Baseline of the ratio.
-    #[serde(rename = "against")]
     pub baseline: Baseline,
 }
 
