@@ -322,7 +322,7 @@ impl Pool {
     pub fn lend(&self, frame: &mut Frame, lane: Lane) {
         frame.give_up();
         frame.held_by = lane.index() as u8;
-        let held = &self.shared.held[lane.index()];
+        let held = &frame.home.held[lane.index()];
         held.set(held.get() + 1);
     }
 
