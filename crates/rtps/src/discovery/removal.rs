@@ -21,7 +21,7 @@ use crate::{
         participants::{MESSAGE_ENDPOINTS, SEDP, Sedp},
     },
     limits::LEASE_GRACE,
-    matching::{Refusal, RefusedMatches},
+    matching::{Before, Refusal, RefusedMatches},
     participant::{LocalParticipant, Shared},
     reader::{Readers, WriterProxy},
     slab::{EndpointId, ReaderId, RemoteParticipantId},
@@ -307,11 +307,11 @@ impl LocalParticipant {
             }
         });
         if let Some(index) = endpoint {
-            self.match_remote_again(now, index);
+            self.match_remote(now, index, Before::Unchanged);
             return true;
         }
         if let Some(index) = self.writers.table.find(|writer| of_both(writer.refused)) {
-            self.match_local_readers_again(now, index);
+            self.match_local_readers(now, index, Before::Unchanged);
             return true;
         }
         self.discovery.has_place = false;

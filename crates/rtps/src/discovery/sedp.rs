@@ -19,7 +19,7 @@ use crate::{
         announcement_store::{PIECES_PER_ENDPOINT, SerializedAnnouncement},
     },
     limits::DISCOVERY_SLOT_BYTES,
-    matching::{Refusal, choose_own, share_of},
+    matching::{Before, Refusal, choose_own, share_of},
     participant::{Facts, LocalParticipant, Shared},
     reader::Readers,
     slab::{EndpointId, Full, ReaderId, RemoteParticipantId, WriterId},
@@ -137,7 +137,7 @@ impl LocalParticipant {
         if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.announced_by = Some(number);
         }
-        self.match_remote(now, index);
+        self.match_remote(now, index, Before::New);
     }
 
     /// Processes another announcement of a known endpoint, perhaps with changed QoS.
@@ -199,7 +199,7 @@ impl LocalParticipant {
             participant.pieces -= counted(before);
             participant.pieces += counted(after);
         }
-        self.match_remote_changed(now, index, &former);
+        self.match_remote(now, index, Before::Was(&former));
     }
 
     /// Announces a local endpoint, or disposes it.

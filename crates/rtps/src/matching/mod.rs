@@ -21,7 +21,7 @@ use crate::{
     coherent_access::Progress,
     content_filter::FilterText,
     discovery::{Discovery, EndpointKind, EndpointRecord},
-    matching::qos_compatibility::{Before, Comparison, compare},
+    matching::qos_compatibility::{Comparison, compare},
     participant::{LocalParticipant, Shared},
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
     slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
@@ -38,6 +38,7 @@ pub use self::{
 
 pub(crate) use self::{
     proxies::{Refusal, RefusedMatches, share_of},
+    qos_compatibility::Before,
     topic_index::TopicIndex,
 };
 pub(crate) use crate::writer::destinations::{choose, choose_own};
@@ -184,27 +185,8 @@ impl LocalParticipant {
         refused
     }
 
-    /// Matches a new remote endpoint with the user's endpoints.
-    pub(crate) fn match_remote(&mut self, now: Instant, index: EndpointId) {
-        self.compare_remote(now, index, Before::New);
-    }
-
-    /// Retries the refused matches of a remote endpoint.
-    pub(crate) fn match_remote_again(&mut self, now: Instant, index: EndpointId) {
-        self.compare_remote(now, index, Before::Unchanged);
-    }
-
-    /// Compares a changed remote endpoint again, and matches or unmatches accordingly.
-    pub(crate) fn match_remote_changed(
-        &mut self,
-        now: Instant,
-        index: EndpointId,
-        former: &EndpointData,
-    ) {
-        self.compare_remote(now, index, Before::Was(former));
-    }
-
-    fn compare_remote(&mut self, now: Instant, index: EndpointId, before: Before<'_>) {
+    /// Compares a remote endpoint with the endpoints of the user, and matches or unmatches accordingly.
+    pub(crate) fn match_remote(&mut self, now: Instant, index: EndpointId, before: Before<'_>) {
         let Some(endpoint) = self.discovery.endpoints.get(index) else {
             return;
         };
@@ -288,35 +270,37 @@ impl LocalParticipant {
         }
     }
 
-    /// Matches a new user writer with all known readers.
-    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: WriterId) {
-        self.compare_writer(now, writer_index, Before::New);
-    }
-
-    /// Matches a new user reader with all known writers.
-    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: ReaderId) {
-        self.compare_reader(now, reader_index, Before::New);
-    }
-
-    fn compare_writer(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
+    /// Compares a user writer with all known readers.
+    pub(crate) fn match_local_writer(
+        &mut self,
+        now: Instant,
+        writer_index: WriterId,
+        before: Before<'_>,
+    ) {
         self.match_remotes(now, LocalId::Writer(writer_index), before);
         self.match_local_readers(now, writer_index, before);
     }
 
-    fn compare_reader(&mut self, now: Instant, reader_index: ReaderId, before: Before<'_>) {
+    /// Compares a user reader with all known writers.
+    pub(crate) fn match_local_reader(
+        &mut self,
+        now: Instant,
+        reader_index: ReaderId,
+        before: Before<'_>,
+    ) {
         self.match_remotes(now, LocalId::Reader(reader_index), before);
         for writer in self.writers.table.ids() {
             self.match_local(now, writer, reader_index, before);
         }
     }
 
-    /// Retries a user writer's refused matches with readers of this participant.
-    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: WriterId) {
-        self.match_local_readers(now, writer_index, Before::Unchanged);
-    }
-
     /// Compares a user writer with the readers of this participant.
-    fn match_local_readers(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
+    pub(crate) fn match_local_readers(
+        &mut self,
+        now: Instant,
+        writer_index: WriterId,
+        before: Before<'_>,
+    ) {
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
         }

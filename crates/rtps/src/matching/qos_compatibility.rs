@@ -135,7 +135,7 @@ pub(super) fn compare(writer: &EndpointData, reader: &EndpointData) -> Compariso
 
 /// Earlier result for a pair.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Before<'a> {
+pub(crate) enum Before<'a> {
     /// Compared for the first time.
     New,
     /// Unchanged since the last comparison.

@@ -154,7 +154,7 @@ impl LocalParticipant {
         }
         self.writers.set_writer_clock(&mut self.shared, now, id);
         self.writers.set_batch(&mut self.shared, id);
-        self.compare_writer(now, id, Before::Was(&former));
+        self.match_local_writer(now, id, Before::Was(&former));
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl LocalParticipant {
             reader.data = data;
         }
         self.readers.set_reader_clock(&mut self.shared, now, id);
-        self.compare_reader(now, id, Before::Was(&former));
+        self.match_local_reader(now, id, Before::Was(&former));
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::{
     discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
+    matching::Before,
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
     work_queue::Timer,
@@ -140,7 +141,7 @@ impl LocalParticipant {
         if let Some(writer) = self.writers.table.get(index) {
             self.writers.by_topic.insert(&writer.data.topic_name, index);
         }
-        self.match_new_writer(now, index);
+        self.match_local_writer(now, index, Before::New);
     }
 
     /// Starts the clock of an enabled reader, and matches it.
@@ -149,7 +150,7 @@ impl LocalParticipant {
         if let Some(reader) = self.readers.table.get(index) {
             self.readers.by_topic.insert(&reader.data.topic_name, index);
         }
-        self.match_new_reader(now, index);
+        self.match_local_reader(now, index, Before::New);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Local participant: tables, counters and timers, their creation and the advance of time.
+//! Local participant: its parts, and their creation.
 //!
 //! The system backs memory page by page at the first write. Without prefaulting ([`LocalParticipant::touch_slots`]),
 //! the first sample in a slot pays for a page fault.

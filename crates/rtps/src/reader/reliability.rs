@@ -596,6 +596,22 @@ impl Readers {
         self.resume(shared, facts, index);
     }
 
+    /// Removes samples from a reader's cache, and requests samples that now have room. `remove` returns whether
+    /// it removed any.
+    pub(crate) fn remove_samples(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: ReaderId,
+        remove: impl FnOnce(&mut Cache) -> bool,
+    ) {
+        let reader = self.table.get_mut(index);
+        let cache = reader.and_then(|reader| reader.cache.as_mut());
+        if cache.is_some_and(remove) {
+            self.resume(shared, facts, index);
+        }
+    }
+
     /// Requests the samples that a reader refused for lack of room; its cache has room again.
     pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: ReaderId) {
         let Some(reader) = self.table.get_mut(index) else {

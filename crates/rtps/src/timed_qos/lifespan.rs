@@ -24,7 +24,6 @@ use isolane_wire::{
 use crate::{
     limits::{AGED_SAMPLES, EXPIRY_ITEMS, LEAST_AGE_WINDOW, PLAUSIBLE_DELAY},
     participant::{Facts, LocalParticipant, Shared},
-    reader::Readers,
     slab::{ReaderId, WriterId},
     writer::{
         WriterStatus, Writers,
@@ -116,15 +115,9 @@ impl LocalParticipant {
 
     /// Drops a reader's expired samples. [`sample`](LocalParticipant::sample) then returns only samples valid at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        let reader = self.readers.get_mut(id);
-        let cache = reader.and_then(|reader| reader.cache.as_mut());
-        if cache.is_some_and(|cache| cache.expire(now) > 0) {
-            self.readers.resume(
-                &mut self.shared,
-                Facts::of(&self.writers, &self.discovery),
-                id,
-            );
-        }
+        let facts = Facts::of(&self.writers, &self.discovery);
+        self.readers
+            .remove_samples(&mut self.shared, facts, id, |cache| cache.expire(now) > 0);
     }
 }
 
@@ -206,23 +199,6 @@ impl Writers {
             (true, _) => Expired::Incomplete,
             (false, 0) => Expired::Nothing,
             (false, _) => Expired::Some,
-        }
-    }
-}
-
-impl Readers {
-    /// Drops a bounded number of a reader's expired samples. The cache reports further ones as due.
-    pub(super) fn expire_some(
-        &mut self,
-        shared: &mut Shared,
-        facts: Facts<'_>,
-        now: Instant,
-        index: ReaderId,
-    ) {
-        let reader = self.table.get_mut(index);
-        let cache = reader.and_then(|reader| reader.cache.as_mut());
-        if cache.is_some_and(|cache| cache.expire_some(now) > 0) {
-            self.resume(shared, facts, index);
         }
     }
 }

@@ -321,10 +321,11 @@ impl Readers {
         index: ReaderId,
     ) -> Option<Work> {
         self.table.get_mut(index)?.clock_filed = false;
-        self.expire_some(shared, facts, now, index);
+        // The cache reports further samples as due.
+        self.remove_samples(shared, facts, index, |cache| cache.expire_some(now) > 0);
         self.ask_writers_again(shared, facts, now, index);
         self.make_set_room(shared, facts, now, index);
-        self.purge_cache(shared, facts, now, index);
+        self.remove_samples(shared, facts, index, |cache| cache.purge(now) > 0);
         let reader = self.table.get_mut(index)?;
         let level = reader.level;
         if let Some(clock) = &mut reader.clock {

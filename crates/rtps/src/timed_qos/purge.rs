@@ -11,9 +11,7 @@ use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use crate::{
     limits::TIMED_QOS_ITEMS,
-    participant::{Facts, Shared},
-    reader::{Readers, cache::Cache, instance::InstanceState},
-    slab::ReaderId,
+    reader::{cache::Cache, instance::InstanceState},
     timed_qos::{event_order::EventOrder, period},
 };
 
@@ -125,23 +123,6 @@ impl Cache {
         match is_any {
             true => self.drop_purged(),
             false => 0,
-        }
-    }
-}
-
-impl Readers {
-    /// Purges a reader's due samples, and requests samples that now have room.
-    pub(super) fn purge_cache(
-        &mut self,
-        shared: &mut Shared,
-        facts: Facts<'_>,
-        now: Instant,
-        index: ReaderId,
-    ) {
-        let reader = self.table.get_mut(index);
-        let cache = reader.and_then(|reader| reader.cache.as_mut());
-        if cache.is_some_and(|cache| cache.purge(now) > 0) {
-            self.resume(shared, facts, index);
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::{
         },
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
+    matching::Before,
     participant::{LocalParticipant, Shared},
     receiver::MessageReceiver,
     slab::{Full, RemoteParticipantId, WriterProxyId},
@@ -323,7 +324,7 @@ impl LocalParticipant {
                 if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                     endpoint.is_described = true;
                 }
-                self.match_remote(now, index);
+                self.match_remote(now, index, Before::New);
             }
             Err(Full) => self.shared.counters.endpoints_refused += 1,
         }

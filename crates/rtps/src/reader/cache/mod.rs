@@ -36,7 +36,7 @@ use crate::{
     reader::{
         cache::{coherent_sets::Sets, expiry::Sweep},
         instance::Instances,
-        read_take::{CachedSample, SampleInfo},
+        read_take::{CachedSample, SampleInfo, SampleState},
     },
     sample_memory::{SampleMemory, Sizes},
     slab::{ReaderId, SlotLinks, WriterProxyId},
@@ -275,6 +275,20 @@ impl Cache {
         };
         self.tell_states(slot, &mut info);
         Some((info, self.payload_of(index)))
+    }
+
+    /// Sets the current states of a sample and its instance.
+    #[inline]
+    fn tell_states(&self, slot: &Slot, info: &mut SampleInfo) {
+        if slot.read {
+            info.sample_state = SampleState::Read;
+        }
+        self.instances.tell(slot.instance, info);
+    }
+
+    #[inline]
+    fn payload_of(&self, index: u16) -> &[u8] {
+        self.memory.get(index, self.slot(index).length as usize)
     }
 
     pub(crate) fn mark_read(&mut self, nth: usize) {

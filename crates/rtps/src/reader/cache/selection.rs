@@ -11,7 +11,7 @@ use isolane_wire::cdr::KeyHash;
 use crate::{
     reader::{
         cache::Cache,
-        read_take::{SampleInfo, SampleState, StateMask},
+        read_take::{SampleInfo, StateMask},
     },
     writer::history::ChangeKind,
 };
@@ -162,20 +162,6 @@ impl Cache {
         self.purged += self.drop_selected();
         self.instances.note_emptied();
         count
-    }
-
-    /// Sets the current states of a sample and its instance.
-    #[inline]
-    pub(super) fn tell_states(&self, slot: &super::Slot, info: &mut SampleInfo) {
-        if slot.read {
-            info.sample_state = SampleState::Read;
-        }
-        self.instances.tell(slot.instance, info);
-    }
-
-    #[inline]
-    pub(super) fn payload_of(&self, index: u16) -> &[u8] {
-        self.memory.get(index, self.slot(index).length as usize)
     }
 
     fn matches_selection(&self, index: u16, selection: &Selection<'_>) -> bool {

@@ -4,11 +4,7 @@
 use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use crate::{
-    reader::{
-        instance::{InstanceState, Instances},
-        read_take::SampleInfo,
-        read_take::ViewState,
-    },
+    reader::instance::{InstanceState, Instances},
     slab::Chain,
     timed_qos::Purges,
 };
@@ -17,11 +13,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life {
     /// True once samples of this generation were read.
-    is_seen: bool,
+    pub(super) is_seen: bool,
     /// Generations after a dispose.
-    disposed_generations: u32,
+    pub(super) disposed_generations: u32,
     /// Generations after the loss of all writers.
-    no_writers_generations: u32,
+    pub(super) no_writers_generations: u32,
     /// True if its samples must be purged.
     is_to_empty: bool,
     /// True if its samples were purged after the loss of all writers; the next generation counts as the first.
@@ -46,7 +42,7 @@ impl Life {
         selection: 0,
     };
 
-    fn generation(&self) -> u32 {
+    pub(super) fn generation(&self) -> u32 {
         self.disposed_generations
             .wrapping_add(self.no_writers_generations)
     }
@@ -92,33 +88,6 @@ impl Instances {
         if let Some(purges) = &mut self.purges {
             purges.turn(instance.key, instance.state, at);
         }
-    }
-
-    /// Records that samples of an instance were read.
-    #[inline]
-    pub(crate) fn note_look(&mut self, index: u16) {
-        self.records[usize::from(index)].life.is_seen = true;
-    }
-
-    /// Sets the generation counts of a received sample.
-    #[inline]
-    pub(crate) fn tell_generation(&self, index: u16, info: &mut SampleInfo) {
-        let life = &self.records[usize::from(index)].life;
-        info.disposed_generation_count = life.disposed_generations;
-        info.no_writers_generation_count = life.no_writers_generations;
-    }
-
-    /// Sets the instance state, view state and absolute generation rank of a sample.
-    #[inline]
-    pub(crate) fn tell(&self, index: u16, info: &mut SampleInfo) {
-        let instance = &self.records[usize::from(index)];
-        info.instance_state = instance.state;
-        info.view_state = match instance.life.is_seen {
-            true => ViewState::NotNew,
-            false => ViewState::New,
-        };
-        let generation = instance.life.generation();
-        info.absolute_generation_rank = generation.wrapping_sub(info.generation());
     }
 
     /// Returns the index of a known instance.
@@ -211,6 +180,7 @@ impl Instances {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reader::read_take::{SampleInfo, ViewState};
     use crate::slab::WriterProxyId;
     use crate::writer::history::ChangeKind;
 

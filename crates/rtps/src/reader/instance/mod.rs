@@ -22,7 +22,10 @@ use isolane_wire::{cdr::KeyHash, time::Instant};
 use crate::{
     hash::{Index, index},
     limits::INSTANCE_WRITERS,
-    reader::instance::generations::Life,
+    reader::{
+        instance::generations::Life,
+        read_take::{SampleInfo, ViewState},
+    },
     slab::{Chain, SlotLinks, WriterProxyId},
     timed_qos::Purges,
     writer::history::ChangeKind,
@@ -151,6 +154,33 @@ impl Instances {
             }
         }
         index
+    }
+
+    /// Records that samples of an instance were read.
+    #[inline]
+    pub(crate) fn note_look(&mut self, index: u16) {
+        self.records[usize::from(index)].life.is_seen = true;
+    }
+
+    /// Sets the generation counts of a received sample.
+    #[inline]
+    pub(crate) fn tell_generation(&self, index: u16, info: &mut SampleInfo) {
+        let life = &self.records[usize::from(index)].life;
+        info.disposed_generation_count = life.disposed_generations;
+        info.no_writers_generation_count = life.no_writers_generations;
+    }
+
+    /// Sets the instance state, view state and absolute generation rank of a sample.
+    #[inline]
+    pub(crate) fn tell(&self, index: u16, info: &mut SampleInfo) {
+        let instance = &self.records[usize::from(index)];
+        info.instance_state = instance.state;
+        info.view_state = match instance.life.is_seen {
+            true => ViewState::NotNew,
+            false => ViewState::New,
+        };
+        let generation = instance.life.generation();
+        info.absolute_generation_rank = generation.wrapping_sub(info.generation());
     }
 
     /// Unregisters a writer; returns true if it was the last one of an instance that was alive.
