@@ -132,7 +132,7 @@ fn why_names_who_is_absent_and_who_follows_another_description() {
 
             let _agreeing = start("sub", "wheel", &file);
             let (code, answer) = until("both agree", &["described"]);
-            assert_eq!((code, &answer["talks"]), (0, &Value::Bool(true)));
+            assert_eq!((code, &answer["communicates"]), (0, &Value::Bool(true)));
         },
     );
 }

@@ -563,7 +563,7 @@ fn ls_lists_participants_and_endpoints_as_json() {
         let list = Running::start(&mut isolane(206, &list)).end();
         assert_eq!(list.code, 0, "{}", list.err);
         let json: serde_json::Value = serde_json::from_str(&list.out).expect("JSON");
-        assert_eq!(json["schema"], "isolane/ls/1");
+        assert_eq!(json["schema"], "isolane/ls/2");
         let endpoint = json["participants"][0]["endpoints"][0].clone();
         (!endpoint.is_null()).then_some(endpoint)
     });

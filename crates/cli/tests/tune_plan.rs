@@ -126,7 +126,7 @@ fn what_was_measured_is_read_from_a_file() {
     folder.write("own.toml", "profile = \"latency\"\nsteering = \"none\"\n");
     let plan = [
         "plan",
-        "--placement",
+        "--receive-queues",
         "placement.json",
         "--profile",
         "own.toml",
@@ -161,7 +161,7 @@ fn what_was_measured_before_a_boot_is_refused() {
         folder.write("facts.json", &facts.to_string());
         folder.write("placement.json", r#"{"boot_id": "first", "flows": []}"#);
         let mut command = isolane(&["tune", "plan", "--facts", "facts.json"]);
-        command.args(["--placement", "placement.json", "--json", "-"]);
+        command.args(["--receive-queues", "placement.json", "--json", "-"]);
         let (code, out, err) = run(command.current_dir(folder.file("")));
         assert_eq!(code, expected, "{err}");
         if code == 0 {

@@ -40,7 +40,7 @@ fn answer(command: &mut Command) -> (i32, Value) {
     let (code, out, err) = run(command);
     let answer: Value =
         serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out}{err}"));
-    assert_eq!(answer["schema"], "isolane/why/1");
+    assert_eq!(answer["schema"], "isolane/why/2");
     (code, answer)
 }
 
@@ -64,7 +64,7 @@ fn a_policy_that_keeps_two_apart_is_named_with_both_values() {
             let _reader = start(&["sub", "Square", "--reliable"]);
             let (code, answer) = answer_about_a_pair("Square");
             assert_eq!(code, 1);
-            assert_eq!(answer["talks"], false);
+            assert_eq!(answer["communicates"], false);
             let reason = &answer["reasons"][0];
             assert_eq!(reason["id"], "policy");
             assert_eq!(reason["verdict"], "no");
@@ -85,7 +85,7 @@ fn two_that_match_are_said_to() {
         let _reader = start(&["sub", "Square"]);
         let (code, answer) = answer_about_a_pair("Square");
         assert_eq!(
-            (code, &answer["talks"]),
+            (code, &answer["communicates"]),
             (0, &Value::Bool(true)),
             "{answer:#}"
         );

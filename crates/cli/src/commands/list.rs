@@ -8,7 +8,7 @@ use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use serde::Serialize;
 
 use super::ledger_text;
-use super::participant::{Until, build, full_tables, unasked};
+use super::participant::{Until, build, full_tables, unreached_peers};
 use super::spy::names;
 use super::why::FullTables;
 use crate::arguments::LaneArguments;
@@ -53,7 +53,7 @@ impl List {
         }
         let full = full_tables(&participant, &lane);
         let refused = full.as_ref().map(|full| full.refused.clone());
-        let listing = Listing::of(&participant, refused, unasked(&self.peer));
+        let listing = Listing::of(&participant, refused, unreached_peers(&self.peer));
         let printed = match &self.json {
             Some(destination) => print_json(&listing, destination),
             None => print(&listing.text()),
@@ -63,8 +63,8 @@ impl List {
                 "the list is not complete: the tables of this command were full for {refused}. To do: {remedy}"
             ));
         }
-        if let Some(unasked) = &listing.unasked {
-            tell(format!("note: {unasked}"));
+        if let Some(unreached_peers) = &listing.unreached_peers {
+            tell(format!("note: {unreached_peers}"));
         }
         if until.interrupted() {
             // Applies even if the list could not be written.
@@ -87,7 +87,7 @@ struct Listing {
     /// Discovery data that did not fit this command's tables.
     refused: Option<String>,
     /// Participants that `--peer` did not reach.
-    unasked: Option<String>,
+    unreached_peers: Option<String>,
     participants: Vec<ListedParticipant>,
 }
 
@@ -115,7 +115,11 @@ struct ListedEndpoint {
 }
 
 impl Listing {
-    fn of(participant: &Participant, refused: Option<String>, unasked: Option<String>) -> Self {
+    fn of(
+        participant: &Participant,
+        refused: Option<String>,
+        unreached_peers: Option<String>,
+    ) -> Self {
         let endpoints = participant.endpoints();
         let mut participants: Vec<_> = participant
             .participants()
@@ -124,9 +128,9 @@ impl Listing {
             .collect();
         participants.sort_by(|a, b| a.guid_prefix.cmp(&b.guid_prefix));
         Self {
-            schema: "isolane/ls/1",
+            schema: "isolane/ls/2",
             refused,
-            unasked,
+            unreached_peers,
             participants,
         }
     }

@@ -152,7 +152,7 @@ fn refused(counters: &Counters) -> Option<String> {
 }
 
 /// Participants that `--peer` does not reach; `None` if every peer has a port.
-pub(super) fn unasked(peers: &[Peer]) -> Option<String> {
+pub(super) fn unreached_peers(peers: &[Peer]) -> Option<String> {
     peers.iter().any(|peer| peer.port.is_none()).then(|| {
         format!(
             "--peer ADDRESS asks only the ports of participants 1 to {PARTICIPANTS_PER_PEER}. Reach others with --peer \

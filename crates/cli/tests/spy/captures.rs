@@ -35,7 +35,7 @@ fn nothing_in_the_captures_is_malformed_and_every_frame_is_accounted_for() {
             + count("ipv6");
         assert_eq!(count("frames"), accounted, "{name}");
         assert_eq!(count("shown") as usize, records.len() - 1, "{name}");
-        let schema = "isolane/spy/2";
+        let schema = "isolane/spy/3";
         assert!(records.iter().all(|record| record["schema"] == schema));
     }
 }
@@ -210,5 +210,5 @@ fn a_capture_of_the_first_bytes_of_each_frame_shows_what_is_there() {
     assert!(said.out.contains("(the capture ends here"), "{}", said.out);
     assert!(said.out.contains("HEARTBEAT"), "{}", said.out);
     assert!(!said.err.contains("malformed"), "{}", said.err);
-    assert!(said.err.contains("cut_datagrams"), "{}", said.err);
+    assert!(said.err.contains("truncated_datagrams"), "{}", said.err);
 }

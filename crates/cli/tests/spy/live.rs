@@ -54,7 +54,7 @@ fn samples_are_seen_as_they_pass_with_topic_and_level() {
         let line = lines.recv_timeout(PATIENCE).expect("it was seen");
         let record: Value = serde_json::from_str(&line).expect("JSON");
         for submessage in record["submessages"].as_array().into_iter().flatten() {
-            if submessage["announcement"]["what"] == "writer" {
+            if submessage["announcement"]["kind"] == "writer" {
                 announced = Some(record.clone());
             } else if submessage["kind"] == "DATA" && submessage["announcement"].is_null() {
                 sample = Some((record.clone(), submessage.clone()));

@@ -157,12 +157,12 @@ fn groups_and_filters_are_shown() {
     let (text, submessages) = shown(&message);
     for part in [
         "first 1, last 1, liveliness, group (current 9, first 5, last 8), count 1, final",
-        "start 1, base 4, filtered 2, group (end 7, start 5)",
+        "start 1, base 4, filtered_count 2, group (end 7, start 5)",
     ] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     assert_eq!(submessages[1]["group"]["current"], 9);
-    assert_eq!(submessages[2]["filtered"], 2);
+    assert_eq!(submessages[2]["filtered_count"], 2);
     assert_eq!(submessages[2]["group"]["end"], 7);
 }
 
@@ -204,7 +204,7 @@ fn fragments_and_what_is_said_of_them_are_shown() {
     });
     let (text, submessages) = shown(&message);
     for part in [
-        "sequence 1, first_fragment 2, fragments 1, of_fragments 3, fragment_bytes 8, sample_bytes 20",
+        "sequence 1, first_fragment 2, fragments 1, total_fragments 3, fragment_bytes 8, sample_bytes 20",
         "sequence 1, last_fragment 3, count 1",
         "sequence 1, missing 1 3, count 4",
     ] {

@@ -27,14 +27,14 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
             let (code, out, err) = run(&mut place.tune(&verify));
             for said in [
                 "no plan is applied",
-                "not judged: --at-most",
+                "not judged: --max-latency",
                 "Nothing was verified",
             ] {
                 assert!(code == 2 && out.contains(said), "no {said} in {out}{err}");
             }
             let (code, out, err) = run(&mut place.tune(&["verify"]));
             assert!(code == 2 && out.contains("no core is known"), "{out}{err}");
-            let (code, out, err) = run(place.tune(&verify).args(["--at-most", "10s"]));
+            let (code, out, err) = run(place.tune(&verify).args(["--max-latency", "10s"]));
             assert!(code == 0 && !out.contains("judged"), "{out}{err}");
             place.write_plan(&place.plan());
             let (code, _, err) = run(&mut place.tune(&["apply", &place.plan_file(), "--no-boot"]));
@@ -66,7 +66,7 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
             assert_eq!(settings, Some(12));
 
             // No thread is woken within a nanosecond.
-            let (code, report) = json(&["--at-most", "1ns"]);
+            let (code, report) = json(&["--max-latency", "1ns"]);
             let why = report["failed"][0].as_str().unwrap_or_default();
             assert!(
                 code == 1 && why.contains("1ns at most are allowed"),

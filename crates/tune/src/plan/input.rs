@@ -112,7 +112,7 @@ impl Unverified {
             why,
             remedy: String::from(
                 "measure where each critical flow lands, at both ends (isolane tune ports --json FILE), and plan with \
-                 what was measured: isolane tune plan --placement FILE",
+                 what was measured: isolane tune plan --receive-queues FILE",
             ),
         }
     }

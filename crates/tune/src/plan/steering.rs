@@ -17,7 +17,7 @@ const WITHOUT: &str = "steer where the frames come from, if that can be chosen (
                        queue it was sent on); else use an interface with rules (ntuple) or a receive table";
 /// Remedy for an unreadable hash key.
 const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), \
-                     and plan with what was learnt: isolane tune plan --placement FILE";
+                     and plan with what was learnt: isolane tune plan --receive-queues FILE";
 /// Remedy for a device whose rules do not match ports, if its frames are tagged.
 const BY_PRIORITY: &str =
     "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";

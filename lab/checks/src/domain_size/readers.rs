@@ -206,7 +206,7 @@ impl Readers {
         let first = &answer["reasons"][0]["sentence"];
         Check {
             what: format!("{}: why says {}", self.name, first),
-            holds: answer["talks"] == true
+            holds: answer["communicates"] == true
                 && answer["writers"] == 1
                 && answer["readers"] == self.readers,
         }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_counts_too_few_does_not_hold() {
-        let answer = |readers: usize, talks: bool| json!({ "talks": talks, "writers": 1, "readers": readers, "reasons": [] });
+        let answer = |readers: usize, communicates: bool| json!({ "communicates": communicates, "writers": 1, "readers": readers, "reasons": [] });
         let holds = |answer: Value| TEN_BY_UNICAST.judge_answer(&answer).holds;
         assert!(holds(answer(9, true)));
         assert!(!holds(answer(9, false)));

@@ -250,7 +250,7 @@ fn fields_of(submessage: &Submessage<'_>) -> Fields {
             "sequence": it.sequence.get(),
             "first_fragment": it.first_fragment,
             "fragments": it.fragments,
-            "of_fragments": it.total_fragments(),
+            "total_fragments": it.total_fragments(),
             "fragment_bytes": it.fragment_size,
             "sample_bytes": it.sample_size,
             "key_hash": it.key_hash().map(|hash| hexadecimal(&hash)),
@@ -294,7 +294,7 @@ fn fields_of(submessage: &Submessage<'_>) -> Fields {
             "start": it.start.get(),
             "base": it.list.base().get(),
             "skipped": numbers(it.list.iter()),
-            "filtered": it.filtered,
+            "filtered_count": it.filtered,
             "group": it.group.map(|group| json!({
                 "start": group.start.get(),
                 "end": group.end.get(),
@@ -367,7 +367,7 @@ fn announcement(data: &Data<'_>, discovery: &mut Discovery) -> Option<Fields> {
         _ if matches!(kind_of(&Submessage::Data(*data)), Kind::Spdp | Kind::Sedp) => {
             let guid = parse_key_guid(bytes).or(data.key_hash().map(Guid::from_bytes));
             Ok(fields! {
-                "what": "end",
+                "kind": "end",
                 "guid": guid.map(|guid| guid.to_string()),
                 "disposed": data.status_info().disposed,
                 "unregistered": data.status_info().unregistered,
@@ -375,12 +375,12 @@ fn announcement(data: &Data<'_>, discovery: &mut Discovery) -> Option<Fields> {
         }
         _ => return None,
     };
-    Some(fields.unwrap_or_else(|error| fields! { "what": "malformed", "why": error.to_string() }))
+    Some(fields.unwrap_or_else(|error| fields! { "kind": "malformed", "why": error.to_string() }))
 }
 
 fn of_participant(data: &ParticipantData) -> Fields {
     fields! {
-        "what": "participant",
+        "kind": "participant",
         "guid_prefix": data.guid.prefix.to_string(),
         "name": data.entity_name.as_str(),
         "vendor": names::vendor(data.vendor),
@@ -397,7 +397,7 @@ fn of_endpoint(what: &str, data: &EndpointData, defaults: &QosPolicies) -> Field
     let policies = names::policies(&data.qos, defaults).into_iter();
     let policies = policies.map(|(name, value)| (name.to_owned(), value.into()));
     fields! {
-        "what": what,
+        "kind": what,
         "guid": data.guid.to_string(),
         "topic": data.topic_name.as_str(),
         "type": data.type_name.as_str(),
@@ -423,7 +423,7 @@ fn content_filter(payload: &[u8]) -> Value {
 
 fn of_participant_message(message: &ParticipantMessage<'_>) -> Fields {
     fields! {
-        "what": "message",
+        "kind": "message",
         "guid_prefix": message.participant.to_string(),
         "liveliness": match message.kind {
             ParticipantMessage::KIND_AUTOMATIC_LIVELINESS => String::from("AUTOMATIC"),

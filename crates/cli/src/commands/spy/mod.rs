@@ -186,7 +186,7 @@ impl Decoder {
                 Ok(!until.over())
             })?;
         }
-        self.summary.broken_off = CaptureFile::open(path)?.read(|frame| {
+        self.summary.is_truncated = CaptureFile::open(path)?.read(|frame| {
             self.take(frame)?;
             Ok(self.wants_more() && !until.over())
         })?;
@@ -308,8 +308,10 @@ impl Decoder {
                 }
             });
         }
-        if self.summary.broken_off {
-            tell("broken_off: the capture ends in the middle of a frame, as it was stopped or cut");
+        if self.summary.is_truncated {
+            tell(
+                "is_truncated: the capture ends in the middle of a frame, as it was stopped or cut",
+            );
         }
         if let Some(capture) = &mut self.capture {
             capture.finish()?;

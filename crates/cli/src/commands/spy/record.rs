@@ -1,4 +1,4 @@
-//! Output: a datagram as text (a line for it, and one for each submessage) and as JSON (schema `isolane/spy/2`), and
+//! Output: a datagram as text (a line for it, and one for each submessage) and as JSON (schema `isolane/spy/3`), and
 //! the counts of the summary.
 //!
 //! Text and JSON have the same names and values; the text omits what is null, false or empty. Names that peers chose
@@ -40,7 +40,7 @@ impl Record<'_> {
             _ => None,
         };
         json!({
-            "schema": "isolane/spy/2",
+            "schema": "isolane/spy/3",
             "record": "datagram",
             "time": frame.time_ns.map(date_and_time),
             "time_us": frame.time_ns.map(|time| time as f64 / 1e3),
@@ -191,11 +191,11 @@ pub(super) struct Summary {
     unknown_link: u64,
     ip_fragments: u64,
     pub(super) incomplete_packets: u64,
-    cut_datagrams: u64,
+    truncated_datagrams: u64,
     /// Frames that the kernel dropped; `None` for a file.
     pub(super) kernel_dropped: Option<u64>,
     /// True when the file ends within a frame.
-    pub(super) broken_off: bool,
+    pub(super) is_truncated: bool,
 }
 
 #[derive(Default, Serialize)]
@@ -221,7 +221,7 @@ impl Summary {
         self.datagrams += 1;
         // The packet that completes a datagram is a fragment, too.
         self.ip_fragments += u64::from(datagram.packets > 1);
-        self.cut_datagrams += u64::from(datagram.is_cut());
+        self.truncated_datagrams += u64::from(datagram.is_cut());
         self.malformed.datagrams += u64::from(message.header.is_err());
         for item in &message.items {
             if item.kind == Kind::Malformed && item.is_cut {
@@ -230,7 +230,7 @@ impl Summary {
             *self.submessages.entry(item.kind.word()).or_default() += 1;
             self.malformed.submessages += u64::from(item.kind == Kind::Malformed);
             let announcement = item.announcement.as_ref();
-            let what = announcement.and_then(|fields| text_of(fields, "what"));
+            let what = announcement.and_then(|fields| text_of(fields, "kind"));
             self.malformed.announcements += u64::from(what == Some("malformed"));
             if item.kind == Kind::Unknown
                 && let Some(id) = text_of(&item.fields, "id")
@@ -243,7 +243,7 @@ impl Summary {
     /// Returns the last line of `--json`.
     pub(super) fn json(&self) -> Value {
         let mut all = json!(self);
-        all["schema"] = "isolane/spy/2".into();
+        all["schema"] = "isolane/spy/3".into();
         all["record"] = "summary".into();
         for (word, _) in Kind::WORDS {
             if all["submessages"][word].is_null() {

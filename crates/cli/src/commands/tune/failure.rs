@@ -32,7 +32,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
         )
         .with_remedy(
             "measure the receive queues again (isolane tune learn, isolane tune ports), and plan with them: \
-             isolane tune plan --placement FILE",
+             isolane tune plan --receive-queues FILE",
         ),
         ApplyError::Refused(obstacles) => {
             let mut why = format!(

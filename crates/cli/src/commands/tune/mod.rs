@@ -56,10 +56,10 @@ pub(crate) enum Tune {
     /// Measure whether the applied settings are effective: wake-ups, other work on the core, transmit queues
     ///
     /// Ends with exit code 1 if a check fails, and with 2 if there was nothing to check: no plan is applied, and no
-    /// --at-most limits wake-up latency.
+    /// --max-latency limits wake-up latency.
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane tune verify", "the settings, and wake-ups on the described host's core"),
-        ("sudo isolane tune verify --core 3 --seconds 60 --at-most 100us", "exit code 1 if one was later"),
+        ("sudo isolane tune verify --core 3 --seconds 60 --max-latency 100us", "exit code 1 if one was later"),
         ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "and by which transmit queue each level leaves"),
         ("sudo isolane tune verify --watch", "then report whenever another program undoes a setting"),
     ], "tune ports (where datagrams land), tune status (the settings alone)"))]
@@ -76,7 +76,7 @@ pub(crate) enum Tune {
     /// Learn which entries of the RSS indirection table a host's datagrams select, where the hash key cannot be read
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "takes a second; then:"),
-        ("isolane tune plan --placement learnt.json", "plans a table that leads described flows to their queue"),
+        ("isolane tune plan --receive-queues learnt.json", "plans a table that leads described flows to their queue"),
     ], "tune answer --learn (runs on the other host), tune ports (then measures)"))]
     Learn(Learn),
     /// Answer another host's `tune ports` or `tune learn` with the receive queues of its datagrams

@@ -46,7 +46,7 @@ struct PlanSource {
     /// Read receive-queue measurements that `tune learn` and `tune ports` wrote with --json; without them no receive
     /// thread gets a priority. May be repeated
     #[arg(long, value_name = "FILE")]
-    placement: Vec<PathBuf>,
+    receive_queues: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -177,7 +177,7 @@ impl PlanSource {
             None => probe(),
         };
         let mut placement = FlowQueues::default();
-        for path in &self.placement {
+        for path in &self.receive_queues {
             let form = "isolane tune learn --json FILE, isolane tune ports --json FILE";
             let more: FlowQueues = recorded(path, "placements", form)?;
             if more.is_of_other_boot(facts.boot_id.as_deref()) {

@@ -99,7 +99,7 @@ pub(crate) struct Learn {
     level: Level,
     #[command(flatten)]
     state: StateArguments,
-    /// Write the table entry of each described flow as JSON, for `tune plan --placement`; `-` is standard output
+    /// Write the table entry of each described flow as JSON, for `tune plan --receive-queues`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -135,7 +135,7 @@ struct PortsReport<'a> {
     pairs: &'a [Pair],
     /// Pairs with the requested queues.
     matching_pairs: Vec<(u16, u16)>,
-    /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
+    /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --receive-queues`.
     flows: Vec<FlowQueue>,
 }
 

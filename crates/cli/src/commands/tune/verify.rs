@@ -65,7 +65,7 @@ pub(crate) struct Verify {
     priority: u8,
     /// Fail if a wake-up is later than this, as `100us` [default: report only]
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    at_most: Option<Duration>,
+    max_latency: Option<Duration>,
     /// Send datagrams of each level to this neighbour and count the transmit queues they use. Ask it (with `tune
     /// answer` running there) for the receive queues of the described flows, in both directions. Needs --interface, or
     /// a described host's
@@ -90,7 +90,7 @@ struct Report {
     transmit_queues: Option<Vec<TransmitReport>>,
     /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
     receive_queues: Option<Vec<FlowReport>>,
-    /// True when anything was checked: a setting, a wake-up by `--at-most`, a queue.
+    /// True when anything was checked: a setting, a wake-up by `--max-latency`, a queue.
     checked: bool,
     /// Failed checks, as sentences.
     failed: Vec<String>,
@@ -204,7 +204,7 @@ impl Verify {
         let mut departures = report.transmit_queues.iter().flatten();
         let mut landings = report.receive_queues.iter().flatten();
         report.applied.is_some()
-            || (self.at_most.is_some() && !report.wake_ups.is_empty())
+            || (self.max_latency.is_some() && !report.wake_ups.is_empty())
             || departures.any(|departure| !departure.expected.is_empty())
             || landings.any(|flow| flow.is_as_expected().is_some())
     }
@@ -222,14 +222,14 @@ impl Verify {
                 None => format!("{} cannot be read", setting.setting),
             }));
         }
-        if let Some(at_most) = self.at_most {
-            let late = |woken: &&LatencyReport| u128::from(woken.max_ns) > at_most.as_nanos();
+        if let Some(max_latency) = self.max_latency {
+            let late = |woken: &&LatencyReport| u128::from(woken.max_ns) > max_latency.as_nanos();
             failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
                 format!(
                     "a wake-up on core {} came {} late, {} at most are allowed",
                     woken.core,
                     microseconds(woken.max_ns),
-                    format_duration(at_most)
+                    format_duration(max_latency)
                 )
             }));
         }
@@ -278,8 +278,8 @@ impl Verify {
                 microseconds(woken.max_ns)
             );
             used(&mut text, &woken.activity);
-            if self.at_most.is_none() {
-                text.push_str("  not judged: --at-most TIME says how late is too late\n");
+            if self.max_latency.is_none() {
+                text.push_str("  not judged: --max-latency TIME says how late is too late\n");
             }
         }
         match (interface, &report.transmit_queues) {
@@ -344,7 +344,7 @@ impl Verify {
         }
         if !report.checked {
             text.push_str(
-                "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --at-most TIME)\n",
+                "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --max-latency TIME)\n",
             );
         }
         text

@@ -26,9 +26,9 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     }
     reasons.extend(
         facts
-            .unasked
+            .unreached_peers
             .as_deref()
-            .map(|unasked| not_asked(facts, unasked)),
+            .map(|unreached_peers| not_asked(facts, unreached_peers)),
     );
     reasons
 }
@@ -48,12 +48,12 @@ fn table_full(facts: &Facts, full: &FullTables) -> Reason {
     )
 }
 
-fn not_asked(facts: &Facts, unasked: &str) -> Reason {
+fn not_asked(facts: &Facts, unreached_peers: &str) -> Reason {
     Reason::new(
         "not-asked",
         Verdict::Perhaps,
         facts.here.domain,
-        unasked,
+        unreached_peers,
         "name the ports of the others, or use multicast",
     )
 }

@@ -27,7 +27,7 @@ pub(crate) struct Facts {
     pub(crate) filters: PacketFilters,
     pub(crate) full: Option<FullTables>,
     /// Participants that `--peer` did not reach.
-    pub(crate) unasked: Option<String>,
+    pub(crate) unreached_peers: Option<String>,
 }
 
 /// Full discovery tables of this command.

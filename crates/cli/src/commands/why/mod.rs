@@ -28,7 +28,7 @@ pub(super) use self::facts::FullTables;
 use self::facts::{Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict};
 use super::endpoint::check_topic;
 use super::participant::{
-    Until, build_with, check_ports, described_participant, full_tables, unasked,
+    Until, build_with, check_ports, described_participant, full_tables, unreached_peers,
 };
 use super::top::discovery::Watcher;
 use crate::arguments::LaneArguments;
@@ -78,7 +78,7 @@ struct Answer<'a> {
     topic: &'a str,
     domain: u32,
     /// True when all endpoints of the topic communicate.
-    talks: bool,
+    communicates: bool,
     participants: usize,
     writers: usize,
     readers: usize,
@@ -152,7 +152,7 @@ impl Why {
             described: described(settings.system.as_ref(), &self.topic),
             filters: packet_filters(&|| until.interrupted()),
             full: full_tables(&participant, &lane),
-            unasked: unasked(&self.peer),
+            unreached_peers: unreached_peers(&self.peer),
         };
         if until.interrupted() {
             return Ok(ExitCode::Interrupted);
@@ -209,14 +209,14 @@ impl Why {
         filters: &PacketFilters,
         reasons: &[Reason],
     ) -> Result<ExitCode, Failure> {
-        let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
+        let communicates = reasons.iter().all(|reason| reason.verdict != Verdict::No)
             && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
         let count = |kind| here.of_topic(&self.topic, kind).count();
         let answer = Answer {
-            schema: "isolane/why/1",
+            schema: "isolane/why/2",
             topic: &self.topic,
             domain: here.domain,
-            talks,
+            communicates,
             participants: here.participants.len(),
             writers: count(EndpointKind::Writer),
             readers: count(EndpointKind::Reader),
@@ -228,7 +228,7 @@ impl Why {
             reasons,
         };
         let printed = print_json_or(&answer, self.json.as_ref(), text)?;
-        Ok(match talks {
+        Ok(match communicates {
             true => printed,
             false => ExitCode::AnswerIsNo,
         })

@@ -57,7 +57,7 @@ fn pair() -> Facts {
     Facts {
         topic: String::from("Square"),
         full: None,
-        unasked: None,
+        unreached_peers: None,
         here,
         elsewhere: Vec::new(),
         networks: vec![
@@ -562,7 +562,7 @@ fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_aske
     let mut facts = pair();
     facts.here.endpoints.remove(1);
     facts.full = Some(full_tables(1_999));
-    facts.unasked = Some(String::from(
+    facts.unreached_peers = Some(String::from(
         "of each --peer the ports of its first 10 participants were asked",
     ));
     let reasons = judge(&facts);

@@ -149,7 +149,7 @@ fn a_journal_of_another_version_is_left_alone() {
             status(&mut machine, &here(), &folder.0).map(drop),
         ];
         let undone = rollback(&mut machine, &here(), &folder.0);
-        let is_ours = form.ends_with('2');
+        let is_ours = form.ends_with('3');
         for refused in refused {
             let is_form = matches!(refused, Err(ApplyError::Form(_)));
             let is_broken = matches!(refused, Err(ApplyError::Journal(_)));

@@ -247,7 +247,7 @@ fn plan_and_apply(
     let plan = host.file(&format!("{which}.json"));
     let placements: Vec<String> = placements
         .iter()
-        .map(|file| format!("--placement {file}"))
+        .map(|file| format!("--receive-queues {file}"))
         .collect();
     let placements = placements.join(" ");
     record.commands.push(host.run(&format!(
