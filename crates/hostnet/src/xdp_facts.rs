@@ -8,8 +8,8 @@ use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::capabilities;
 use crate::ethtool::{self, Ethtool, Queues};
+use crate::kernel;
 use crate::link::{self, index_of};
 use crate::netdev::{Netdev, XdpFeatures};
 use crate::netlink::Rtnetlink;
@@ -106,7 +106,7 @@ pub struct XdpFacts {
     pub kernel_release: String,
     /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// True if the process is outside the initial user namespace; its capabilities there do not permit bpf(2).
+    /// True if the process is outside the initial user namespace; its kernel there do not permit bpf(2).
     pub is_in_user_namespace: bool,
     /// `kernel.unprivileged_bpf_disabled`: 0 allows bpf(2) to all users.
     pub unprivileged_bpf_disabled: Option<u8>,
@@ -128,13 +128,13 @@ impl XdpFacts {
     pub fn look(interface: &str) -> XdpFacts {
         let setting = |path: &str| fs::read_to_string(path).ok();
         XdpFacts {
-            kernel_release: capabilities::kernel_release(),
-            missing_capabilities: capabilities::missing()
+            kernel_release: kernel::release(),
+            missing_capabilities: kernel::missing_capabilities()
                 .0
                 .into_iter()
                 .map(String::from)
                 .collect(),
-            is_in_user_namespace: capabilities::in_user_namespace(),
+            is_in_user_namespace: kernel::in_user_namespace(),
             unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
                 .and_then(|text| text.trim().parse().ok()),
             lockdown: setting("/sys/kernel/security/lockdown").and_then(|text| chosen(&text)),
@@ -150,7 +150,7 @@ impl XdpFacts {
     /// Returns whether the kernel is at least this release.
     #[must_use]
     pub fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
-        capabilities::is_since(&self.kernel_release, major, minor)
+        kernel::is_since(&self.kernel_release, major, minor)
     }
 }
 
@@ -178,7 +178,7 @@ fn sockets() -> Sockets {
 /// Limit of memory registered with a device, which counts as locked without CAP_IPC_LOCK.
 fn lockable_bytes() -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
-    if capabilities::has(CAP_IPC_LOCK) {
+    if kernel::has_capability(CAP_IPC_LOCK) {
         return None;
     }
     let mut limit = libc::rlimit {

@@ -48,7 +48,7 @@ pub(super) fn kernel(name: &Uname) -> Kernel {
         realtime: flag.or(Some(version.contains("PREEMPT_RT"))),
         virtual_machine: processor.as_ref().and_then(has_hypervisor),
         clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        clock_is_synchronised: isolane_hostnet::kernel_clock::is_synchronised().ok(),
+        clock_is_synchronised: isolane_hostnet::kernel::clock_is_synchronised().ok(),
         command_line: text("/proc/cmdline"),
     }
 }

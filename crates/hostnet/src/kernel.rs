@@ -1,7 +1,8 @@
-//! Capabilities of this process for loading and attaching XDP programs, and the kernel's release.
+//! The kernel's release and clock, and the capabilities of this process for loading and attaching XDP programs.
 
 use std::fmt;
 use std::fs;
+use std::io;
 
 /// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the verifier allows no
 /// computed offset into a packet, such as the end of a header with options.
@@ -17,9 +18,9 @@ const CAP_SYS_ADMIN: u32 = 21;
 
 /// Capability names, displayed as in "CAP_BPF and CAP_NET_ADMIN".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(pub Vec<&'static str>);
+pub struct CapabilityNames(pub Vec<&'static str>);
 
-impl fmt::Display for Names {
+impl fmt::Display for CapabilityNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" and "))
     }
@@ -27,14 +28,14 @@ impl fmt::Display for Names {
 
 /// Capabilities that the thread lacks; empty if unreadable.
 #[must_use]
-pub fn missing() -> Names {
+pub fn missing_capabilities() -> CapabilityNames {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    Names(effective(&status).map_or_else(Vec::new, missing_of))
+    CapabilityNames(effective(&status).map_or_else(Vec::new, missing_of))
 }
 
 /// Returns whether the thread has the capability of this number; false if unreadable.
 #[must_use]
-pub fn has(number: u32) -> bool {
+pub fn has_capability(number: u32) -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
 }
@@ -66,7 +67,7 @@ pub fn in_user_namespace() -> bool {
 
 /// Kernel release, such as "6.18.2".
 #[must_use]
-pub fn kernel_release() -> String {
+pub fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
@@ -83,6 +84,23 @@ pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
     }
 }
 
+/// The clock is not synchronised (linux/timex.h, `STA_UNSYNC`).
+const UNSYNCHRONISED: libc::c_int = 0x40;
+
+/// Returns true when the kernel's clock is synchronised. Reads only; sets nothing.
+///
+/// # Errors
+/// The error of adjtimex(2).
+pub fn clock_is_synchronised() -> io::Result<bool> {
+    // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
+    let mut clock: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `clock` is a `timex` that lives and is exclusively borrowed for the length of the call.
+    if unsafe { libc::adjtimex(&raw mut clock) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(clock.status & UNSYNCHRONISED == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,7 +112,7 @@ mod tests {
         assert_eq!(missing_of(0), ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
         assert_eq!(missing_of(1 << 39 | 1 << 38), ["CAP_NET_ADMIN"]);
         assert_eq!(missing_of(1 << CAP_SYS_ADMIN | 1 << 12), [""; 0]);
-        let both = Names(missing_of(1 << 38));
+        let both = CapabilityNames(missing_of(1 << 38));
         assert_eq!(both.to_string(), "CAP_BPF and CAP_NET_ADMIN");
     }
 
@@ -104,5 +122,10 @@ mod tests {
         assert!(!is_since("5.4.0-150-generic", 5, 9));
         assert!(is_since("5.15", 5, 15));
         assert!(is_since("", 5, 15));
+    }
+
+    #[test]
+    fn anybody_may_ask() {
+        clock_is_synchronised().expect("an answer");
     }
 }
