@@ -15,8 +15,6 @@ pub use isolane_hostnet::qdisc::{
 use isolane_hostnet::xdp_facts::XdpFacts;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::attribute::port_list;
-
 /// Facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -2,10 +2,8 @@
 
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{CPUS, PlanInput};
-use crate::facts::port_list;
 use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, STALL_US, STATISTICS_SECONDS};
-use crate::lists::{cores_of_mask, list, mask_like};
-use crate::probe::files::number_list;
+use crate::lists::{cores_of_mask, list, mask_like, number_list, range_list};
 use crate::setting::Document;
 
 /// Maximum number of idle states per core (CPUIDLE_STATE_MAX).
@@ -432,7 +430,7 @@ fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     builder.attribute(
         "sockets.ports",
         RESERVED,
-        port_list(&reserved),
+        range_list(&reserved),
         Rationale::of_all(
             format!("the kernel gives ports {first} to {last} to programs that request none in particular: a \
                      described participant may find one of its ports taken, and cannot start"),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::builder::PlanBuilder;
 use super::rules;
 use crate::facts::{Device, Facts, Interface, Interrupt};
+use crate::lists::number_list;
 use crate::needs::{DescribedFlow, Direction, Needs};
-use crate::probe::files::number_list;
 use crate::steer::Tuple;
 use crate::verify::BootMark;
 

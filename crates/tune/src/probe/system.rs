@@ -8,12 +8,13 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::Uname;
 
-use super::files::{entries, number_list, ranges, text, value, whole};
+use super::{entries, text, value, whole};
 use crate::facts::{
     Boot, Cores, Firewall, IdleState, Interface, Kernel, Loader, Memory, Network, Permission,
     Rights, Scheduling,
 };
 use crate::limits::MAX_RECORDED_CORES;
+use crate::lists::{number_list, ranges};
 use crate::plan::isolation::unit_core_files;
 
 const CPUS: &str = "/sys/devices/system/cpu";
