@@ -1,16 +1,13 @@
 //! Ring sizes, offloads and interrupt coalescing of the device.
 
 use super::builder::{PlanBuilder, Rationale};
-use super::input::{PlanInput, TopicInterface};
+use super::input::TopicInterface;
 use crate::facts::{Coalescing, Device, RingSizes};
 use crate::limits::MIN_TRANSMIT_RING_FRAMES;
 use crate::setting::{Setting, Value};
 
-pub(super) fn plan_rings(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_rings(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let (Some(has), Some(most)) = (target.device.rings, target.device.rings_max) else {
         return;
     };
@@ -117,11 +114,8 @@ pub(super) fn disabled_offloads() -> impl Iterator<Item = &'static str> {
     all.map(|Offload(feature, ..)| *feature)
 }
 
-pub(super) fn plan_offloads(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_offloads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let tuning = input.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();
     if tuning.xdp_offloads_off.value {
@@ -263,11 +257,8 @@ pub(crate) fn planned_coalescing(
     Some((has, to))
 }
 
-pub(super) fn plan_coalescing(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_coalescing(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let Some(most_us) = input.tuning.moderation_us.value else {
         return;
     };
