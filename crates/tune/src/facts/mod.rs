@@ -88,6 +88,13 @@ pub struct Kernel {
     pub command_line: Option<String>,
 }
 
+impl Kernel {
+    /// Kernel command line; empty if unknown.
+    pub(crate) fn arguments(&self) -> &str {
+        self.command_line.as_deref().unwrap_or_default()
+    }
+}
+
 /// Processor cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -337,8 +337,7 @@ fn report_managed(
     fixed: &[&Interrupt],
     builder: &mut PlanBuilder<'_>,
 ) {
-    let line = input.facts.kernel.command_line.as_deref();
-    let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
+    let keeps_off = keeps_managed_interrupts_off(input.facts.kernel.arguments(), core);
     // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
     // alone.
     let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
