@@ -29,18 +29,16 @@ impl fmt::Display for CapabilityNames {
 /// Capabilities that the thread lacks; empty if unreadable.
 #[must_use]
 pub fn missing_capabilities() -> CapabilityNames {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    CapabilityNames(effective(&status).map_or_else(Vec::new, missing_of))
+    CapabilityNames(effective_capabilities().map_or_else(Vec::new, missing_of))
 }
 
-/// Returns whether the thread has the capability of this number; false if unreadable.
+/// Effective capability set of the thread, a bit for each number; `None` if unreadable.
 #[must_use]
-pub fn has_capability(number: u32) -> bool {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
+pub fn effective_capabilities() -> Option<u64> {
+    effective(&fs::read_to_string("/proc/thread-self/status").ok()?)
 }
 
-/// Effective capability set.
+/// Effective capability set in a status file (proc_pid_status(5)).
 fn effective(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -55,6 +53,13 @@ fn missing_of(effective: u64) -> Vec<&'static str> {
         (!has(*number) && !includes).then_some(*name)
     };
     NEEDED.iter().filter_map(lacks).collect()
+}
+
+/// Chosen word of a kernel file with a list of choices: `none [integrity] confidentiality`.
+#[must_use]
+pub fn chosen_word(text: &str) -> Option<&str> {
+    let mut words = text.split_whitespace();
+    words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
 
 /// Returns whether the process is in a user namespace, whose capabilities do not count for the kernel.
@@ -107,6 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_exactly() {
+        assert_eq!(effective("Name:\tx\n"), None);
         let root = effective("Name:\tx\nCapEff:\t000001ffffffffff\n").unwrap();
         assert_eq!(missing_of(root), [""; 0]);
         assert_eq!(missing_of(0), ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
@@ -127,5 +133,12 @@ mod tests {
     #[test]
     fn anybody_may_ask() {
         clock_is_synchronised().expect("an answer");
+    }
+
+    #[test]
+    fn the_word_in_brackets_is_the_chosen_one() {
+        let text = "none [integrity] confidentiality\n";
+        assert_eq!(chosen_word(text), Some("integrity"));
+        assert_eq!(chosen_word("none"), None);
     }
 }

@@ -2,10 +2,12 @@
 //! type `Option` are `None`, except where noted.
 
 use std::fs;
-use std::io;
 
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::ethtool::{self, Ethtool, Queues};
@@ -137,7 +139,8 @@ impl XdpFacts {
             is_in_user_namespace: kernel::in_user_namespace(),
             unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
                 .and_then(|text| text.trim().parse().ok()),
-            lockdown: setting("/sys/kernel/security/lockdown").and_then(|text| chosen(&text)),
+            lockdown: setting("/sys/kernel/security/lockdown")
+                .and_then(|text| kernel::chosen_word(&text).map(String::from)),
             sockets: sockets(),
             lockable_bytes: lockable_bytes(),
             interface: interface.to_owned(),
@@ -154,40 +157,28 @@ impl XdpFacts {
     }
 }
 
-/// Word in brackets: "none [integrity] confidentiality".
-fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
-}
-
 /// Opens a socket of the family and closes it again, unbound.
 fn sockets() -> Sockets {
-    // SAFETY: no memory is involved.
-    let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if descriptor < 0 {
-        return match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EAFNOSUPPORT) => Sockets::Absent,
-            _ => Sockets::Refused,
-        };
+    match socket_with(
+        AddressFamily::XDP,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    ) {
+        Ok(_) => Sockets::Granted,
+        Err(Errno::AFNOSUPPORT) => Sockets::Absent,
+        Err(_) => Sockets::Refused,
     }
-    // SAFETY: the descriptor was just created, and nothing else uses it.
-    unsafe { libc::close(descriptor) };
-    Sockets::Granted
 }
 
 /// Limit of memory registered with a device, which counts as locked without CAP_IPC_LOCK.
 fn lockable_bytes() -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
-    if kernel::has_capability(CAP_IPC_LOCK) {
-        return None;
+    let capabilities = kernel::effective_capabilities().unwrap_or(0);
+    match capabilities >> CAP_IPC_LOCK & 1 {
+        0 => getrlimit(Resource::Memlock).current,
+        _ => None,
     }
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the kernel writes into a limit that is alive during the call.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 fn device(name: &str, index: u32) -> Option<Device> {
@@ -232,13 +223,6 @@ fn device(name: &str, index: u32) -> Option<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_word_in_brackets_is_the_chosen_one() {
-        let text = "none [integrity] confidentiality\n";
-        assert_eq!(chosen(text).as_deref(), Some("integrity"));
-        assert_eq!(chosen("none"), None);
-    }
 
     #[test]
     fn queues_in_use_count_before_those_that_were_made() {

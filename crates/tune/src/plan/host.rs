@@ -2,12 +2,11 @@
 
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{CPUS, PlanInput};
-use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, STALL_US, STATISTICS_SECONDS};
+use crate::limits::{
+    BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, MAX_IDLE_STATES, STALL_US, STATISTICS_SECONDS,
+};
 use crate::lists::{cores_of_mask, list, mask_like, number_list, range_list};
 use crate::setting::Document;
-
-/// Maximum number of idle states per core (CPUIDLE_STATE_MAX).
-const IDLE_STATES: u32 = 10;
 
 pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core() else {
@@ -103,7 +102,7 @@ fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
     let Some(most_us) = input.tuning.idle_latency_us.value else {
         return;
     };
-    for state in 0..IDLE_STATES {
+    for state in 0..MAX_IDLE_STATES {
         let folder = format!("{CPUS}/cpu{core}/cpuidle/state{state}");
         let latency = input.facts.attribute(&format!("{folder}/latency"));
         let Some(latency_us) = latency.and_then(|text| text.parse::<u32>().ok()) else {

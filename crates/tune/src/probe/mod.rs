@@ -28,7 +28,7 @@ pub fn probe() -> Facts {
         hostname: name.nodename().to_string_lossy().into_owned(),
         machine_id: text("/etc/machine-id").filter(|id| !id.is_empty()),
         boot_id: text("/proc/sys/kernel/random/boot_id"),
-        kernel: system::kernel(&name),
+        kernel: system::kernel_facts(&name),
         rights: system::rights(),
         scheduling: system::scheduling(),
         memory: system::memory(),
