@@ -4,14 +4,13 @@ mod devices;
 mod links;
 mod system;
 
-pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders};
-pub use links::interfaces;
-
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
+pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders};
+pub use self::links::interfaces;
 use crate::apply::Here;
 use crate::facts::Facts;
 use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
@@ -59,7 +58,7 @@ pub fn here() -> Here {
 }
 
 /// Trimmed text of a file; `None` if unreadable.
-fn text(path: impl AsRef<Path>) -> Option<String> {
+pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     Some(whole(path)?.trim().to_owned())
 }
 
