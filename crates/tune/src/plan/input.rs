@@ -88,6 +88,7 @@ impl PlanInput<'_> {
 /// Interface that carries the topics.
 #[derive(Clone, Copy)]
 pub(super) struct TopicInterface<'a> {
+    /// Input of the plan.
     pub(super) input: PlanInput<'a>,
     pub(super) interface: &'a Interface,
     pub(super) device: &'a Device,
