@@ -4,9 +4,8 @@
 //! ([`napi`]). All calls act on the network namespace of the calling thread, or of the thread that opened the
 //! connection. This crate decides nothing: `datapath-xdp` uses it to route frames, `tune` to plan.
 
-pub mod capabilities;
 pub mod ethtool;
-pub mod kernel_clock;
+pub mod kernel;
 pub mod limits;
 pub mod link;
 pub mod napi;

@@ -2,14 +2,16 @@
 //! type `Option` are `None`, except where noted.
 
 use std::fs;
-use std::io;
 
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::capabilities;
 use crate::ethtool::{self, Ethtool, Queues};
+use crate::kernel;
 use crate::link::{self, index_of};
 use crate::netdev::{Netdev, XdpFeatures};
 use crate::netlink::Rtnetlink;
@@ -106,7 +108,7 @@ pub struct XdpFacts {
     pub kernel_release: String,
     /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// True if the process is outside the initial user namespace; its capabilities there do not permit bpf(2).
+    /// True if the process is outside the initial user namespace; its kernel there do not permit bpf(2).
     pub is_in_user_namespace: bool,
     /// `kernel.unprivileged_bpf_disabled`: 0 allows bpf(2) to all users.
     pub unprivileged_bpf_disabled: Option<u8>,
@@ -128,16 +130,17 @@ impl XdpFacts {
     pub fn look(interface: &str) -> XdpFacts {
         let setting = |path: &str| fs::read_to_string(path).ok();
         XdpFacts {
-            kernel_release: capabilities::kernel_release(),
-            missing_capabilities: capabilities::missing()
+            kernel_release: kernel::release(),
+            missing_capabilities: kernel::missing_capabilities()
                 .0
                 .into_iter()
                 .map(String::from)
                 .collect(),
-            is_in_user_namespace: capabilities::in_user_namespace(),
+            is_in_user_namespace: kernel::in_user_namespace(),
             unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
                 .and_then(|text| text.trim().parse().ok()),
-            lockdown: setting("/sys/kernel/security/lockdown").and_then(|text| chosen(&text)),
+            lockdown: setting("/sys/kernel/security/lockdown")
+                .and_then(|text| kernel::chosen_word(&text).map(String::from)),
             sockets: sockets(),
             lockable_bytes: lockable_bytes(),
             interface: interface.to_owned(),
@@ -150,44 +153,32 @@ impl XdpFacts {
     /// Returns whether the kernel is at least this release.
     #[must_use]
     pub fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
-        capabilities::is_since(&self.kernel_release, major, minor)
+        kernel::is_since(&self.kernel_release, major, minor)
     }
-}
-
-/// Word in brackets: "none [integrity] confidentiality".
-fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
 }
 
 /// Opens a socket of the family and closes it again, unbound.
 fn sockets() -> Sockets {
-    // SAFETY: no memory is involved.
-    let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if descriptor < 0 {
-        return match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EAFNOSUPPORT) => Sockets::Absent,
-            _ => Sockets::Refused,
-        };
+    match socket_with(
+        AddressFamily::XDP,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    ) {
+        Ok(_) => Sockets::Granted,
+        Err(Errno::AFNOSUPPORT) => Sockets::Absent,
+        Err(_) => Sockets::Refused,
     }
-    // SAFETY: the descriptor was just created, and nothing else uses it.
-    unsafe { libc::close(descriptor) };
-    Sockets::Granted
 }
 
 /// Limit of memory registered with a device, which counts as locked without CAP_IPC_LOCK.
 fn lockable_bytes() -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
-    if capabilities::has(CAP_IPC_LOCK) {
-        return None;
+    let capabilities = kernel::effective_capabilities().unwrap_or(0);
+    match capabilities >> CAP_IPC_LOCK & 1 {
+        0 => getrlimit(Resource::Memlock).current,
+        _ => None,
     }
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the kernel writes into a limit that is alive during the call.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 fn device(name: &str, index: u32) -> Option<Device> {
@@ -232,13 +223,6 @@ fn device(name: &str, index: u32) -> Option<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_word_in_brackets_is_the_chosen_one() {
-        let text = "none [integrity] confidentiality\n";
-        assert_eq!(chosen(text).as_deref(), Some("integrity"));
-        assert_eq!(chosen("none"), None);
-    }
 
     #[test]
     fn queues_in_use_count_before_those_that_were_made() {

@@ -138,3 +138,6 @@ pub const MAX_SENT_DATAGRAMS: u32 = 100;
 
 /// Longest wait for the sent datagrams to leave: a hundred full frames at 10 Mbit/s take 121 ms.
 pub const TRANSMIT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Maximum idle states of a core: the kernel's own bound (CPUIDLE_STATE_MAX).
+pub const MAX_IDLE_STATES: u32 = 10;

@@ -1,4 +1,4 @@
-//! Core numbers in the kernel's formats: lists (`0-2,6`) and masks (`0000000f`).
+//! Numbers of cores and ports in the kernel's formats: lists (`0-2,6`) and masks (`0000000f`).
 
 /// Formats ascending numbers as a kernel list, `0-2,6`.
 pub(crate) fn list(numbers: &[u16]) -> String {
@@ -9,14 +9,33 @@ pub(crate) fn list(numbers: &[u16]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let ranges: Vec<String> = ranges
+    range_list(&ranges)
+}
+
+/// Formats ranges as a kernel list.
+pub(crate) fn range_list(ranges: &[(u16, u16)]) -> String {
+    let range = |(first, last): &(u16, u16)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// Parses a kernel list of numbers, `0-3,6`.
+pub(crate) fn number_list(text: &str) -> Vec<u16> {
+    ranges(text)
         .into_iter()
-        .map(|(first, last)| match last - first {
-            0 => first.to_string(),
-            _ => format!("{first}-{last}"),
-        })
-        .collect();
-    ranges.join(",")
+        .flat_map(|(first, last)| first..=last)
+        .collect()
+}
+
+/// Parses a kernel list into its ranges.
+pub(crate) fn ranges(text: &str) -> Vec<(u16, u16)> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    text.split(',').filter_map(part).collect()
 }
 
 /// Parses a mask into ascending cores; `None` if `mask` is not hexadecimal.
@@ -74,5 +93,14 @@ mod tests {
         assert_eq!(cores_of_mask("00000002,00000001"), Some(vec![0, 33]));
         assert_eq!(cores_of_mask("0f"), Some(vec![0, 1, 2, 3]));
         assert_eq!(cores_of_mask("x"), None);
+    }
+
+    #[test]
+    fn lists_of_the_kernel_are_numbers_and_ranges() {
+        assert_eq!(number_list("0-2,6"), [0, 1, 2, 6]);
+        assert_eq!(number_list(""), [0_u16; 0]);
+        assert_eq!(number_list("(null)"), [0_u16; 0]);
+        assert_eq!(ranges("8000-8002,9000"), [(8000, 8002), (9000, 9000)]);
+        assert_eq!(number_list("9-3"), [0_u16; 0], "backwards is nothing");
     }
 }

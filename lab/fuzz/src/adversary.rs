@@ -37,6 +37,7 @@ const EXTENDED_FROM: u8 = 252;
 const MAX_MEMBERS: usize = 12;
 
 /// Boundary values of sequence numbers, counts and sets.
+#[rustfmt::skip]
 const EDGES: [i64; 24] = [
     1,
     2,

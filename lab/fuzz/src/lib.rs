@@ -30,7 +30,6 @@ mod counting_allocator;
 mod eavesdropper;
 pub mod input;
 pub mod limits;
-pub mod mutate;
 mod policies;
 mod protocol;
 pub mod runner;

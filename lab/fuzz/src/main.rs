@@ -12,9 +12,8 @@ use std::{
 };
 
 use isolane_fuzz::{
-    mutate::mutated,
     reached,
-    runner::{Runner, corpus, corpus_folder},
+    runner::{Runner, corpus, corpus_folder, mutated},
     seeds,
     target::{self, Target},
 };

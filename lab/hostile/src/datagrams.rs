@@ -32,6 +32,7 @@ const REGULARS: u8 = 8;
 const RECENT: usize = 16;
 
 /// Boundary values of sequence numbers.
+#[rustfmt::skip]
 const EDGES: [i64; 10] = [
     1,
     2,
@@ -116,20 +117,11 @@ impl DatagramGenerator {
                 self.random.fill(&mut prefix[4..]);
                 GuidPrefix(prefix)
             }
-            _ => GuidPrefix([
-                0xba,
-                0xba,
-                0,
-                self.random.u8(..REGULARS),
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-            ]),
+            _ => {
+                let mut prefix = [1; 12];
+                prefix[..4].copy_from_slice(&[0xba, 0xba, 0, self.random.u8(..REGULARS)]);
+                GuidPrefix(prefix)
+            }
         };
         let mut payload = [0; 1024];
         self.count = self.count.wrapping_add(1);

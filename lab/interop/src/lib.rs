@@ -11,7 +11,6 @@ mod coexistence;
 mod cover;
 mod extra_runs;
 mod foreign;
-mod large;
 mod network;
 pub mod peers;
 mod policies;
@@ -22,7 +21,6 @@ mod report;
 mod run;
 pub mod shapes;
 mod side;
-mod two_interfaces;
 pub mod types;
 mod verdict;
 

@@ -29,8 +29,6 @@ mod printed;
 mod publisher;
 mod qos;
 mod shape;
-mod statuses;
-mod stop;
 mod subscriber;
 
 use std::io::ErrorKind;
@@ -99,7 +97,7 @@ fn code_of(failure: &Failure) -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
-    stop::on_signals()?;
+    output::stop_on_signals()?;
     let mut timing = Timing::default();
     if let Some(period) = options.periodic_announcement {
         timing.announce_period = period;

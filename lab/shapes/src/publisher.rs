@@ -8,7 +8,7 @@ use isolane::{CoherentError, DataWriter, Participant, Publisher, WriteError};
 use crate::Failure;
 use crate::options::{FinalState, Options};
 use crate::shape::{Motion, ShapeType};
-use crate::{printed, qos, statuses, stop};
+use crate::{output, printed, qos};
 
 const DEFAULT_COLOR: &str = "BLUE";
 
@@ -37,7 +37,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     let writers = create(&publisher, options, &color)?;
     let mut instances = instances(options, &color)?;
     let mut iterations = 0;
-    while !stop::is_requested() && options.num_iterations.is_none_or(|most| iterations < most) {
+    while !output::is_stopped() && options.num_iterations.is_none_or(|most| iterations < most) {
         let size = size(options, iterations);
         let set = CoherentSets::of(options);
         if set.is_begun_before(iterations) {
@@ -53,7 +53,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
             end_set(&publisher)?;
             say!("Finished Coherent Set");
         }
-        stop::run_for(participant, options.write_period);
+        output::run_for(participant, options.write_period);
     }
     if let Some(state) = options.final_instance_state {
         end_all(&writers, &instances, state)?;
@@ -85,7 +85,7 @@ impl CoherentSets {
 fn end_set(publisher: &Publisher) -> Result<(), Failure> {
     loop {
         match publisher.end_coherent_changes() {
-            Err(CoherentError::HistoryFull) if !stop::is_requested() => {}
+            Err(CoherentError::HistoryFull) if !output::is_stopped() => {}
             ended => return Ok(ended?),
         }
     }
@@ -100,7 +100,7 @@ fn create(publisher: &Publisher, options: &Options, color: &str) -> Result<Vec<W
     for topic in topics {
         say!("Create writer for topic: {topic} color: {color}");
         let writer = publisher.create_writer(&topic, &qos::of_writer(options))?;
-        statuses::listen_to_writer(&writer, &topic)?;
+        printed::listen_to_writer(&writer, &topic)?;
         writers.push(Writer { topic, writer });
     }
     Ok(writers)

@@ -10,7 +10,7 @@ use isolane::{
 use crate::Failure;
 use crate::options::{AccessScope, Options};
 use crate::shape::ShapeType;
-use crate::{printed, qos, statuses, stop};
+use crate::{output, printed, qos};
 
 /// Colours remembered for instances that end, because such a sample carries only a key hash.
 const MAX_COLORS: usize = 1_024;
@@ -29,7 +29,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     let mut readers = create(&subscriber, options)?;
     let mut printed_writers = PrintedWriters::default();
     let mut iterations = 0;
-    while !stop::is_requested() && options.num_iterations.is_none_or(|most| iterations < most) {
+    while !output::is_stopped() && options.num_iterations.is_none_or(|most| iterations < most) {
         if options.coherent {
             say!("Reading coherent sets, iteration {iterations}");
         }
@@ -48,7 +48,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
             printed_writers.print_new(participant);
         }
         iterations += 1;
-        stop::run_for(participant, options.read_period);
+        output::run_for(participant, options.read_period);
     }
     Ok(())
 }
@@ -98,7 +98,7 @@ fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Fai
             }
         };
         say!("Create reader for topic: {topic}");
-        statuses::listen_to_reader(&reader, &topic)?;
+        printed::listen_to_reader(&reader, &topic)?;
         readers.push(Reader {
             topic,
             reader,

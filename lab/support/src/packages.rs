@@ -7,30 +7,19 @@ use crate::steps::Outcome;
 use crate::{Result, command};
 
 /// Every package, with what needs it.
+#[rustfmt::skip]
 const NEEDED: &[(&str, &str)] = &[
     ("iproute2", "network namespaces: `ip`"),
-    (
-        "ethtool",
-        "tests of lanes: switches a test device's checksums",
-    ),
+    ("ethtool", "tests of lanes: switches a test device's checksums"),
     ("cyclonedds-dev", "interop: the peer Cyclone DDS"),
     ("cyclonedds-tools", "interop: its type compiler, `idlc`"),
     ("libfastrtps-dev", "interop: the peer Fast DDS"),
     ("g++", "interop: compiles the peers' programs"),
     ("chromium", "the demo's page is opened and looked at"),
-    (
-        "clang-16",
-        "the classifier's object is built and compared: its compiler",
-    ),
+    ("clang-16", "the classifier's object is built and compared: its compiler"),
     ("llvm-16", "the classifier's object: `llvm-strip`"),
-    (
-        "binutils",
-        "the testbed's machines: `strip` makes their programs small",
-    ),
-    (
-        "xz-utils",
-        "the testbed's machines: their kernel's modules are packed with `xz`",
-    ),
+    ("binutils", "the testbed's machines: `strip` makes their programs small"),
+    ("xz-utils", "the testbed's machines: their kernel's modules are packed with `xz`"),
     ("strace", "tests that count system calls"),
     ("valgrind", "tests that count instructions and copies"),
 ];

@@ -3,7 +3,7 @@
 use std::io;
 
 use isolane_datapath::ErrorClass;
-use isolane_hostnet::capabilities::{self, Names};
+use isolane_hostnet::kernel::{self, CapabilityNames};
 
 use super::foreign::Foreign;
 
@@ -18,7 +18,7 @@ pub enum ClassifierError {
     )]
     Denied {
         /// Missing capabilities.
-        missing: Names,
+        missing: CapabilityNames,
     },
     /// The process has the capabilities in a user namespace only.
     #[error(
@@ -169,7 +169,7 @@ pub(super) fn not_attached(
 ) -> ClassifierError {
     match cause.raw_os_error() {
         Some(libc::EPERM) => ClassifierError::Denied {
-            missing: capabilities::missing(),
+            missing: kernel::missing_capabilities(),
         },
         Some(libc::EBUSY | libc::EEXIST) => match Foreign::on(interface_index) {
             Ok(Some(program)) => ClassifierError::Foreign { interface, program },

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{Map, MapError, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
-use isolane_hostnet::capabilities;
+use isolane_hostnet::kernel;
 
 use super::error::ClassifierError;
 use super::layout::Shared;
@@ -275,7 +275,7 @@ fn unlike_us(what: &'static str) -> ClassifierError {
 
 /// Maps a load error to its cause.
 fn explain(error: EbpfError) -> ClassifierError {
-    let release = capabilities::kernel_release();
+    let release = kernel::release();
     let (doing, cause, log) = match error {
         EbpfError::MapError(MapError::CreateError { io_error, .. }) => {
             ("making the classifier's maps", io_error, String::new())
@@ -303,11 +303,11 @@ fn explain(error: EbpfError) -> ClassifierError {
     };
     // EACCES: the verifier refuses what it would allow with all capabilities.
     let is_denied =
-        cause.raw_os_error() == Some(libc::EPERM) || !capabilities::missing().0.is_empty();
+        cause.raw_os_error() == Some(libc::EPERM) || !kernel::missing_capabilities().0.is_empty();
     if is_denied {
         return denied(cause, &release);
     }
-    if !capabilities::is_since(&release, 5, 9) {
+    if !kernel::is_since(&release, 5, 9) {
         return ClassifierError::TooOld {
             release,
             what: "a program that goes with its owner",
@@ -327,14 +327,14 @@ fn explain(error: EbpfError) -> ClassifierError {
 /// Distinguishes the causes of EPERM: a missing capability, one held in a user namespace only, and, before 5.11, the
 /// limit of locked memory.
 fn denied(cause: io::Error, release: &str) -> ClassifierError {
-    let missing = capabilities::missing();
+    let missing = kernel::missing_capabilities();
     if !missing.0.is_empty() {
         return ClassifierError::Denied { missing };
     }
-    if capabilities::in_user_namespace() {
+    if kernel::in_user_namespace() {
         return ClassifierError::UserNamespace;
     }
-    if !capabilities::is_since(release, 5, 11) {
+    if !kernel::is_since(release, 5, 11) {
         return ClassifierError::Memlock {
             bytes: size_of::<Shared>(),
             limit_bytes: memlock_limit_bytes(),

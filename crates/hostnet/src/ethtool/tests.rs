@@ -148,7 +148,7 @@ fn an_offload_is_what_the_kernel_lists_of_it() {
         .with(set(4, active))
         .with(set(5, fixed))
         .bytes();
-    let features = features::parse(AttributeReader(&answer));
+    let features = parse_features(AttributeReader(&answer));
     let feature = |is_on, is_changeable| Feature {
         is_on,
         is_changeable,

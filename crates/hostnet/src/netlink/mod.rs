@@ -5,8 +5,7 @@
 //! error keeps the kernel's own message (extended acknowledgement). A dump that changed while it was read is repeated.
 
 mod attributes;
-mod generic;
-mod rtnetlink;
+mod protocols;
 
 use std::io;
 
@@ -18,9 +17,8 @@ use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 pub use self::attributes::{AttributeReader, Attributes, flag, nest, number, text};
-pub use self::generic::Family;
-pub use self::rtnetlink::Rtnetlink;
-pub(crate) use self::rtnetlink::payload;
+pub(crate) use self::protocols::payload;
+pub use self::protocols::{Family, Rtnetlink};
 use crate::limits::{
     MAX_NETLINK_DATAGRAMS, MAX_NETLINK_DUMPS, NETLINK_DATAGRAM_BYTES, NETLINK_PATIENCE,
 };

@@ -2,8 +2,7 @@
 
 use netlink_packet_core::DefaultNla;
 
-use super::KIND;
-use super::kinds::{CreditShaper, EarliestTime, GateSchedule, QueueQdisc, TrafficClasses};
+use super::{CreditShaper, EarliestTime, GateSchedule, KIND, QueueQdisc, TrafficClasses};
 use crate::netlink::{AttributeReader, Attributes, nest, number, text};
 
 /// Attribute that holds the options.

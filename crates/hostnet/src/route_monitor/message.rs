@@ -14,7 +14,7 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessa
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::Snapshot;
-use super::device::{Address, DeviceState};
+use crate::link::{Address, DeviceState};
 use crate::neighbour::{Certainty, Neighbour};
 use crate::route::{Route, RouteKind, Table};
 

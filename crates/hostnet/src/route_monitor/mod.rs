@@ -6,7 +6,6 @@
 //! its end. If the kernel drops notifications (ENOBUFS), or a table changes during its dump, the dump is repeated.
 //! Until it has ended the snapshot is not synchronised, and its users take another way.
 
-mod device;
 mod message;
 
 use std::io;
@@ -25,8 +24,8 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-pub use self::device::{Address, DeviceState};
 use crate::limits::NETLINK_DATAGRAM_BYTES;
+pub use crate::link::{Address, DeviceState};
 use crate::neighbour::Neighbours;
 use crate::netlink::{
     DONE, ERROR, FIRST_OF_FAMILY, Message, Messages, end_of_dump, outcome, payload, request_bytes,

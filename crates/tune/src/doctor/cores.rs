@@ -3,9 +3,9 @@
 use super::{Findings, list};
 use crate::facts::{Facts, Interrupt};
 use crate::limits::IDLE_LATENCY_US;
+use crate::lists::number_list;
 use crate::needs::Needs;
 use crate::plan::{interrupts_that_may_reach, list_interrupts};
-use crate::probe::files::number_list;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     if facts.cores.online.is_empty() {

@@ -1,8 +1,7 @@
 //! Facts by file path: the value of any file that a plan may write, whichever field stores it.
 
 use super::{Device, Facts, Interrupt, LanePrerequisites};
-use crate::lists::list;
-use crate::probe::files::{number_list, ranges};
+use crate::lists::{list, number_list, range_list, ranges};
 
 const CPUS: &str = "/sys/devices/system/cpu/cpu";
 const FAIR_SERVERS: &str = "/sys/kernel/debug/sched/fair_server/cpu";
@@ -25,7 +24,7 @@ impl Facts {
             "/proc/sys/net/core/busy_read" => number(self.network.busy_read_us),
             "/proc/sys/net/ipv4/ip_local_reserved_ports" => {
                 let known = self.network.local_ports.is_some();
-                known.then(|| port_list(&self.network.reserved_ports))
+                known.then(|| range_list(&self.network.reserved_ports))
             }
             _ => self
                 .of_core(path)
@@ -195,15 +194,6 @@ impl Facts {
 fn between<T: std::str::FromStr>(path: &str, start: &str, end: &str) -> Option<T> {
     let number = path.strip_prefix(start)?.strip_suffix(end)?;
     number.parse().ok()
-}
-
-/// Formats port ranges as the kernel does.
-pub(crate) fn port_list(ranges: &[(u16, u16)]) -> String {
-    let range = |(first, last): &(u16, u16)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -15,8 +15,6 @@ pub use isolane_hostnet::qdisc::{
 use isolane_hostnet::xdp_facts::XdpFacts;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::attribute::port_list;
-
 /// Facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -88,6 +86,13 @@ pub struct Kernel {
     pub clock_is_synchronised: Option<bool>,
     /// Kernel command line.
     pub command_line: Option<String>,
+}
+
+impl Kernel {
+    /// Kernel command line; empty if unknown.
+    pub(crate) fn arguments(&self) -> &str {
+        self.command_line.as_deref().unwrap_or_default()
+    }
 }
 
 /// Processor cores.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 
+use isolane_hostnet::kernel::chosen_word;
 use rustix::fs::fstatfs;
 use rustix::io::Errno;
 
@@ -64,12 +65,10 @@ fn of_interrupt(error: &std::io::Error) -> SettingError {
     }
 }
 
+/// Chosen word of a list of choices; `None` for a single word.
 fn selected_choice(text: &str) -> Option<&str> {
     let is_list = text.split_whitespace().count() > 1;
-    let mut words = text.split_whitespace();
-    words
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
-        .filter(|_| is_list)
+    chosen_word(text).filter(|_| is_list)
 }
 
 /// Restricts attributes to the kernel's file trees, because a plan is an untrusted file.

@@ -9,7 +9,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::probe::files::entries;
+use crate::probe::entries;
 use crate::probe::{device_interrupts, queue_folders};
 use crate::setting::Setting;
 

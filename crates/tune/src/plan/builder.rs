@@ -267,11 +267,11 @@ fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
         );
     }
     let target = queues::plan(input, interface, device, builder);
-    device::plan_offloads(input, &target, builder);
-    device::plan_rings(input, &target, builder);
-    device::plan_coalescing(input, &target, builder);
-    steering::plan(input, &target, builder);
-    transmit::plan(input, &target, builder);
-    interrupts::plan_topic_interface(input, &target, builder);
-    napi::plan(input, &target, builder);
+    device::plan_offloads(&target, builder);
+    device::plan_rings(&target, builder);
+    device::plan_coalescing(&target, builder);
+    steering::plan(&target, builder);
+    transmit::plan(&target, builder);
+    interrupts::plan_topic_interface(&target, builder);
+    napi::plan(&target, builder);
 }

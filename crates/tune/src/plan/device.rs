@@ -1,16 +1,13 @@
 //! Ring sizes, offloads and interrupt coalescing of the device.
 
 use super::builder::{PlanBuilder, Rationale};
-use super::input::{PlanInput, TopicInterface};
+use super::input::TopicInterface;
 use crate::facts::{Coalescing, Device, RingSizes};
 use crate::limits::MIN_TRANSMIT_RING_FRAMES;
 use crate::setting::{Setting, Value};
 
-pub(super) fn plan_rings(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_rings(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let (Some(has), Some(most)) = (target.device.rings, target.device.rings_max) else {
         return;
     };
@@ -63,18 +60,14 @@ const LONGEST_FRAME_NS: u64 = 12_304;
 /// Offload by kernel name, reason to disable it, and cost of that.
 struct Offload(&'static str, &'static str, &'static str);
 
+const MERGED: &str =
+    "frames that the device merges are no frames any more: no lane can be attached";
+const TCP_COSTS: &str = "TCP streams take more of the processor's time";
+
 /// Offloads that hide frames from an XDP program, and so from lanes.
 const HIDES: [Offload; 2] = [
-    Offload(
-        "rx-lro",
-        "frames that the device merges are no frames any more: no lane can be attached",
-        "TCP streams take more of the processor's time",
-    ),
-    Offload(
-        "rx-gro-hw",
-        "frames that the device merges are no frames any more: no lane can be attached",
-        "TCP streams take more of the processor's time",
-    ),
+    Offload("rx-lro", MERGED, TCP_COSTS),
+    Offload("rx-gro-hw", MERGED, TCP_COSTS),
 ];
 const TAGS: Offload = Offload(
     "rx-vlan-hw-parse",
@@ -85,24 +78,20 @@ const MERGES: [Offload; 1] = [Offload(
     "rx-gro",
     "receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its \
      poll",
-    "TCP streams take more of the processor's time",
+    TCP_COSTS,
 )];
 const CUTS: [Offload; 4] = [
     Offload(
         "tx-tcp-segmentation",
         "64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that \
          shares the queue",
-        "TCP streams take more of the processor's time",
+        TCP_COSTS,
     ),
-    Offload(
-        "tx-tcp6-segmentation",
-        "the same over IPv6",
-        "TCP streams take more of the processor's time",
-    ),
+    Offload("tx-tcp6-segmentation", "the same over IPv6", TCP_COSTS),
     Offload(
         "tx-generic-segmentation",
         "64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between",
-        "TCP streams take more of the processor's time",
+        TCP_COSTS,
     ),
     Offload(
         "tx-udp-segmentation",
@@ -117,11 +106,8 @@ pub(super) fn disabled_offloads() -> impl Iterator<Item = &'static str> {
     all.map(|Offload(feature, ..)| *feature)
 }
 
-pub(super) fn plan_offloads(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_offloads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let tuning = input.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();
     if !tuning.xdp_offloads.value {
@@ -263,11 +249,8 @@ pub(crate) fn planned_coalescing(
     Some((has, to))
 }
 
-pub(super) fn plan_coalescing(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_coalescing(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let Some(most_us) = input.tuning.coalescing_us.value else {
         return;
     };

@@ -2,14 +2,11 @@
 
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{CPUS, PlanInput};
-use crate::facts::port_list;
-use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, STALL_US, STATISTICS_SECONDS};
-use crate::lists::{cores_of_mask, list, mask_like};
-use crate::probe::files::number_list;
+use crate::limits::{
+    BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, MAX_IDLE_STATES, STALL_US, STATISTICS_SECONDS,
+};
+use crate::lists::{cores_of_mask, list, mask_like, number_list, range_list};
 use crate::setting::Document;
-
-/// Maximum number of idle states per core (CPUIDLE_STATE_MAX).
-const IDLE_STATES: u32 = 10;
 
 pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core() else {
@@ -105,7 +102,7 @@ fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
     let Some(most_us) = input.tuning.idle_latency_us.value else {
         return;
     };
-    for state in 0..IDLE_STATES {
+    for state in 0..MAX_IDLE_STATES {
         let folder = format!("{CPUS}/cpu{core}/cpuidle/state{state}");
         let latency = input.facts.attribute(&format!("{folder}/latency"));
         let Some(latency_us) = latency.and_then(|text| text.parse::<u32>().ok()) else {
@@ -433,7 +430,7 @@ fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     builder.attribute(
         "sockets.ports",
         RESERVED,
-        port_list(&reserved),
+        range_list(&reserved),
         Rationale::of_all(
             format!("the kernel gives ports {first} to {last} to programs that request none in particular: a \
                      described participant may find one of its ports taken, and cannot start"),

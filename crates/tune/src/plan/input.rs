@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::builder::PlanBuilder;
 use super::rules;
 use crate::facts::{Device, Facts, Interface, Interrupt};
+use crate::lists::number_list;
 use crate::needs::{DescribedFlow, Direction, Needs};
-use crate::probe::files::number_list;
 use crate::steer::Tuple;
 use crate::verify::BootMark;
 
@@ -88,6 +88,8 @@ impl PlanInput<'_> {
 /// Interface that carries the topics.
 #[derive(Clone, Copy)]
 pub(super) struct TopicInterface<'a> {
+    /// Input of the plan.
+    pub(super) input: PlanInput<'a>,
     pub(super) interface: &'a Interface,
     pub(super) device: &'a Device,
     /// Receive queues after the plan.
@@ -132,14 +134,15 @@ impl TopicInterface<'_> {
     ///
     /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits for its
     /// buffer.
-    pub(super) fn is_on_critical_path(&self, input: &PlanInput<'_>, interrupt: &Interrupt) -> bool {
+    pub(super) fn is_on_critical_path(&self, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
-        is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(input))
+        is_of_queue && (!interrupt.only_transmits() || self.reads_lanes())
     }
 
     /// Returns whether the device reads the frames of lanes itself: the description requests it, and the device can. If
     /// the description leaves it open, programs may have no lanes at all, and nothing may depend on these interrupts.
-    fn reads_lanes(&self, input: &PlanInput<'_>) -> bool {
+    fn reads_lanes(&self) -> bool {
+        let input = &self.input;
         if !input.needs.asks_for_zero_copy {
             return false;
         }
@@ -151,12 +154,13 @@ impl TopicInterface<'_> {
 
     /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
     /// directions, and no rule steers other frames there.
-    pub(super) fn verified(&self, input: &PlanInput<'_>) -> Result<(), Unverified> {
+    pub(super) fn verified(&self) -> Result<(), Unverified> {
+        let input = &self.input;
         let Some(queue) = self.critical_queue else {
             let why = String::from("critical topics have no dedicated queue");
             return Err(Unverified::not_measured(why));
         };
-        if let Some(foreign_rule) = rules::foreign_rule(input, self, queue) {
+        if let Some(foreign_rule) = rules::foreign_rule(self, queue) {
             return Err(foreign_rule);
         }
         let unknown = topics_without_flow(input);

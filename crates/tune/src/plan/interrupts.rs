@@ -16,11 +16,8 @@ const COSTS: &str = "the other cores take its receive work";
 pub(super) const PLACED: &str =
     "the kernel has placed these interrupts, and no program can move them";
 
-pub(super) fn plan_topic_interface<'a>(
-    input: &PlanInput<'a>,
-    target: &TopicInterface<'a>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     if !input.tuning.irq_affinity.value {
         return;
     }
@@ -40,7 +37,7 @@ pub(super) fn plan_topic_interface<'a>(
         );
         return;
     }
-    plan_rps(input, target, core, builder);
+    plan_rps(target, core, builder);
     if target.is_remade {
         builder.not_planned(
             id,
@@ -62,9 +59,9 @@ pub(super) fn plan_topic_interface<'a>(
         );
         return;
     }
-    let is_alone = target.verified(input).is_ok() && !builder.changes_steering(name);
+    let is_alone = target.verified().is_ok() && !builder.changes_steering(name);
     let move_of = |interrupt: &'a Interrupt| {
-        let is_pinned = is_alone && target.is_on_critical_path(input, interrupt);
+        let is_pinned = is_alone && target.is_on_critical_path(interrupt);
         let cores = match is_pinned {
             true => vec![core],
             false => remaining_cores(interrupt, core, &others),
@@ -82,7 +79,7 @@ pub(super) fn plan_topic_interface<'a>(
         leave_to_irqbalance(target, core, &moves, builder);
     } else {
         for it in &moves {
-            place(input, target, core, it, builder);
+            place(target, core, it, builder);
         }
     }
     if !fixed.is_empty() {
@@ -106,13 +103,8 @@ struct Move<'a> {
     is_pinned: bool,
 }
 
-fn place(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    core: u16,
-    it: &Move<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+fn place(target: &TopicInterface<'_>, core: u16, it: &Move<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let Interrupt { number, name, .. } = it.interrupt;
     let (why, costs) = match it.is_pinned {
         true => (
@@ -145,7 +137,7 @@ fn place(
     );
     if it.is_pinned {
         require_current_steering(target, builder);
-        if !rules::rules_steer_all(input, target) {
+        if !rules::rules_steer_all(target) {
             builder.limit_to_this_boot(first);
         }
     }
@@ -225,12 +217,8 @@ pub(super) fn remaining_cores(interrupt: &Interrupt, core: u16, others: &[u16]) 
 }
 
 /// Removes the executor's core from receive packet steering (RPS).
-fn plan_rps(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    core: u16,
-    builder: &mut PlanBuilder<'_>,
-) {
+fn plan_rps(target: &TopicInterface<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     for queue in 0..target.receive_queues {
         let path = format!(
             "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
@@ -257,10 +245,7 @@ fn plan_rps(
 }
 
 pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
-    let Some(core) = input
-        .core()
-        .filter(|_| input.tuning.other_irq_affinity.value)
-    else {
+    let Some(core) = input.core().filter(|_| input.tuning.other_irq_affinity.value) else {
         return;
     };
     let others = input.other_cores();
@@ -352,8 +337,7 @@ fn report_managed(
     fixed: &[&Interrupt],
     builder: &mut PlanBuilder<'_>,
 ) {
-    let line = input.facts.kernel.command_line.as_deref();
-    let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
+    let keeps_off = keeps_managed_interrupts_off(input.facts.kernel.arguments(), core);
     // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
     // alone.
     let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));

@@ -13,8 +13,7 @@ use isolane_model::Isolation;
 use super::builder::{PlanBuilder, Rationale};
 use super::input::PlanInput;
 use crate::facts::{Facts, Loader};
-use crate::lists::list;
-use crate::probe::files::number_list;
+use crate::lists::{list, number_list};
 use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document, Unit};
 
 pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
@@ -47,12 +46,7 @@ pub(super) fn plan_kernel_arguments(
     others: &[u16],
     builder: &mut PlanBuilder<'_>,
 ) {
-    let line = input
-        .facts
-        .kernel
-        .command_line
-        .as_deref()
-        .unwrap_or_default();
+    let line = input.facts.kernel.arguments();
     if is_in_effect(input, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
         // In effect, however it was installed.
         return;
@@ -353,12 +347,7 @@ fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut Plan
 
 /// Returns whether systemd can restrict slices to cores, as far as the facts show.
 fn has_cpusets(input: &PlanInput<'_>) -> bool {
-    let line = input
-        .facts
-        .kernel
-        .command_line
-        .as_deref()
-        .unwrap_or_default();
+    let line = input.facts.kernel.arguments();
     let is_first_version = line
         .split_whitespace()
         .filter_map(|word| word.strip_prefix("systemd.unified_cgroup_hierarchy="))

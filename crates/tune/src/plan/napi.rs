@@ -10,7 +10,7 @@ use isolane_hostnet::napi::{Policy, QueueState};
 use crate::setting::{Setting, ThreadClass, Value};
 
 use super::builder::{PlanBuilder, Rationale};
-use super::input::{PlanInput, TopicInterface, Unverified};
+use super::input::{TopicInterface, Unverified};
 use super::rules;
 use super::steering::require_current_steering;
 
@@ -24,19 +24,17 @@ pub const BULK_QUEUE_PRIORITY: u8 = 60;
 /// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
-pub(super) fn plan(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
-    polling(input, target, builder);
+pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
+    polling(target, builder);
     // Without a critical queue, already reported, threads have nothing to separate.
     if input.tuning.threaded_napi.value && target.critical_queue.is_some() {
-        threads(input, target, builder);
+        threads(target, builder);
     }
 }
 
-fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+fn polling(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     if input.tuning.deferred_interrupts.value {
         return;
     }
@@ -66,7 +64,8 @@ fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     );
 }
 
-fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let name = target.name();
     let id = target.id("receive-threads");
     let receive = input.facts.lanes_of(name);
@@ -82,7 +81,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
                 queue: interrupt.queue?,
                 work: match (
                     interrupt.only_transmits(),
-                    target.is_on_critical_path(input, interrupt),
+                    target.is_on_critical_path(interrupt),
                 ) {
                     (false, true) => Work::Critical,
                     (true, true) => Work::CriticalSending,
@@ -108,7 +107,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         );
         return;
     }
-    if let Err(Unverified { why, remedy }) = target.verified(input) {
+    if let Err(Unverified { why, remedy }) = target.verified() {
         builder.not_planned(
             id,
             format!(
@@ -131,7 +130,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         return;
     }
     let threads = match of_interrupts.is_empty() || is_threaded {
-        true => napi_threads(input, target, work),
+        true => napi_threads(target, work),
         false => of_interrupts,
     };
     let serves_critical = |thread: &Thread| thread.work == Work::Critical;
@@ -170,12 +169,12 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         );
     }
     for thread in threads {
-        priority(input, target, thread, builder);
+        priority(target, thread, builder);
     }
     if builder.steps.len() > before {
         require_current_steering(target, builder);
     }
-    if !rules::rules_steer_all(input, target) {
+    if !rules::rules_steer_all(target) {
         builder.limit_to_this_boot(before);
     }
 }
@@ -203,11 +202,8 @@ struct Thread {
 }
 
 /// NAPI threads of a device. Their names follow from the NAPI instances, which exist before the threads.
-fn napi_threads(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    work: &[QueueState],
-) -> Vec<Thread> {
+fn napi_threads(target: &TopicInterface<'_>, work: &[QueueState]) -> Vec<Thread> {
+    let input = &target.input;
     let thread = |state: &QueueState| {
         let is_critical = Some(state.queue) == target.critical_queue;
         let known = state.thread.as_ref();
@@ -244,12 +240,8 @@ fn napi_threads(
     receive.map(thread).collect()
 }
 
-fn priority(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    thread: Thread,
-    builder: &mut PlanBuilder<'_>,
-) {
+fn priority(target: &TopicInterface<'_>, thread: Thread, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let (priority, mut why, costs) = match thread.work {
         Work::CriticalSending => (
             CRITICAL_QUEUE_PRIORITY,

@@ -30,6 +30,7 @@ pub(super) fn plan<'a>(
         false => has,
     };
     let mut target = TopicInterface {
+        input: *input,
         interface,
         device,
         receive_queues: to.rx + to.combined,
@@ -37,7 +38,7 @@ pub(super) fn plan<'a>(
         is_remade: to != has,
         critical_queue: None,
     };
-    target.critical_queue = critical_queue(input, &target, lane, builder);
+    target.critical_queue = critical_queue(&target, lane, builder);
     let interface = name.clone();
     let setting = Setting::Channels { interface };
     let gain = match target.critical_queue {
@@ -87,11 +88,11 @@ pub(crate) fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
 }
 
 fn critical_queue(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     lane: Option<u32>,
     builder: &mut PlanBuilder<'_>,
 ) -> Option<u32> {
+    let input = &target.input;
     let name = target.name();
     let queues = target.receive_queues;
     let id = target.id("critical-queue");
@@ -145,7 +146,7 @@ fn critical_queue(
         );
     }
     shared(input, lane, &id, builder);
-    report_other_lane_queues(input, target, lane, builder);
+    report_other_lane_queues(target, lane, builder);
     Some(lane)
 }
 
@@ -181,11 +182,11 @@ fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder
 
 /// Reports critical levels whose lanes are not on the critical queue, where their datagrams arrive.
 fn report_other_lane_queues(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     queue: u32,
     builder: &mut PlanBuilder<'_>,
 ) {
+    let input = &target.input;
     let Some(critical) = input.critical_level() else {
         return;
     };

@@ -86,7 +86,8 @@ fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, 
 /// Returns whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key does
 /// not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged datagrams,
 /// which the hash steers.
-pub(super) fn rules_steer_all(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
+pub(super) fn rules_steer_all(target: &TopicInterface<'_>) -> bool {
+    let input = &target.input;
     let (Some(queue), Some(has)) = (target.critical_queue, of(target.device)) else {
         return false;
     };
@@ -105,11 +106,8 @@ pub(super) fn rules_steer_all(input: &PlanInput<'_>, target: &TopicInterface<'_>
 }
 
 /// Rule that steers, or may steer, other frames to the critical queue.
-pub(super) fn foreign_rule(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    queue: u32,
-) -> Option<Unverified> {
+pub(super) fn foreign_rule(target: &TopicInterface<'_>, queue: u32) -> Option<Unverified> {
+    let input = &target.input;
     let name = target.name();
     let has = target.device.flow_rules.as_ref()?;
     let wanted = wanted(input, target.device, queue);
@@ -189,11 +187,11 @@ fn covers_match(rule: &FlowRule, wanted: &FlowRule) -> bool {
 
 /// Plans a rule for each port or priority of critical datagrams, and removes stale rules to the same queue.
 pub(super) fn plan(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
     builder: &mut PlanBuilder<'_>,
 ) {
+    let input = &target.input;
     let name = target.name();
     if let Some(feature) = target.device.features.get(RULES)
         && !feature.is_on
@@ -207,7 +205,7 @@ pub(super) fn plan(
         builder.change(target.id("rules-on"), setting, values, rationale);
     }
     let wanted = wanted(input, target.device, queue);
-    stale(input, target, (queue, has), &wanted, builder);
+    stale(target, (queue, has), &wanted, builder);
     let is_free = |place: &u32| !has.rules.contains_key(place) && !has.others.contains(place);
     let mut free = (0..has.capacity).filter(is_free);
     for (rule, mut topics) in wanted {
@@ -273,12 +271,12 @@ pub(super) fn plan(
 /// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses
 /// of other hosts are not isolane's.
 fn stale(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
     wanted: &[(FlowRule, Vec<String>)],
     builder: &mut PlanBuilder<'_>,
 ) {
+    let input = &target.input;
     let is_own = |address: &Ipv4Addr| {
         let mut described = input.needs.participants.iter();
         let mut addresses = target.interface.addresses.iter();

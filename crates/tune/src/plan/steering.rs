@@ -22,11 +22,8 @@ const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for 
 const BY_PRIORITY: &str =
     "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
 
-pub(super) fn plan(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let topics = input.critical_topics(Some(Direction::Receive));
     let Some(queue) = target.critical_queue else {
         return;
@@ -66,17 +63,17 @@ pub(super) fn plan(
     match (input.tuning.steering.value, has_rules, hash) {
         (Steering::None, _, _) => {}
         (Steering::Auto | Steering::Rules, Some(has), _) => {
-            rules::plan(input, target, (queue, has), builder);
+            rules::plan(target, (queue, has), builder);
             if let Some(hash) = hash {
                 table(target, queue, hash, &[], &topics, builder);
             }
         }
         (Steering::Auto | Steering::Table, _, Some(hash)) => {
-            by_table(input, target, (queue, hash), &flows, builder);
+            by_table(target, (queue, hash), &flows, builder);
         }
         (Steering::Rules, None, _) => match rules::by_priority(input, device) {
             Some(has) => {
-                rules::plan(input, target, (queue, has), builder);
+                rules::plan(target, (queue, has), builder);
                 if let Some(hash) = hash {
                     table(target, queue, hash, &[], &topics, builder);
                 }
@@ -133,12 +130,12 @@ pub(super) fn plan(
 
 /// Plans a table in which the entries of critical flows map to the critical queue.
 fn by_table(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     (queue, hash): (u32, &ReceiveHash),
     flows: &[&DescribedFlow],
     builder: &mut PlanBuilder<'_>,
 ) {
+    let input = &target.input;
     let name = target.name();
     let id = target.id("steering");
     let size = hash.table.len();
@@ -159,7 +156,7 @@ fn by_table(
         return;
     }
     if hash.udp4_hashes_ports == Some(false) {
-        ports_in_hash(input, target, builder);
+        ports_in_hash(target, builder);
     }
     let key = hash.key.as_deref();
     let entry = |tuple: Tuple| match key {
@@ -214,11 +211,8 @@ fn by_table(
     table(target, queue, hash, &entries, &topics, builder);
 }
 
-fn ports_in_hash(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+fn ports_in_hash(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let interface = target.name().to_owned();
     let rationale = Rationale::of(
         &input.critical_topics(Some(Direction::Receive)),

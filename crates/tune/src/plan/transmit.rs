@@ -19,11 +19,8 @@ const CONTROL: u8 = 7;
 /// Kernel priority of datagrams with low-delay TOS (TC_PRIO_INTERACTIVE).
 const INTERACTIVE: u8 = 6;
 
-pub(super) fn plan(
-    input: &PlanInput<'_>,
-    target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder<'_>,
-) {
+pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let input = &target.input;
     let id = target.id("transmit");
     let name = target.name();
     let wanted = input.tuning.transmit.value;
@@ -73,7 +70,7 @@ pub(super) fn plan(
                 );
                 return builder.not_planned(id, why, "");
             }
-            let Some(classes) = strict(input, target).or_else(|| classes(input, target)) else {
+            let Some(classes) = strict(target).or_else(|| classes(target)) else {
                 builder.not_planned(
                     id,
                     format!(
@@ -91,14 +88,14 @@ pub(super) fn plan(
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
             if is_there {
-                report_queue_order(input, target, has, builder);
+                report_queue_order(target, has, builder);
                 return;
             }
-            let rationale = class_rationale(input, target, &classes, &topics);
+            let rationale = class_rationale(target, &classes, &topics);
             (RootQdisc::Mqprio(classes), rationale)
         }
     };
-    report_queue_order(input, target, &to, builder);
+    report_queue_order(target, &to, builder);
     let interface = name.to_owned();
     let setting = Setting::RootQdisc { interface };
     builder.change(
@@ -117,7 +114,8 @@ fn critical_priorities(input: &PlanInput<'_>) -> Option<RangeInclusive<u8>> {
 }
 
 /// Two classes: critical levels on the critical queue, the rest on the larger range of other queues.
-fn classes(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<TrafficClasses> {
+fn classes(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
+    let input = &target.input;
     let critical = u16::try_from(target.critical_queue?).ok()?;
     let queues = u16::try_from(target.transmit_queues).ok()?;
     if critical >= queues || queues < 2 {
@@ -141,8 +139,9 @@ fn classes(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<Traffic
 ///
 /// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
 /// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
-fn strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<TrafficClasses> {
-    if !can_be_strict(input, target) {
+fn strict(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
+    let input = &target.input;
+    if !can_be_strict(target) {
         return None;
     }
     let queues = u16::try_from(target.transmit_queues).ok()?;
@@ -171,7 +170,8 @@ fn strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<TrafficC
 }
 
 /// Returns whether the driver can make its device serve queues strictly by class, from this kernel version on.
-fn can_be_strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
+fn can_be_strict(target: &TopicInterface<'_>) -> bool {
+    let input = &target.input;
     const SINCE: (u32, u32) = (6, 12);
     let mut numbers = input.facts.kernel.release.split(['.', '-']);
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
@@ -180,11 +180,11 @@ fn can_be_strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
 }
 
 fn class_rationale(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     classes: &TrafficClasses,
     topics: &[String],
 ) -> Rationale {
+    let input = &target.input;
     let queue = target.critical_queue.unwrap_or_default();
     let order = match classes.offloaded {
         true => {
@@ -231,11 +231,11 @@ const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
 
 /// Reports that the order of queues at the wire is the device's choice, unless classes are offloaded.
 fn report_queue_order(
-    input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     qdisc: &RootQdisc,
     builder: &mut PlanBuilder<'_>,
 ) {
+    let input = &target.input;
     let RootQdisc::Mqprio(classes) = qdisc else {
         return;
     };
@@ -249,7 +249,7 @@ fn report_queue_order(
              other queue ({} of 1,518 B at most)",
             target.transmit_queues.saturating_sub(1)
         ),
-        match can_be_strict(input, target) {
+        match can_be_strict(target) {
             true => format!(
                 "the driver has the device serve them strictly, where the critical queue is the last one: queues = {{ \
                  {} = {} }} in [host.NAME.xdp]",

@@ -32,30 +32,19 @@ enum Range {
 }
 
 /// Kernel files that planning writes. `#` matches a number, `@` an interface name.
+#[rustfmt::skip]
 const ATTRIBUTES: [(&str, Range); 19] = [
     ("/sys/devices/system/cpu/cpu#/online", Range::Is("0")),
-    (
-        "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor",
-        Range::Is("performance"),
-    ),
-    (
-        "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable",
-        Range::Is("1"),
-    ),
+    ("/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor", Range::Is("performance")),
+    ("/sys/devices/system/cpu/cpu#/cpuidle/state#/disable", Range::Is("1")),
     ("/sys/devices/virtual/workqueue/cpumask", Range::Mask),
     ("/proc/irq/default_smp_affinity", Range::Mask),
     ("/proc/irq/#/smp_affinity_list", Range::List),
     ("/proc/sys/kernel/watchdog_cpumask", Range::List),
     ("/proc/sys/vm/stat_interval", Range::Seconds),
     ("/proc/sys/kernel/sched_rt_runtime_us", Range::Is("-1")),
-    (
-        "/sys/kernel/debug/sched/fair_server/cpu#/runtime",
-        Range::Is("0"),
-    ),
-    (
-        "/sys/kernel/mm/transparent_hugepage/enabled",
-        Range::Is("madvise"),
-    ),
+    ("/sys/kernel/debug/sched/fair_server/cpu#/runtime", Range::Is("0")),
+    ("/sys/kernel/mm/transparent_hugepage/enabled", Range::Is("madvise")),
     ("/proc/sys/net/core/rmem_max", Range::MoreBytes),
     ("/proc/sys/net/core/rmem_default", Range::MoreBytes),
     ("/proc/sys/net/ipv4/ip_local_reserved_ports", Range::List),

@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use isolane_hostnet::ethtool::{self, Ethtool, ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
-use super::files::{entries, number_list, text, value};
+use super::{entries, text, value};
 use crate::facts::{Device, Interface, Interrupt};
 use crate::limits::MAX_DEVICES;
+use crate::lists::number_list;
 use crate::machine::{KernelThreads, class};
 
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {

@@ -11,7 +11,7 @@ use netlink_packet_route::link::{
     InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
 };
 
-use super::files::{text, value};
+use super::{text, value};
 use crate::facts::{Interface, LanePrerequisites};
 use crate::limits::{MAX_INTERFACES, MAX_LANE_INTERFACES};
 use crate::plan::vlan_parent;

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use isolane_hostnet::kernel;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::Uname;
 
-use super::files::{entries, number_list, ranges, text, value, whole};
+use super::{entries, text, value, whole};
 use crate::facts::{
     Boot, Cores, Firewall, IdleState, Interface, Kernel, Loader, Memory, Network, Permission,
     Rights, Scheduling,
 };
-use crate::limits::MAX_RECORDED_CORES;
+use crate::limits::{MAX_IDLE_STATES, MAX_RECORDED_CORES};
+use crate::lists::{number_list, ranges};
 use crate::plan::isolation::unit_core_files;
+use crate::setting::Document;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -34,7 +37,7 @@ const PROGRAMS: [&str; 12] = [
     "power-profiles-",
 ];
 
-pub(super) fn kernel(name: &Uname) -> Kernel {
+pub(super) fn kernel_facts(name: &Uname) -> Kernel {
     let flag = value::<u8>("/sys/kernel/realtime").map(|flag| flag == 1);
     let version = name.version().to_string_lossy();
     let processor = text("/proc/cpuinfo");
@@ -48,7 +51,7 @@ pub(super) fn kernel(name: &Uname) -> Kernel {
         realtime: flag.or(Some(version.contains("PREEMPT_RT"))),
         virtual_machine: processor.as_ref().and_then(has_hypervisor),
         clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        clock_is_synchronised: isolane_hostnet::kernel_clock::is_synchronised().ok(),
+        clock_is_synchronised: kernel::clock_is_synchronised().ok(),
         command_line: text("/proc/cmdline"),
     }
 }
@@ -115,10 +118,7 @@ pub(super) fn memory() -> Memory {
         sizes.sum::<u64>() * 1024
     });
     let huge_pages = text("/sys/kernel/mm/transparent_hugepage/enabled");
-    let chosen = |text: String| {
-        let (_, rest) = text.split_once('[')?;
-        Some(rest.split_once(']')?.0.to_owned())
-    };
+    let chosen = |text: String| kernel::chosen_word(&text).map(String::from);
     Memory {
         swap_bytes: swaps,
         transparent_huge_pages: huge_pages.and_then(chosen),
@@ -147,7 +147,7 @@ const IPC_LOCK: u32 = 14;
 const SYS_NICE: u32 = 23;
 
 pub(super) fn rights() -> Rights {
-    let effective = text("/proc/self/status").and_then(|status| effective(&status));
+    let effective = kernel::effective_capabilities();
     let has = |capability: u32| effective.map(|set| set & (1 << capability) != 0);
     let limit = |resource| Some(getrlimit(resource).current.unwrap_or(u64::MAX));
     Rights {
@@ -159,14 +159,6 @@ pub(super) fn rights() -> Rights {
         locked_memory_limit_bytes: limit(Resource::Memlock),
         af_xdp: af_xdp(),
     }
-}
-
-/// Effective capability set in `/proc/self/status`.
-fn effective(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
 }
 
 /// Tests for AF_XDP by opening and closing a socket, without binding it.
@@ -260,19 +252,6 @@ const ATTRIBUTES: [&str; 6] = [
 ];
 /// Files of each core, in addition to its idle states.
 const OF_CORES: [&str; 2] = ["online", "topology/thread_siblings_list"];
-const IDLE_STATES: u32 = 10;
-/// Every document that a plan writes.
-const DOCUMENTS: [&str; 9] = [
-    "/etc/default/grub.d/90-isolane.cfg",
-    "/etc/security/limits.d/90-isolane.conf",
-    "/etc/systemd/system.conf.d/50-isolane.conf",
-    "/etc/systemd/system/init.scope.d/50-isolane.conf",
-    "/etc/systemd/system/irqbalance.service.d/50-isolane.conf",
-    "/etc/systemd/system/isolane.slice",
-    "/etc/systemd/system/machine.slice.d/50-isolane.conf",
-    "/etc/systemd/system/system.slice.d/50-isolane.conf",
-    "/etc/systemd/system/user.slice.d/50-isolane.conf",
-];
 
 pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
     let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
@@ -280,7 +259,7 @@ pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<St
     for core in cores.iter().take(MAX_RECORDED_CORES) {
         let folder = format!("{CPUS}/cpu{core}");
         paths.extend(OF_CORES.map(|name| format!("{folder}/{name}")));
-        for state in 0..IDLE_STATES {
+        for state in 0..MAX_IDLE_STATES {
             paths.push(format!("{folder}/cpuidle/state{state}/latency"));
             paths.push(format!("{folder}/cpuidle/state{state}/disable"));
         }
@@ -306,9 +285,7 @@ pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<St
 
 /// Texts of the existing documents, with line ends.
 pub(super) fn documents() -> BTreeMap<String, String> {
-    let there = DOCUMENTS
-        .iter()
-        .filter_map(|path| Some((String::from(*path), whole(path)?)));
+    let there = Document::paths().filter_map(|path| Some((path.clone(), whole(path)?)));
     there.collect()
 }
 
@@ -334,18 +311,6 @@ fn cores_in(status: &str) -> Option<Vec<u16>> {
     let mut lines = status.lines();
     let cores = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(number_list(cores.trim()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn effective_capabilities_are_a_line_of_the_status() {
-        let status = "Name:\tx\nCapEff:\t0000000000003000\nSeccomp:\t0\n";
-        assert_eq!(effective(status), Some(1 << NET_ADMIN | 1 << NET_RAW));
-        assert_eq!(effective("Name:\tx\n"), None);
-    }
 }
 
 #[cfg(test)]

@@ -141,6 +141,24 @@ impl Document {
         path.to_owned()
     }
 
+    /// Paths of all documents.
+    pub(crate) fn paths() -> impl Iterator<Item = String> {
+        // A path depends on no parameter but the unit.
+        let others = [
+            Self::CriticalSlice { core: 0 },
+            Self::ManagerCores { cores: Vec::new() },
+            Self::KernelArguments {
+                core: 0,
+                lists: Vec::new(),
+                interrupts: Vec::new(),
+            },
+            Self::IrqbalanceBannedCpus { core: 0 },
+            Self::RealtimeLimits,
+        ];
+        let of_units = Unit::ALL.into_iter().map(Unit::path);
+        of_units.chain(others.into_iter().map(|document| document.path()))
+    }
+
     /// Core of the executor, if the document contains it.
     pub(crate) fn executor_core(&self) -> Option<u16> {
         match self {

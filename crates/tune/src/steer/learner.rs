@@ -10,7 +10,7 @@
 use std::net::Ipv4Addr;
 use thiserror::Error;
 
-use super::toeplitz::{Tuple, key_bits};
+use super::{Tuple, key_bits};
 use crate::limits::{MAX_TABLE_ENTRIES, PROBE_DESTINATION_PORT, PROBE_SOURCE_PORT};
 
 /// Knowledge about a hash so far.

@@ -14,7 +14,6 @@
 
 mod flows;
 mod learn;
-mod message;
 mod probe_server;
 mod receive_queues;
 mod transmit;
@@ -22,8 +21,7 @@ mod wake_up;
 
 pub use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 
-pub use self::message::BootMark;
-pub use self::probe_server::{ProbeServer, ServerCounters};
+pub use self::probe_server::{BootMark, MESSAGE_BYTES, ProbeServer, ServerCounters};
 pub use self::receive_queues::{
     Pair, ProbeError, ProbeParameters, QueueCounts, ReceiveQueueReport, all_port_pairs,
     measure_receive_queues,
@@ -33,5 +31,4 @@ pub use self::wake_up::{
 };
 pub use flows::{FlowReport, flow_reports, may_go_by_priority, pairs_with};
 pub use learn::{LearnError, LearnParameters, learn};
-pub use message::MESSAGE_BYTES;
 pub use transmit::{TransmitReport, transmit_reports};

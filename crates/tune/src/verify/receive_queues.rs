@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::message::{BootMark, MESSAGE_BYTES, Message};
+use super::probe_server::{BootMark, MESSAGE_BYTES, Message};
 use crate::limits::{MAX_PROBED_PORTS, PROBE_TIMEOUT};
 use crate::plan::{FlowQueue, KnownQueue};
 use crate::steer::Tuple;

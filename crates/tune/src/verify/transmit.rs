@@ -15,7 +15,7 @@ use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use serde::{Deserialize, Serialize};
 
-use super::message::MESSAGE_BYTES;
+use super::probe_server::MESSAGE_BYTES;
 use crate::facts::{RootQdisc, TrafficClasses};
 use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_TIMEOUT};
 use crate::setting::SettingError;

@@ -5,7 +5,6 @@
 //! does. The result is a measurement, not a bound: rare delays come rarely.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, thread};
@@ -15,7 +14,8 @@ use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES, MAX_WAKE_UPS};
+use crate::limits::MAX_WAKE_UPS;
+use crate::probe::{entries, text};
 
 /// Parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +172,7 @@ struct ThreadSample {
 impl CoreSample {
     /// Samples this machine. Unreadable parts are empty.
     pub fn at(core: u16) -> Self {
-        let table = |path: &str| table(&text(Path::new(path)), core);
+        let table = |path: &str| table(&text(path).unwrap_or_default(), core);
         Self {
             core,
             interrupts: table("/proc/interrupts"),
@@ -248,23 +248,17 @@ fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
 }
 
 fn threads() -> BTreeMap<u32, ThreadSample> {
-    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-    let numbers = |path: &Path| -> Vec<u32> {
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries
-            .filter_map(|entry| number(entry.ok()?))
-            .take(MAX_ENTRIES)
-            .collect()
+    let numbers = |path: &str| {
+        let names = entries(path).into_iter();
+        names.filter_map(|name| name.parse::<u32>().ok())
     };
-    let processes = Path::new("/proc");
     let mut found = BTreeMap::new();
-    for process in numbers(processes) {
-        let tasks = processes.join(process.to_string()).join("task");
+    for process in numbers("/proc") {
+        let tasks = format!("/proc/{process}/task");
         for thread in numbers(&tasks) {
-            let folder = tasks.join(thread.to_string());
-            let state = text(&folder.join("stat"));
-            let time = text(&folder.join("schedstat"));
-            if let Some(look) = thread_look(&state, &time) {
+            // Unreadable once the thread has ended.
+            let file = |name: &str| text(format!("{tasks}/{thread}/{name}")).unwrap_or_default();
+            if let Some(look) = thread_look(&file("stat"), &file("schedstat")) {
                 found.insert(thread, look);
             }
         }
@@ -284,17 +278,6 @@ fn thread_look(state: &str, time: &str) -> Option<ThreadSample> {
         core,
         run_ns: time.split_whitespace().next()?.parse().ok()?,
     })
-}
-
-/// Text of a procfs file; empty if unreadable, as after the thread has ended.
-fn text(path: &Path) -> String {
-    use std::io::Read as _;
-    let mut text = Vec::new();
-    if let Ok(file) = std::fs::File::open(path) {
-        // Truncated or unreadable text only makes the result incomplete.
-        let _ = file.take(MAX_FILE_BYTES).read_to_end(&mut text);
-    }
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

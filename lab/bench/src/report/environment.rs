@@ -43,7 +43,7 @@ impl Clock {
             source: fs::read_to_string(source)
                 .ok()
                 .map(|text| text.trim().to_owned()),
-            is_kept: isolane_hostnet::kernel_clock::is_synchronised().ok(),
+            is_kept: isolane_hostnet::kernel::clock_is_synchronised().ok(),
         }
     }
 

@@ -168,7 +168,7 @@ impl World {
             fill(&mut buffer[payload.clone()], key);
             let protocol = &mut world.nodes[index].protocol;
             let datagram = protocol.write_best_effort(writer, sample, buffer, payload)?;
-            super::check::sent(&buffer[datagram.clone()], protocol.guid_prefix());
+            super::check_sent(&buffer[datagram.clone()], protocol.guid_prefix());
             let to = protocol.destinations(writer).to_vec();
             world.send(index, &to, &buffer[datagram]);
             Ok(())

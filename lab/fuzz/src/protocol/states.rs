@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use Shown::{LocalParticipant, Observed, Reader, ReaderReported, Writer, WriterReported};
 use isolane_rtps::{Counters, ReaderLedger, ReaderStatus, WriterLedger, WriterStatus};
 
 /// Evidence of a state.
@@ -18,7 +19,7 @@ enum Shown {
     /// A status reported to a reader's user.
     ReaderReported(ReaderStatus),
     /// An observation of an operation.
-    Seen(Seen),
+    Observed(Seen),
 }
 
 /// Observations of operations.
@@ -53,164 +54,78 @@ pub(super) enum Seen {
 }
 
 /// All states with their descriptions.
+#[rustfmt::skip]
 const STATES: &[(&str, Shown)] = &[
     // Discovery.
-    ("participant known", Shown::Seen(Seen::Participant)),
-    (
-        "participant unproven: answers withheld",
-        Shown::LocalParticipant(|it| it.answers_withheld),
-    ),
-    (
-        "participant refused: table full",
-        Shown::LocalParticipant(|it| it.participants_refused),
-    ),
-    (
-        "participant gone: lease over",
-        Shown::LocalParticipant(|it| it.leases_expired),
-    ),
-    (
-        "announcement replaced by a newer one",
-        Shown::LocalParticipant(|it| it.announcements_replaced),
-    ),
-    (
-        "announcement malformed",
-        Shown::LocalParticipant(|it| it.malformed_announcements),
-    ),
-    ("endpoint known", Shown::Seen(Seen::Endpoint)),
-    (
-        "endpoint refused: table full",
-        Shown::LocalParticipant(|it| it.endpoints_refused),
-    ),
-    (
-        "match refused: table full",
-        Shown::LocalParticipant(|it| it.matches_refused),
-    ),
+    ("participant known", Observed(Seen::Participant)),
+    ("participant unproven: answers withheld", LocalParticipant(|it| it.answers_withheld)),
+    ("participant refused: table full", LocalParticipant(|it| it.participants_refused)),
+    ("participant gone: lease over", LocalParticipant(|it| it.leases_expired)),
+    ("announcement replaced by a newer one", LocalParticipant(|it| it.announcements_replaced)),
+    ("announcement malformed", LocalParticipant(|it| it.malformed_announcements)),
+    ("endpoint known", Observed(Seen::Endpoint)),
+    ("endpoint refused: table full", LocalParticipant(|it| it.endpoints_refused)),
+    ("match refused: table full", LocalParticipant(|it| it.matches_refused)),
     // Messages.
-    (
-        "message malformed",
-        Shown::LocalParticipant(|it| it.malformed_messages),
-    ),
-    (
-        "submessage malformed",
-        Shown::LocalParticipant(|it| it.malformed_submessages),
-    ),
-    (
-        "submessage skipped",
-        Shown::LocalParticipant(|it| it.skipped_submessages),
-    ),
-    (
-        "submessage for others",
-        Shown::LocalParticipant(|it| it.for_others),
-    ),
-    (
-        "DATA unmatched",
-        Shown::LocalParticipant(|it| it.unmatched_data),
-    ),
-    (
-        "ACKNACK unmatched",
-        Shown::LocalParticipant(|it| it.unmatched_acknacks),
-    ),
+    ("message malformed", LocalParticipant(|it| it.malformed_messages)),
+    ("submessage malformed", LocalParticipant(|it| it.malformed_submessages)),
+    ("submessage skipped", LocalParticipant(|it| it.skipped_submessages)),
+    ("submessage for others", LocalParticipant(|it| it.for_others)),
+    ("DATA unmatched", LocalParticipant(|it| it.unmatched_data)),
+    ("ACKNACK unmatched", LocalParticipant(|it| it.unmatched_acknacks)),
     // Matching.
-    ("reader matched", Shown::Seen(Seen::MatchedReader)),
-    ("writer matched", Shown::Seen(Seen::MatchedWriter)),
-    (
-        "offered QoS incompatible",
-        Shown::WriterReported(WriterStatus::OFFERED_INCOMPATIBLE_QOS),
-    ),
-    (
-        "requested QoS incompatible",
-        Shown::ReaderReported(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS),
-    ),
-    (
-        "reader silent",
-        Shown::LocalParticipant(|it| it.readers_silent),
-    ),
+    ("reader matched", Observed(Seen::MatchedReader)),
+    ("writer matched", Observed(Seen::MatchedWriter)),
+    ("offered QoS incompatible", WriterReported(WriterStatus::OFFERED_INCOMPATIBLE_QOS)),
+    ("requested QoS incompatible", ReaderReported(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)),
+    ("reader silent", LocalParticipant(|it| it.readers_silent)),
     // The reliable writer.
-    ("sample sent", Shown::Writer(|it| it.sent)),
-    ("sample unmatched", Shown::Writer(|it| it.unmatched)),
-    ("sample pending", Shown::Writer(|it| it.pending)),
-    (
-        "sample pushed out unsent",
-        Shown::Writer(|it| it.evicted_unsent),
-    ),
-    ("sample repaired", Shown::Writer(|it| it.repaired)),
-    ("GAP sent", Shown::Writer(|it| it.gaps)),
-    ("history sent", Shown::Writer(|it| it.history)),
-    ("history full: replaced", Shown::Writer(|it| it.replaced)),
-    ("history full: refused", Shown::Seen(Seen::Refused)),
-    ("heartbeat sent", Shown::Writer(|it| it.heartbeats)),
-    ("all acknowledged", Shown::Seen(Seen::Acknowledged)),
+    ("sample sent", Writer(|it| it.sent)),
+    ("sample unmatched", Writer(|it| it.unmatched)),
+    ("sample pending", Writer(|it| it.pending)),
+    ("sample pushed out unsent", Writer(|it| it.evicted_unsent)),
+    ("sample repaired", Writer(|it| it.repaired)),
+    ("GAP sent", Writer(|it| it.gaps)),
+    ("history sent", Writer(|it| it.history)),
+    ("history full: replaced", Writer(|it| it.replaced)),
+    ("history full: refused", Observed(Seen::Refused)),
+    ("heartbeat sent", Writer(|it| it.heartbeats)),
+    ("all acknowledged", Observed(Seen::Acknowledged)),
     // The reader.
-    ("sample shown as a view", Shown::Seen(Seen::View)),
-    ("sample available", Shown::Reader(|it| it.available)),
-    ("sample delivered", Shown::Reader(|it| it.delivered)),
-    (
-        "sample waits for earlier ones",
-        Shown::Reader(|it| it.waiting),
-    ),
-    ("sample had before", Shown::Reader(|it| it.duplicates)),
-    ("sample lost", Shown::Reader(|it| it.lost)),
-    ("sample skipped", Shown::Reader(|it| it.skipped)),
-    ("sample deferred: no room", Shown::Reader(|it| it.deferred)),
-    ("sample pushed out", Shown::Reader(|it| it.evicted)),
-    ("sample rejected", Shown::Reader(|it| it.rejected)),
-    ("instance disposed", Shown::Seen(Seen::Disposed)),
-    ("instance without writers", Shown::Seen(Seen::NoWriters)),
+    ("sample shown as a view", Observed(Seen::View)),
+    ("sample available", Reader(|it| it.available)),
+    ("sample delivered", Reader(|it| it.delivered)),
+    ("sample waits for earlier ones", Reader(|it| it.waiting)),
+    ("sample had before", Reader(|it| it.duplicates)),
+    ("sample lost", Reader(|it| it.lost)),
+    ("sample skipped", Reader(|it| it.skipped)),
+    ("sample deferred: no room", Reader(|it| it.deferred)),
+    ("sample pushed out", Reader(|it| it.evicted)),
+    ("sample rejected", Reader(|it| it.rejected)),
+    ("instance disposed", Observed(Seen::Disposed)),
+    ("instance without writers", Observed(Seen::NoWriters)),
     // Fragments.
-    ("fragment sent", Shown::Writer(|it| it.fragments)),
-    (
-        "fragment repaired",
-        Shown::Writer(|it| it.fragments_repaired),
-    ),
-    (
-        "fragment unused",
-        Shown::LocalParticipant(|it| it.fragments_unused),
-    ),
-    (
-        "fragment without a place",
-        Shown::LocalParticipant(|it| it.assemblies_refused),
-    ),
-    (
-        "fragments dropped for others",
-        Shown::LocalParticipant(|it| it.assemblies_dropped),
-    ),
-    ("fragments whole: kept", Shown::Seen(Seen::WholeSample)),
-    ("fragments whole: a view", Shown::Seen(Seen::WholeView)),
+    ("fragment sent", Writer(|it| it.fragments)),
+    ("fragment repaired", Writer(|it| it.fragments_repaired)),
+    ("fragment unused", LocalParticipant(|it| it.fragments_unused)),
+    ("fragment without a place", LocalParticipant(|it| it.assemblies_refused)),
+    ("fragments dropped for others", LocalParticipant(|it| it.assemblies_dropped)),
+    ("fragments whole: kept", Observed(Seen::WholeSample)),
+    ("fragments whole: a view", Observed(Seen::WholeView)),
     // Time, ownership, filters.
-    (
-        "expired at the writer, sent",
-        Shown::Writer(|it| it.expired),
-    ),
-    (
-        "expired at the writer, unsent",
-        Shown::Writer(|it| it.expired_unsent),
-    ),
-    ("expired at the reader", Shown::Reader(|it| it.expired)),
-    ("filtered by time", Shown::Reader(|it| it.time_filtered)),
-    ("kept back by time", Shown::Reader(|it| it.held)),
-    (
-        "filtered by content",
-        Shown::Reader(|it| it.content_filtered),
-    ),
-    (
-        "filtered by content at the writer",
-        Shown::Writer(|it| it.content_filtered),
-    ),
-    ("not of the owner", Shown::Reader(|it| it.not_owner)),
-    (
-        "offered deadline missed",
-        Shown::WriterReported(WriterStatus::OFFERED_DEADLINE_MISSED),
-    ),
-    (
-        "requested deadline missed",
-        Shown::ReaderReported(ReaderStatus::REQUESTED_DEADLINE_MISSED),
-    ),
-    (
-        "liveliness lost",
-        Shown::WriterReported(WriterStatus::LIVELINESS_LOST),
-    ),
-    ("writer not alive", Shown::Seen(Seen::NotAlive)),
-    ("writer alive again", Shown::Seen(Seen::AliveAgain)),
+    ("expired at the writer, sent", Writer(|it| it.expired)),
+    ("expired at the writer, unsent", Writer(|it| it.expired_unsent)),
+    ("expired at the reader", Reader(|it| it.expired)),
+    ("filtered by time", Reader(|it| it.time_filtered)),
+    ("kept back by time", Reader(|it| it.held)),
+    ("filtered by content", Reader(|it| it.content_filtered)),
+    ("filtered by content at the writer", Writer(|it| it.content_filtered)),
+    ("not of the owner", Reader(|it| it.not_owner)),
+    ("offered deadline missed", WriterReported(WriterStatus::OFFERED_DEADLINE_MISSED)),
+    ("requested deadline missed", ReaderReported(ReaderStatus::REQUESTED_DEADLINE_MISSED)),
+    ("liveliness lost", WriterReported(WriterStatus::LIVELINESS_LOST)),
+    ("writer not alive", Observed(Seen::NotAlive)),
+    ("writer alive again", Observed(Seen::AliveAgain)),
 ];
 
 static REACHED: [AtomicBool; STATES.len()] = [const { AtomicBool::new(false) }; STATES.len()];
@@ -224,27 +139,27 @@ fn note(is_so: impl Fn(Shown) -> bool) {
 }
 
 pub(super) fn note_protocol(counters: &Counters) {
-    note(|shown| matches!(shown, Shown::LocalParticipant(count) if count(counters) > 0));
+    note(|shown| matches!(shown, LocalParticipant(count) if count(counters) > 0));
 }
 
 pub(super) fn note_writer(ledger: &WriterLedger) {
-    note(|shown| matches!(shown, Shown::Writer(count) if count(ledger) > 0));
+    note(|shown| matches!(shown, Writer(count) if count(ledger) > 0));
 }
 
 pub(super) fn note_reader(ledger: &ReaderLedger) {
-    note(|shown| matches!(shown, Shown::Reader(count) if count(ledger) > 0));
+    note(|shown| matches!(shown, Reader(count) if count(ledger) > 0));
 }
 
 pub(super) fn note_writer_status(status: WriterStatus) {
-    note(|shown| matches!(shown, Shown::WriterReported(reported) if status.contains(reported)));
+    note(|shown| matches!(shown, WriterReported(reported) if status.contains(reported)));
 }
 
 pub(super) fn note_reader_status(status: ReaderStatus) {
-    note(|shown| matches!(shown, Shown::ReaderReported(reported) if status.contains(reported)));
+    note(|shown| matches!(shown, ReaderReported(reported) if status.contains(reported)));
 }
 
 pub(super) fn note_seen(seen: Seen) {
-    note(|shown| matches!(shown, Shown::Seen(state) if state == seen));
+    note(|shown| matches!(shown, Observed(state) if state == seen));
 }
 
 /// Participant states reached by the inputs of this process.

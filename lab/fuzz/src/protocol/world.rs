@@ -16,7 +16,7 @@ use isolane_wire::{
 };
 
 use super::{
-    check,
+    check_sent, describe,
     states::{Seen, note_reader_status, note_seen, note_writer_status},
 };
 use crate::{
@@ -328,7 +328,7 @@ impl World {
             assert!(
                 steps < MAX_STEPS,
                 "work without end: {}",
-                check::describe(&self.nodes)
+                describe(&self.nodes)
             );
         }
     }
@@ -363,7 +363,7 @@ impl World {
             let work = work.expect("what is ready can be done");
             let datagram = &buffer[..work.bytes];
             if !datagram.is_empty() {
-                check::sent(datagram, protocol.guid_prefix());
+                check_sent(datagram, protocol.guid_prefix());
                 let to = match &work.to {
                     Destinations::Writer(writer) => protocol.destinations(*writer).to_vec(),
                     Destinations::Announce => protocol.announce_to().to_vec(),
@@ -378,7 +378,7 @@ impl World {
             assert!(
                 steps < MAX_STEPS,
                 "work without end: {}",
-                check::describe(&self.nodes)
+                describe(&self.nodes)
             );
         }
         while let Some(change) = self.nodes[index].protocol.next_status() {

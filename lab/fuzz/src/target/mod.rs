@@ -4,14 +4,15 @@ mod cdr;
 mod datapath;
 mod discovery;
 mod frames;
-mod model;
 mod participant;
 mod rtps;
 
+use isolane_model::System;
+
 pub(crate) use self::cdr::samples as cdr_samples;
 pub use self::{
-    cdr::cdr, datapath::datapath, discovery::discovery, frames::frames, model::model,
-    participant::participant, rtps::rtps,
+    cdr::cdr, datapath::datapath, discovery::discovery, frames::frames, participant::participant,
+    rtps::rtps,
 };
 pub use crate::protocol::protocol;
 
@@ -26,42 +27,48 @@ pub struct Target {
 
 /// All targets.
 pub const ALL: [Target; 8] = [
-    Target {
-        name: "rtps",
-        run: rtps,
-    },
-    Target {
-        name: "discovery",
-        run: discovery,
-    },
-    Target {
-        name: "cdr",
-        run: cdr,
-    },
-    Target {
-        name: "frames",
-        run: frames,
-    },
-    Target {
-        name: "protocol",
-        run: protocol,
-    },
-    Target {
-        name: "datapath",
-        run: datapath,
-    },
-    Target {
-        name: "participant",
-        run: participant,
-    },
-    Target {
-        name: "model",
-        run: model,
-    },
+    target("rtps", rtps),
+    target("discovery", discovery),
+    target("cdr", cdr),
+    target("frames", frames),
+    target("protocol", protocol),
+    target("datapath", datapath),
+    target("participant", participant),
+    target("model", model),
 ];
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
 
 /// Target with the given name.
 #[must_use]
 pub fn named(name: &str) -> Option<Target> {
     ALL.into_iter().find(|target| target.name == name)
+}
+
+/// Target `model`: the text of a system description. It must yield either a system, whose printed form reads back, or
+/// problems located in the text.
+pub fn model(bytes: &[u8]) {
+    match System::from_bytes(bytes, "input.toml", isolane::DATAPATHS) {
+        Ok(system) => {
+            let printed = system.to_toml();
+            let again = System::from_toml(&printed, "printed.toml", isolane::DATAPATHS);
+            let again = again.expect("what is printed reads back");
+            assert_eq!(again.to_toml(), printed);
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            let text = String::from_utf8_lossy(bytes);
+            for problem in problems {
+                if let Some(span) = problem.span() {
+                    assert!(
+                        text.get(span.clone()).is_some(),
+                        "{span:?} is not in the text"
+                    );
+                }
+                assert!(!format!("{problem:#}").is_empty());
+            }
+        }
+    }
 }

@@ -27,6 +27,10 @@ pub(crate) fn flows(sides: &Sides, color: &str) -> Judgement {
     }
 }
 
+pub(crate) fn all_flow(sides: &Sides, colors: &[&str]) -> Judgement {
+    colors.iter().try_for_each(|color| flows(sides, color))
+}
+
 pub(crate) fn red_flows(sides: &Sides) -> Judgement {
     flows(sides, "RED")
 }

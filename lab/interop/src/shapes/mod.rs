@@ -3,13 +3,12 @@
 //! Public interoperability tests start such programs, one a vendor, and read their output. isolane's is
 //! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `lab/interop/programs` and follow the same contract
 //! (`shape_main.h`). A case (`case.rs`) is the options of both sides and the required output. Every case runs with
-//! every pair that includes isolane (`vendor.rs`), each in its own network (`pair.rs`). A case that a program reports
+//! every pair that includes isolane (`pair.rs`), each in its own network (`pair.rs`). A case that a program reports
 //! as unsupported is skipped for its pairs, and counted.
 
 mod case;
 pub(super) mod judge;
 pub(super) mod pair;
-pub(super) mod vendor;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,7 @@ use isolane_support::{Result, packages};
 use super::at_once;
 use super::cell::Loss;
 use case::{CASES, Case};
-use pair::{Pair, Task};
-use vendor::{Programs, Vendor};
+use pair::{Pair, Programs, Task, Vendor};
 
 /// Runs at once: they mostly wait.
 const DEFAULT_JOBS: usize = 5;
@@ -139,11 +137,10 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usi
 
 fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
     let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
-    let known = run.pair.known(run.case);
     let capture = folder.join("cable.pcapng");
     let task = Task {
-        publisher: run.case.publisher,
-        subscriber: run.case.subscriber,
+        publisher: &run.case.publisher(),
+        subscriber: &run.case.subscriber(),
         is_late: run.case.is_late,
         loss: Loss::None,
         bits_per_s: None,
@@ -151,9 +148,9 @@ fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
         longest_life: LONGEST_LIFE,
         judge: &run.case.judge,
     };
-    let known = known.map(|known| (known.vendor, known.why));
+    let known = run.case.known(run.pair);
     let ended = run.pair.run_known(&task, known, programs, &folder);
-    match (ended, run.pair.disagrees(run.case)) {
+    match (ended, run.case.disagreement(run.pair)) {
         (Ok((Verdict::Fail(_), account)), Some(why)) => (Verdict::Known(why), account),
         (Ok(ended), _) => ended,
         (Err(error), _) => (Verdict::Fail(error.to_string()), String::new()),

@@ -1,25 +1,25 @@
-//! One run: a publisher of one vendor on one host, a subscriber of another on the other.
+//! One run: a publisher of one vendor on one host, a subscriber of another on the other; and the vendors' programs.
 //!
 //! The subscriber starts first, except in cases about a late joiner. The publisher ends after its number of iterations;
 //! the subscriber is interrupted after enough time to see that.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 
 use isolane_bench::namespace::Host;
-use isolane_support::Result;
-use strum::VariantArray;
+use isolane_support::workspace::{Metadata, build_commands};
+use isolane_support::{Result, command};
+use strum::{IntoStaticStr, VariantArray};
 
-use super::super::cell::Loss;
+use super::super::cell::{Loss, Role};
 use super::super::network::Network;
 use super::super::program::{Ending, LOOK, Program};
 use super::super::recording::Recording;
 use super::Verdict;
-use super::case::Case;
 use super::judge::{Printed, Sides};
-use super::vendor::{BETWEEN, KNOWN, Known, Programs, Vendor};
+use crate::foreign;
 
 /// Default topic.
 const TOPIC: &str = "Square";
@@ -31,6 +31,85 @@ const LATE: Duration = Duration::from_millis(1_000);
 const AFTERWARDS: Duration = Duration::from_millis(600);
 /// Exit status of a program that reports a missing feature.
 const USAGE: i32 = 2;
+
+/// Vendor of a shapes test program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Vendor {
+    Isolane,
+    CycloneDds,
+    FastDds,
+}
+
+impl Vendor {
+    pub(crate) fn word(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The programs, built.
+pub(crate) struct Programs {
+    isolane: PathBuf,
+    /// Programs for XCDR1 and for XCDR2: see the source.
+    cyclonedds: [PathBuf; 2],
+    fastdds: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn build(metadata: &Metadata) -> Result<Self> {
+        command::run(&mut build_commands())?;
+        let sources = metadata.workspace_root.join("lab/interop/programs");
+        let folder = metadata.target_directory.join("interop/shape_main");
+        let cyclonedds = |representation: &str, options: &[&str]| {
+            foreign::build_cyclonedds(
+                &sources.join("cyclonedds/shape_main.c"),
+                &sources.join("ShapeType.idl"),
+                options,
+                &folder.join("cyclonedds").join(representation),
+            )
+        };
+        Ok(Self {
+            isolane: metadata.isolane().with_file_name("isolane-shape-main"),
+            cyclonedds: [
+                cyclonedds("xcdr1", &["-D", "PLAIN"])?,
+                cyclonedds("xcdr2", &[])?,
+            ],
+            fastdds: foreign::build_fastdds(
+                &sources.join("fastdds/shape_main.cpp"),
+                &folder.join("fastdds"),
+            )?,
+        })
+    }
+
+    /// Returns the program for these options.
+    pub(crate) fn of(&self, vendor: Vendor, options: &str) -> &Path {
+        let sends_xcdr2 = options.contains("-x 2");
+        match vendor {
+            Vendor::Isolane => &self.isolane,
+            Vendor::CycloneDds => &self.cyclonedds[usize::from(sends_xcdr2)],
+            Vendor::FastDds => &self.fastdds,
+        }
+    }
+}
+
+/// Undocumented deviation of an implementation from a case's required output.
+pub(crate) struct Known {
+    /// Name of the case or policy.
+    pub(crate) case: &'static str,
+    pub(crate) vendor: Vendor,
+    /// Role in which it deviates; `None`: both.
+    pub(crate) role: Option<Role>,
+    pub(crate) why: &'static str,
+}
+
+impl Known {
+    /// Returns true when this deviation explains a failure of the case with this pair.
+    pub(crate) fn excuses(&self, case: &str, pair: Pair) -> bool {
+        let as_publisher = self.role != Some(Role::Subscriber) && pair.publisher == self.vendor;
+        let as_subscriber = self.role != Some(Role::Publisher) && pair.subscriber == self.vendor;
+        self.case == case && (as_publisher || as_subscriber)
+    }
+}
 
 /// Task of a pair.
 pub(crate) struct Task<'a> {
@@ -98,24 +177,6 @@ impl Pair {
         self.publisher == vendor || self.subscriber == vendor
     }
 
-    /// Known reason for which the case fails with this pair through the other vendor's program.
-    pub(super) fn known(self, case: &Case) -> Option<&'static Known> {
-        KNOWN.iter().find(|known| {
-            let is_meant = self.subscriber == known.vendor
-                || (!known.as_subscriber_only && self.publisher == known.vendor);
-            known.case == case.name && is_meant
-        })
-    }
-
-    /// Known reason for which the case fails between two other vendors.
-    pub(super) fn disagrees(self, case: &Case) -> Option<&'static str> {
-        let between = BETWEEN.iter().find(|between| {
-            let pair = (between.publisher, between.subscriber);
-            between.case == case.name && pair == (self.publisher, self.subscriber)
-        })?;
-        Some(between.why)
-    }
-
     /// Runs a task with a known deviation of another vendor. Where it fails, two programs of that vendor run the same
     /// task: the failure is excused only as long as they fail as well.
     pub(crate) fn run_known(
@@ -160,7 +221,7 @@ impl Pair {
         let recording = task.capture.map(|_| network.record()).transpose()?;
         let start = |vendor: Vendor, host, side: &str, options: &str| {
             let mut command = Command::new(programs.of(vendor, options));
-            command.args(["-t", TOPIC]).args(options.split(' '));
+            command.args(["-t", TOPIC]).args(options.split_whitespace());
             Program::start(network.command(host, command), &folder.join(side))
         };
         let publish = || start(self.publisher, Host::A, "publisher", task.publisher);

@@ -3,26 +3,33 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use strum::{IntoStaticStr, VariantArray};
+
+use super::super::cell::Axis;
 use super::Peer;
 
 /// Extensibility of a type (XTypes 1.3 §7.2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Extensibility {
     Final,
     Appendable,
 }
 
 /// DATA_REPRESENTATION of an endpoint: offered or requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub(super) enum Representation {
+    #[strum(serialize = "XCDR1")]
     Xcdr1,
+    #[strum(serialize = "XCDR2")]
     Xcdr2,
     /// Readers only: a writer offers one.
+    #[strum(serialize = "both")]
     Both,
 }
 
 /// Direction of the samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub(super) enum Direction {
     FromIsolane,
     ToIsolane,
@@ -70,37 +77,13 @@ pub(super) enum Known {
     EndUnread,
 }
 
-impl Extensibility {
-    pub(super) const ALL: [Self; 2] = [Self::Final, Self::Appendable];
-
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Final => "final",
-            Self::Appendable => "appendable",
-        }
-    }
-}
-
 impl Representation {
-    /// Representations that a writer can offer.
-    const OFFERED: [Self; 2] = [Self::Xcdr1, Self::Xcdr2];
-    /// Representations that a reader can request.
-    const REQUESTED: [Self; 3] = [Self::Xcdr1, Self::Xcdr2, Self::Both];
-
     /// Argument of the programs.
     fn digits(self) -> &'static str {
         match self {
             Self::Xcdr1 => "1",
             Self::Xcdr2 => "2",
             Self::Both => "12",
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Xcdr1 => "XCDR1",
-            Self::Xcdr2 => "XCDR2",
-            Self::Both => "both",
         }
     }
 
@@ -120,17 +103,16 @@ impl fmt::Display for Side {
 
 impl Side {
     pub(super) fn all(is_writer: bool) -> Vec<Self> {
-        let representations: &[Representation] = match is_writer {
-            true => &Representation::OFFERED,
-            false => &Representation::REQUESTED,
-        };
-        let of = |extensibility| {
-            representations.iter().map(move |&representation| Self {
+        let representations = Representation::ALL.iter();
+        let representations =
+            representations.filter(|&&it| !(is_writer && it == Representation::Both));
+        let of = |&extensibility| {
+            representations.clone().map(move |&representation| Self {
                 extensibility,
                 representation,
             })
         };
-        Extensibility::ALL.into_iter().flat_map(of).collect()
+        Extensibility::ALL.iter().flat_map(of).collect()
     }
 }
 
@@ -150,9 +132,10 @@ impl Cell {
     }
 
     pub(super) fn all() -> Vec<Self> {
-        let mut cells = Self::of(Direction::FromIsolane);
-        cells.extend(Self::of(Direction::ToIsolane));
-        cells
+        let directions = Direction::ALL.iter();
+        directions
+            .flat_map(|&direction| Self::of(direction))
+            .collect()
     }
 
     /// Topic name. Its first word selects the extensibility in isolane's program.

@@ -21,7 +21,7 @@ use isolane_support::workspace::{Metadata, cargo};
 use isolane_support::{Result, command, packages, steps};
 use serde_json::Value;
 
-use super::cell::Loss;
+use super::cell::{Axis, Loss};
 use super::network::Network;
 use super::program::Program;
 use crate::foreign;
@@ -144,7 +144,7 @@ fn run_all(
         Program::start(network.command(host, command), &folder.join(name))
     };
     let mut theirs = Vec::new();
-    for extensibility in Extensibility::ALL {
+    for &extensibility in Extensibility::ALL {
         let mut cells = Cell::all();
         cells.retain(|cell| cell.theirs.extensibility == extensibility);
         let command = installed.command(extensibility);
@@ -181,7 +181,7 @@ fn run_all(
         cell.ours.extensibility == Extensibility::Final && cell.expected(peer) == Outcome::Refused
     };
     let mut answers = Vec::new();
-    for direction in [Direction::FromIsolane, Direction::ToIsolane] {
+    for &direction in Direction::ALL {
         let refused = Cell::of(direction).into_iter().find(is_asked);
         if let Some(cell) = refused {
             answers.push(ask_why(&network, &programs.join("isolane"), cell)?);
@@ -199,7 +199,7 @@ fn run_all(
 /// Outcomes of all cells, a table for each direction.
 fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
     let mut text = String::new();
-    for direction in [Direction::FromIsolane, Direction::ToIsolane] {
+    for &direction in Direction::ALL {
         let (is_ours, way) = match direction {
             Direction::FromIsolane => (true, "isolane writes, the peer reads"),
             Direction::ToIsolane => (false, "the peer writes, isolane reads"),

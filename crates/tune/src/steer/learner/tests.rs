@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 
-use super::super::toeplitz::{entry, hash};
+use super::super::{entry, hash};
 use super::*;
 use super::{datagrams, probed_ports, rounds};
 

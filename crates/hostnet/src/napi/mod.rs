@@ -19,20 +19,16 @@
 //! priorities and do what the soft interrupt would have done. Interrupts stay deferred within the bounds of
 //! [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
 
-mod error;
 mod plan;
-mod scheduling;
-mod sysfs;
+mod thread;
 
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::error::NapiError;
-pub use self::plan::{Plan, Polling, QueuePlan};
-pub use self::scheduling::{Policy, Scheduling, ThreadState};
+pub use self::plan::{NapiError, Plan, Polling, QueuePlan};
+pub use self::thread::{Policy, Scheduling, ThreadState};
 use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
 use crate::netdev::{Instance, Netdev, ReceiveQueue};
 use crate::netlink::NetlinkError;
@@ -74,7 +70,7 @@ fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState
             netdev.instances(index).unwrap_or_default(),
             netdev.receive_queues(index).unwrap_or_default(),
         ),
-        None => (sysfs::instances(name), Vec::new()),
+        None => (thread::instances(name), Vec::new()),
     };
     assigned(&instances, &queues)
         .into_iter()
@@ -193,7 +189,7 @@ fn switch_queue(
                 queue: plan.queue,
             });
         }
-        thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     };
     let cores = plan.core.map(|core| vec![core]);
     Scheduling::fifo(plan.priority, cores)
@@ -227,8 +223,8 @@ fn start(
             other => return Ok(other?),
         }
     }
-    sysfs::set_threaded(interface, false)?;
-    sysfs::set_threaded(interface, true)
+    thread::set_threaded(interface, false)?;
+    thread::set_threaded(interface, true)
 }
 
 /// Returns whether the kernel does not support a request, or an attribute of it.
@@ -273,7 +269,7 @@ impl Guard {
             .as_mut()
             .is_some_and(|netdev| netdev.set_threaded(before.instance, false).is_ok());
         if !is_done {
-            let _ = sysfs::set_threaded(interface, false);
+            let _ = thread::set_threaded(interface, false);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Capabilities of this process for loading and attaching XDP programs, and the kernel's release.
+//! The kernel's release and clock, and the capabilities of this process for loading and attaching XDP programs.
 
 use std::fmt;
 use std::fs;
+use std::io;
 
 /// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the verifier allows no
 /// computed offset into a packet, such as the end of a header with options.
@@ -17,9 +18,9 @@ const CAP_SYS_ADMIN: u32 = 21;
 
 /// Capability names, displayed as in "CAP_BPF and CAP_NET_ADMIN".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(pub Vec<&'static str>);
+pub struct CapabilityNames(pub Vec<&'static str>);
 
-impl fmt::Display for Names {
+impl fmt::Display for CapabilityNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" and "))
     }
@@ -27,19 +28,17 @@ impl fmt::Display for Names {
 
 /// Capabilities that the thread lacks; empty if unreadable.
 #[must_use]
-pub fn missing() -> Names {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    Names(effective(&status).map_or_else(Vec::new, missing_of))
+pub fn missing_capabilities() -> CapabilityNames {
+    CapabilityNames(effective_capabilities().map_or_else(Vec::new, missing_of))
 }
 
-/// Returns whether the thread has the capability of this number; false if unreadable.
+/// Effective capability set of the thread, a bit for each number; `None` if unreadable.
 #[must_use]
-pub fn has(number: u32) -> bool {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
+pub fn effective_capabilities() -> Option<u64> {
+    effective(&fs::read_to_string("/proc/thread-self/status").ok()?)
 }
 
-/// Effective capability set.
+/// Effective capability set in a status file (proc_pid_status(5)).
 fn effective(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -56,6 +55,13 @@ fn missing_of(effective: u64) -> Vec<&'static str> {
     NEEDED.iter().filter_map(lacks).collect()
 }
 
+/// Chosen word of a kernel file with a list of choices: `none [integrity] confidentiality`.
+#[must_use]
+pub fn chosen_word(text: &str) -> Option<&str> {
+    let mut words = text.split_whitespace();
+    words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
 /// Returns whether the process is in a user namespace, whose capabilities do not count for the kernel.
 #[must_use]
 pub fn in_user_namespace() -> bool {
@@ -66,7 +72,7 @@ pub fn in_user_namespace() -> bool {
 
 /// Kernel release, such as "6.18.2".
 #[must_use]
-pub fn kernel_release() -> String {
+pub fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
@@ -83,18 +89,36 @@ pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
     }
 }
 
+/// The clock is not synchronised (linux/timex.h, `STA_UNSYNC`).
+const UNSYNCHRONISED: libc::c_int = 0x40;
+
+/// Returns true when the kernel's clock is synchronised. Reads only; sets nothing.
+///
+/// # Errors
+/// The error of adjtimex(2).
+pub fn clock_is_synchronised() -> io::Result<bool> {
+    // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
+    let mut clock: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `clock` is a `timex` that lives and is exclusively borrowed for the length of the call.
+    if unsafe { libc::adjtimex(&raw mut clock) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(clock.status & UNSYNCHRONISED == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_missing_is_named_exactly() {
+        assert_eq!(effective("Name:\tx\n"), None);
         let root = effective("Name:\tx\nCapEff:\t000001ffffffffff\n").unwrap();
         assert_eq!(missing_of(root), [""; 0]);
         assert_eq!(missing_of(0), ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
         assert_eq!(missing_of(1 << 39 | 1 << 38), ["CAP_NET_ADMIN"]);
         assert_eq!(missing_of(1 << CAP_SYS_ADMIN | 1 << 12), [""; 0]);
-        let both = Names(missing_of(1 << 38));
+        let both = CapabilityNames(missing_of(1 << 38));
         assert_eq!(both.to_string(), "CAP_BPF and CAP_NET_ADMIN");
     }
 
@@ -104,5 +128,17 @@ mod tests {
         assert!(!is_since("5.4.0-150-generic", 5, 9));
         assert!(is_since("5.15", 5, 15));
         assert!(is_since("", 5, 15));
+    }
+
+    #[test]
+    fn anybody_may_ask() {
+        clock_is_synchronised().expect("an answer");
+    }
+
+    #[test]
+    fn the_word_in_brackets_is_the_chosen_one() {
+        let text = "none [integrity] confidentiality\n";
+        assert_eq!(chosen_word(text), Some("integrity"));
+        assert_eq!(chosen_word("none"), None);
     }
 }

@@ -1,12 +1,63 @@
-//! Families of generic netlink (linux/genetlink.h).
+//! Connections with a protocol: typed messages of rtnetlink(7), and families of generic netlink (linux/genetlink.h).
 
 use std::io;
 
-use netlink_packet_core::Emitable;
+use netlink_packet_core::{Emitable, ParseableParametrized};
 use netlink_packet_generic::GenlHeader;
-use netlink_sys::protocols::NETLINK_GENERIC;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 
 use super::{Answer, AttributeReader, Attributes, Connection, NetlinkError, text};
+
+/// Connection to the network configuration of the namespace it was opened in, whichever thread uses it later.
+/// [`link`](crate::link), [`route`](crate::route) and [`neighbour`](crate::neighbour) add their requests.
+pub struct Rtnetlink(Connection);
+
+impl Rtnetlink {
+    /// Opens the connection in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// The system error.
+    pub fn open() -> io::Result<Self> {
+        Connection::open(NETLINK_ROUTE).map(Self)
+    }
+
+    /// Sends a request and returns its answers, none for most changes.
+    pub fn request(
+        &mut self,
+        message: &RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        let answers = self
+            .0
+            .request(message.message_type(), flags, &payload(message));
+        parsed(answers?)
+    }
+
+    /// Dumps the table that a request names.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn dump(
+        &mut self,
+        message: &RouteNetlinkMessage,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        parsed(self.0.dump(message.message_type(), &payload(message))?)
+    }
+}
+
+pub(crate) fn payload(message: &RouteNetlinkMessage) -> Vec<u8> {
+    let mut bytes = vec![0; message.buffer_len()];
+    message.emit(&mut bytes);
+    bytes
+}
+
+fn parsed(answers: Vec<Answer>) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+    let parse =
+        |answer: Answer| RouteNetlinkMessage::parse_with_param(&answer.payload[..], answer.kind);
+    let messages: Result<_, _> = answers.into_iter().map(parse).collect();
+    messages.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error).into())
+}
 
 /// Family of the controller, which maps names of families to numbers.
 const CONTROLLER: u16 = 0x10;
@@ -29,7 +80,7 @@ impl Family {
     pub fn open(name: &str) -> Result<Self, NetlinkError> {
         let mut connection = Connection::open(NETLINK_GENERIC)?;
         let question = Attributes::new().with(text(FAMILY_NAME, name));
-        let question = payload(GET_FAMILY, &question);
+        let question = generic_payload(GET_FAMILY, &question);
         let answers = attributes_of(connection.request(CONTROLLER, 0, &question)?);
         let number = answers
             .last()
@@ -47,7 +98,7 @@ impl Family {
         command: u8,
         attributes: &Attributes,
     ) -> Result<Vec<Vec<u8>>, NetlinkError> {
-        let question = payload(command, attributes);
+        let question = generic_payload(command, attributes);
         let answers = self.connection.request(self.number, 0, &question)?;
         Ok(attributes_of(answers))
     }
@@ -58,13 +109,13 @@ impl Family {
         command: u8,
         attributes: &Attributes,
     ) -> Result<Vec<Vec<u8>>, NetlinkError> {
-        let question = payload(command, attributes);
+        let question = generic_payload(command, attributes);
         Ok(attributes_of(self.connection.dump(self.number, &question)?))
     }
 }
 
 /// Generic header of version 1, and attributes.
-fn payload(command: u8, attributes: &Attributes) -> Vec<u8> {
+fn generic_payload(command: u8, attributes: &Attributes) -> Vec<u8> {
     let header = GenlHeader {
         cmd: command,
         version: 1,
