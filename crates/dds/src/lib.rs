@@ -188,10 +188,9 @@ pub use key_value::KeyError;
 pub use listener::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
     SubscriptionMatchedStatus,
 };
-pub use listener::status_mask::StatusMask;
 pub use monitoring::inversions::LevelReport;
 pub use participant::builder::{Builder, Waiting};
 pub use participant::discovery_events::DiscoveredTopic;

@@ -25,7 +25,7 @@ use isolane_wire::cdr::TopicType;
 use crate::{
     filter::{Filter, FilterError},
     listener::Endpoint,
-    listener::status_mask::StatusMask,
+    listener::status::StatusMask,
     participant::Participant,
     participant::event_loop::Core,
     reader::{DataReader, drop_expired},
@@ -222,11 +222,9 @@ impl StatusCondition {
         };
         let mut state = core.state.borrow_mut();
         state.take_notes_now();
-        state.listeners.endpoint(condition.of).generation == condition.generation
-            && state
-                .listeners
-                .status_changes(condition.of)
-                .intersects(condition.enabled.get())
+        let listening = state.listeners.endpoint(condition.of);
+        listening.generation == condition.generation
+            && listening.changed.intersects(condition.enabled.get())
     }
 
     /// Returns the enabled statuses.

@@ -5,7 +5,7 @@ use isolane_rtps::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
-    listener::{Endpoint, Kind},
+    listener::{Endpoint, status::Kind},
     participant::state::State,
     writer::remote::SendQueue,
 };
