@@ -53,6 +53,12 @@
 //! Jobs of the loop call the listeners ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and
 //! others). The alternative is a [`WaitSet`], which runs the loop until one of its conditions is true.
 //!
+//! # System description
+//!
+//! With the feature `config`, on by default, a program reads its settings from an `isolane.toml`
+//! ([`load_description`]): [`Builder::from_description`] returns the builder of a participant, and
+//! [`Qos::from_description`] the QoS of a topic.
+//!
 //! # Copies and memory
 //!
 //! A best-effort sample is serialised directly into the frame that is sent, and [`DataReader::on_view`] reads it in
@@ -129,6 +135,8 @@
 
 mod condition;
 mod datapaths;
+#[cfg(feature = "config")]
+mod description;
 mod error;
 mod filter;
 mod group;
@@ -149,6 +157,8 @@ mod writer;
 pub use condition::wait_set::{AttachError, WaitError, WaitSet};
 pub use condition::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use datapaths::DATAPATHS;
+#[cfg(feature = "config")]
+pub use description::{DescriptionError, load_description};
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
@@ -165,6 +175,8 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_executor::JobStatistics;
+#[cfg(feature = "config")]
+pub use isolane_model::System;
 pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,

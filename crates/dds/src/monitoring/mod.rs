@@ -25,6 +25,8 @@ pub(crate) struct Monitoring {
     pub(crate) has_asked_for_buffer: bool,
     /// Preferred datapaths that cannot be used.
     pub(crate) not_used: Vec<Warning>,
+    /// Reason why the budget of the interface, set when the participant was built, is not enforced.
+    pub(crate) limit_not_enforced: Option<String>,
     /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
     /// Reason why observation is unavailable although it is allowed.
@@ -40,6 +42,7 @@ impl Monitoring {
             observer: None,
             has_asked_for_buffer: false,
             not_used,
+            limit_not_enforced: None,
             not_placed,
             not_observable: None,
         }

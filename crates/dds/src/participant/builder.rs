@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, DatapathFactory, Interfaces, Lane, NetworkConfig, PoolConfig,
+    Datapath, DatapathFactory, InterfaceRateLimit, Interfaces, Lane, NetworkConfig, PoolConfig,
+    RateLimitError,
     clock::{monotonic_now, wall_offset_ns},
     memory::Network,
     udp::UdpOptions,
@@ -93,6 +94,7 @@ pub struct Builder {
     autoenable: bool,
     described: Option<StaticDescription>,
     described_peers: Vec<StaticDescription>,
+    interface_limit: Option<InterfaceRateLimit>,
 }
 
 impl Builder {
@@ -125,6 +127,7 @@ impl Builder {
             autoenable: true,
             described: None,
             described_peers: Vec::new(),
+            interface_limit: None,
         }
     }
 
@@ -422,6 +425,15 @@ impl Builder {
         self
     }
 
+    /// Budgets of all receivers together and of all other traffic, as
+    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
+    /// [`Participant::warnings`] reports it.
+    #[must_use]
+    pub fn interface_limit(mut self, rate_limit: InterfaceRateLimit) -> Self {
+        self.interface_limit = Some(rate_limit);
+        self
+    }
+
     /// Builds the participant: opens the discovery sockets and allocates the memory.
     ///
     /// # Errors
@@ -515,7 +527,20 @@ impl Builder {
         if self.observable {
             state.make_observable(&self.name, self.domain)?;
         }
-        Ok(Participant::new(state))
+        let participant = Participant::new(state);
+        if let Some(rate_limit) = self.interface_limit {
+            use RateLimitError::{NoLanes, Unsupported};
+            match participant.set_interface_limit(rate_limit) {
+                Ok(()) => {}
+                Err(error @ (Unsupported { .. } | NoLanes)) => {
+                    let monitoring = &mut participant.core().state.borrow_mut().monitoring;
+                    let warning = format!("the budget of the interface is not enforced: {error}");
+                    monitoring.limit_not_enforced = Some(warning);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(participant)
     }
 }
 
