@@ -203,7 +203,7 @@ pub use listener::status::{
     RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
     SubscriptionMatchedStatus,
 };
-pub use monitoring::inversions::LevelReport;
+pub use monitoring::LevelReport;
 pub use participant::builder::{Builder, Waiting};
 pub use participant::discovery_events::DiscoveredTopic;
 pub use participant::placement::PlacementError;

@@ -10,8 +10,8 @@ use isolane_rtps::{
 use isolane_wire::level::Level;
 
 use crate::{
-    monitoring::inversions::LevelReport, participant::state::State,
-    reader::delivery::ResponseDeadline, writer::remote::SendQueue,
+    monitoring::LevelReport, participant::state::State, reader::delivery::ResponseDeadline,
+    writer::remote::SendQueue,
 };
 
 /// Job of the executor.
