@@ -140,8 +140,7 @@ mod description;
 mod error;
 mod filter;
 mod group;
-mod instance_lifecycle;
-mod key_value;
+mod instance;
 pub mod limits;
 mod listener;
 mod monitoring;
@@ -162,6 +161,7 @@ pub use description::{DescriptionError, load_description};
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
+pub use instance::KeyError;
 pub use isolane_datapath::{
     Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
     InterfaceObservation, InterfaceRateLimit, Interfaces, Kinds, Lane, NetworkConfig, Observation,
@@ -196,7 +196,6 @@ pub use isolane_wire::{
     },
     time::{Instant, Timestamp},
 };
-pub use key_value::KeyError;
 pub use listener::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,

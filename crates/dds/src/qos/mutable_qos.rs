@@ -6,8 +6,9 @@
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_wire::{
+    builtin_data::EndpointData,
     cdr::{Representation, TopicType},
-    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
+    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId},
 };
 
 use crate::{
@@ -118,11 +119,12 @@ impl Qos {
         self
     }
 
-    /// Returns the QoS of an existing endpoint.
-    fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
+    /// Returns the QoS of an existing endpoint, from what it announces.
+    fn existing(data: Option<&EndpointData>, max_bytes: Option<usize>) -> Self {
+        let policies = &data.expect("a handle's endpoint exists").qos;
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
-        existing.max_bytes = Some(max_bytes);
+        existing.max_bytes = max_bytes;
         // A writer offers one representation; so does a reader restricted to one.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
@@ -160,16 +162,11 @@ impl<T: TopicType> DataWriter<T> {
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
         let protocol = &state.protocol;
-        let policies = protocol.writer_data(self.id).map(|data| &data.qos);
         let max_bytes = protocol.writer_max_payload_bytes(self.id);
-        let qos = policies
-            .zip(max_bytes)
-            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
-        let (max_blocking, autodispose) = (self.max_blocking, self.autodispose.get());
         Qos {
-            max_blocking,
-            autodispose,
-            ..qos.expect("a handle's writer exists")
+            max_blocking: self.max_blocking,
+            autodispose: self.autodispose.get(),
+            ..Qos::existing(protocol.writer_data(self.id), max_bytes)
         }
     }
 
@@ -201,15 +198,11 @@ impl<T: TopicType> DataReader<T> {
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
         let protocol = &state.protocol;
-        let policies = protocol.reader_data(self.id).map(|data| &data.qos);
         let max_bytes = protocol.reader_max_payload_bytes(self.id);
-        let qos = policies
-            .zip(max_bytes)
-            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
         let response = &state.reader_slots[self.id.index()].response;
         Qos {
             response_deadline: response.as_ref().map(|response| response.deadline),
-            ..qos.expect("a handle's reader exists")
+            ..Qos::existing(protocol.reader_data(self.id), max_bytes)
         }
     }
 

@@ -16,10 +16,9 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, group::Publisher, instance_lifecycle::unregistered,
-    limits::MIN_KEY_PAYLOAD_BYTES, listener::Endpoint, participant::Of,
-    participant::event_loop::Core, participant::io::Addresses, participant::lanes::Lanes,
-    participant::state::State, qos::Qos,
+    error::WriteError, group::Publisher, instance::unregistered, limits::MIN_KEY_PAYLOAD_BYTES,
+    listener::Endpoint, participant::Of, participant::event_loop::Core, participant::io::Addresses,
+    participant::lanes::Lanes, participant::state::State, qos::Qos,
 };
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
