@@ -1,48 +1,4 @@
 //! Participants and QoS from a system description, `isolane.toml` (cargo feature `config`).
-//!
-//! ```
-//! use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
-//! use std::time::Duration;
-//!
-//! #[derive(TopicType)]
-//! struct Brake { pressure: u32 }
-//!
-//! // A program reads the file: isolane::load_description("isolane.toml").
-//! let text = r#"
-//!     [host.left]
-//!     interface = "eth0"
-//!
-//!     [host.right]
-//!     interface = "eth0"
-//!
-//!     [topic.BrakePressure]
-//!     type = "Brake"
-//!     level = 7
-//!     period = "500us"
-//!     deadline = "400us"
-//!     max_bytes = 64
-//!     reliability = "best-effort"
-//!     from = ["left"]
-//!     to = ["right"]
-//! "#;
-//! let system = System::from_toml(text, "isolane.toml", DATAPATHS).map_err(DescriptionError::Invalid)?;
-//!
-//! // Without `memory`, the datapath is the described one.
-//! let network = Network::new(1);
-//! let left = Builder::from_description(&system, "left", None)?.memory(&network, [10, 0, 0, 1]).build()?;
-//! let right = Builder::from_description(&system, "right", None)?.memory(&network, [10, 0, 0, 2]).build()?;
-//!
-//! let qos = Qos::from_description(&system, "BrakePressure")?;
-//! let writer = left.create_writer::<Brake>("BrakePressure", &qos)?;
-//! let reader = right.create_reader::<Brake>("BrakePressure", &qos)?;
-//! while writer.matched_readers() == 0 {
-//!     left.run_for(Duration::from_millis(1));
-//!     right.run_for(Duration::from_millis(1));
-//! }
-//! writer.write(&Brake { pressure: 80 })?;
-//! assert!(right.run_until(Duration::from_secs(5), || reader.available() == 1));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::{net::SocketAddrV4, path::Path};
 
@@ -123,11 +79,47 @@ impl Builder {
     /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
     /// participants match without discovery, and the new one is that participant.
     ///
-    /// ```no_run
-    /// use isolane::Builder;
+    /// ```
+    /// use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
+    /// use std::time::Duration;
     ///
-    /// let system = isolane::load_description("isolane.toml")?;
-    /// let participant = Builder::from_description(&system, "zone-left", Some("brake-pedal"))?.build()?;
+    /// #[derive(TopicType)]
+    /// struct Brake { pressure: u32 }
+    ///
+    /// // A program reads the file: isolane::load_description("isolane.toml").
+    /// let text = r#"
+    ///     [host.left]
+    ///     interface = "eth0"
+    ///
+    ///     [host.right]
+    ///     interface = "eth0"
+    ///
+    ///     [topic.BrakePressure]
+    ///     type = "Brake"
+    ///     level = 7
+    ///     period = "500us"
+    ///     deadline = "400us"
+    ///     max_bytes = 64
+    ///     reliability = "best-effort"
+    ///     from = ["left"]
+    ///     to = ["right"]
+    /// "#;
+    /// let system = System::from_toml(text, "isolane.toml", DATAPATHS).map_err(DescriptionError::Invalid)?;
+    ///
+    /// // Without `memory`, the datapath is the described one.
+    /// let network = Network::new(1);
+    /// let left = Builder::from_description(&system, "left", None)?.memory(&network, [10, 0, 0, 1]).build()?;
+    /// let right = Builder::from_description(&system, "right", None)?.memory(&network, [10, 0, 0, 2]).build()?;
+    ///
+    /// let qos = Qos::from_description(&system, "BrakePressure")?;
+    /// let writer = left.create_writer::<Brake>("BrakePressure", &qos)?;
+    /// let reader = right.create_reader::<Brake>("BrakePressure", &qos)?;
+    /// while writer.matched_readers() == 0 {
+    ///     left.run_for(Duration::from_millis(1));
+    ///     right.run_for(Duration::from_millis(1));
+    /// }
+    /// writer.write(&Brake { pressure: 80 })?;
+    /// assert!(right.run_until(Duration::from_secs(5), || reader.available() == 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
