@@ -114,7 +114,7 @@ impl Builder {
     /// let qos = Qos::from_description(&system, "BrakePressure")?;
     /// let writer = left.create_writer::<Brake>("BrakePressure", &qos)?;
     /// let reader = right.create_reader::<Brake>("BrakePressure", &qos)?;
-    /// while writer.matched_readers() == 0 {
+    /// while writer.matched_readers() == 0 || reader.matched_writers() == 0 {
     ///     left.run_for(Duration::from_millis(1));
     ///     right.run_for(Duration::from_millis(1));
     /// }

@@ -52,7 +52,9 @@ fn of_handle<T: TopicType>(handle: &InstanceHandle) -> Option<Result<T, KeyError
     Some(key.map_err(KeyError::NoHandle))
 }
 
-impl Qos {
+setters! {
+    Qos:
+
     /// WRITER_DATA_LIFECYCLE `autodispose_unregistered_instances`: whether
     /// [`DataWriter::unregister`](crate::DataWriter::unregister) also disposes the instance. Default: true. No effect
     /// on a reader.
@@ -60,30 +62,18 @@ impl Qos {
     /// A deleted writer unregisters its instances and never disposes them. This deviates from the standard (DDS 1.4
     /// §2.2.3.21): the end of a writer, like that of its process, does not mean that the described object has ended.
     /// To dispose instances, unregister them first.
-    #[must_use]
-    pub fn autodispose(mut self, autodispose: bool) -> Self {
-        self.autodispose = autodispose;
-        self
-    }
+    autodispose(autodispose: bool) => autodispose = autodispose;
 
     /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance without writers stay,
     /// read or not, at least a millisecond. Afterwards the instance is removed too. No effect on a writer. Default:
     /// infinite.
-    #[must_use]
-    pub fn autopurge_nowriter_samples(mut self, delay: Duration) -> Self {
-        let lifecycle = &mut self.policies.reader_data_lifecycle;
-        lifecycle.autopurge_nowriter_samples_delay = delay.into();
-        self
-    }
+    autopurge_nowriter_samples(delay: Duration) =>
+        policies.reader_data_lifecycle.autopurge_nowriter_samples_delay = delay.into();
 
     /// READER_DATA_LIFECYCLE `autopurge_disposed_samples_delay`: how long samples of a disposed instance stay. The
     /// instance itself stays known. Purged samples are counted (`purged`). Default: infinite.
-    #[must_use]
-    pub fn autopurge_disposed_samples(mut self, delay: Duration) -> Self {
-        let lifecycle = &mut self.policies.reader_data_lifecycle;
-        lifecycle.autopurge_disposed_samples_delay = delay.into();
-        self
-    }
+    autopurge_disposed_samples(delay: Duration) =>
+        policies.reader_data_lifecycle.autopurge_disposed_samples_delay = delay.into();
 }
 
 /// Returns the kind of change that unregisters an instance.

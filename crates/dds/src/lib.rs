@@ -133,6 +133,23 @@
 
 #![forbid(unsafe_code)]
 
+/// Generates the setters of a builder type. Each assigns new values to fields.
+macro_rules! setters {
+    ($Builder:ident: $(
+        $(#[$doc:meta])*
+        $setter:ident($($value:ident: $Value:ty),*) => $($($field:ident).+ = $new:expr),+;
+    )*) => {
+        impl $Builder {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $setter(mut self, $($value: $Value),*) -> Self {
+                $(self.$($field).+ = $new;)+
+                self
+            }
+        )*}
+    };
+}
+
 mod condition;
 mod datapaths;
 #[cfg(feature = "config")]

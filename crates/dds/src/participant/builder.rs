@@ -97,6 +97,160 @@ pub struct Builder {
     interface_limit: Option<InterfaceRateLimit>,
 }
 
+setters! {
+    Builder:
+
+    /// Name for people, announced to peers and truncated to 63 bytes. Default: the program's file name from `argv[0]`.
+    name(name: &str) => name = name.into();
+
+    /// USER_DATA: octets announced to every participant that discovers this one; isolane does not interpret them.
+    ///
+    /// [`build`](Self::build) fails with more than [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets.
+    /// [`Participant::set_user_data`] changes them.
+    user_data(octets: &[u8]) => user_data = octets.into();
+
+    /// Network interfaces to use. Default: all that are up.
+    interfaces(interfaces: Interfaces) => interfaces = interfaces;
+
+    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
+    multicast(multicast: bool) => multicast = multicast;
+
+    /// Periods of announcements and heartbeats.
+    timing(timing: Timing) => timing = timing;
+
+    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
+    limits(limits: isolane_rtps::Limits) => limits = limits;
+
+    /// Rate limit of endpoint discovery (SEDP) in bytes a second, with a burst of one second's worth.
+    ///
+    /// Default: 5 % of the rate of the slowest link, or 65,536 if a driver does not report it. Announcements of this
+    /// participant and liveliness assertions, which renew leases, are not limited.
+    discovery_bytes_per_s(bytes_per_s: u64) => discovery_bytes_per_s = Some(bytes_per_s);
+
+    /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
+    ///
+    /// Each endpoint reserves its share at creation, which fails if too little is left
+    /// ([`CreateError::SampleMemory`](isolane_rtps::CreateError::SampleMemory)). Samples never allocate later. Pages
+    /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
+    /// [`lock_memory`](Self::lock_memory).
+    ///
+    /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
+    /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
+    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
+    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
+    /// for the largest samples.
+    ///
+    /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
+    /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
+    /// and a best-effort reader rejects it.
+    sample_memory(bytes: usize) => sample_memory = Some(bytes);
+
+    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
+    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
+    /// each other; comparisons measure the cost of that.
+    level_mapping(mapping: fn(Level) -> Level) => level_mapping = mapping;
+
+    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
+    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    priority_mapping(mapping: fn(u8) -> u8) => priority_mapping = mapping;
+
+    /// Behaviour of the loop when no job is ready.
+    waiting(waiting: Waiting) => waiting = waiting;
+
+    /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
+    /// least 1. Discovery's jobs in the loop keep priority 1.
+    discovery_level(level: Level) => discovery_level = Some(level);
+
+    /// Enables or disables the kernel's receive time stamps. Default: enabled.
+    ///
+    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
+    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
+    receive_stamps(receive_stamps: bool) => receive_stamps = receive_stamps;
+
+    /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
+    ///
+    /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
+    /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
+    /// [`Participant::warnings`] reports it.
+    receive_buffer_bytes(bytes: usize) => receive_buffer_bytes = Some(bytes);
+
+    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
+    /// disabled; memory that is never used is then never resident.
+    ///
+    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
+    /// out; see [`lock_memory`](Self::lock_memory).
+    prefault(prefault: bool) => prefault = prefault;
+
+    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
+    /// [`prefault`](Self::prefault). Default: disabled.
+    ///
+    /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
+    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
+    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
+    /// participant is dropped.
+    lock_memory(lock_memory: bool) => lock_memory = lock_memory;
+
+    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
+    /// Default: false.
+    ///
+    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
+    /// microseconds a second: see [`observe`](crate::observe).
+    observable(observable: bool) => observable = observable;
+
+    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
+    /// later.
+    ///
+    /// Until then, it and its endpoints announce, receive and match nothing.
+    enabled(enabled: bool) => enabled = enabled;
+
+    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
+    /// with the participant. Default: true.
+    ///
+    /// Otherwise each is enabled by a call ([`DataWriter::enable`](crate::DataWriter::enable),
+    /// [`DataReader::enable`](crate::DataReader::enable)).
+    autoenable(autoenable: bool) => autoenable = autoenable;
+
+    /// Budgets of all receivers together and of all other traffic, as
+    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
+    /// [`Participant::warnings`] reports it.
+    interface_limit(rate_limit: InterfaceRateLimit) => interface_limit = Some(rate_limit);
+
+    /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
+    /// [`build`](Self::build) fails if it cannot be opened.
+    ///
+    /// ```
+    /// use isolane::{Participant, XdpOptions};
+    ///
+    /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
+    /// let builder = Participant::builder(93).datapath(options);
+    /// ```
+    datapath(factory: impl DatapathFactory + 'static) => factories = vec![Box::new(factory)];
+
+    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
+    /// loop.
+    ///
+    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
+    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
+    core(core: u16) => placement.core = Some(core);
+
+    /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
+    /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
+    ///
+    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
+    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    realtime(priority: u8) => placement.priority = Some(priority);
+
+    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
+    /// default: [`build`](Self::build) fails if one of them is refused.
+    ///
+    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
+    require_placement(required: bool) => placement_required = required;
+
+    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
+    /// described ports, and its described endpoints are not announced.
+    described_as(own: StaticDescription) => described = Some(own);
+}
+
 impl Builder {
     pub(crate) fn new(domain: u32) -> Self {
         Self {
@@ -131,23 +285,6 @@ impl Builder {
         }
     }
 
-    /// Name for people, announced to peers and truncated to 63 bytes. Default: the program's file name from `argv[0]`.
-    #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// USER_DATA: octets announced to every participant that discovers this one; isolane does not interpret them.
-    ///
-    /// [`build`](Self::build) fails with more than [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets.
-    /// [`Participant::set_user_data`] changes them.
-    #[must_use]
-    pub fn user_data(mut self, octets: &[u8]) -> Self {
-        self.user_data = octets.into();
-        self
-    }
-
     /// Restricts the participant to unicast on 127.0.0.1. It discovers participants of this host without multicast.
     #[must_use]
     pub fn loopback(mut self) -> Self {
@@ -172,21 +309,6 @@ impl Builder {
         self
     }
 
-    /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
-    /// [`build`](Self::build) fails if it cannot be opened.
-    ///
-    /// ```
-    /// use isolane::{Participant, XdpOptions};
-    ///
-    /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
-    /// let builder = Participant::builder(93).datapath(options);
-    /// ```
-    #[must_use]
-    pub fn datapath(mut self, factory: impl DatapathFactory + 'static) -> Self {
-        self.factories = vec![Box::new(factory)];
-        self
-    }
-
     /// Datapaths in order of preference. The first whose requirements this machine meets is opened, or the last if
     /// there is none. [`Participant::warnings`] reports why others are not used.
     ///
@@ -206,46 +328,6 @@ impl Builder {
     #[must_use]
     pub fn memory(self, network: &Network, address: [u8; 4]) -> Self {
         self.datapath(network.attach(address))
-    }
-
-    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
-    /// loop.
-    ///
-    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
-    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
-    #[must_use]
-    pub fn core(mut self, core: u16) -> Self {
-        self.placement.core = Some(core);
-        self
-    }
-
-    /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
-    /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
-    ///
-    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
-    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
-    #[must_use]
-    pub fn realtime(mut self, priority: u8) -> Self {
-        self.placement.priority = Some(priority);
-        self
-    }
-
-    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
-    /// default: [`build`](Self::build) fails if one of them is refused.
-    ///
-    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
-    #[must_use]
-    pub fn require_placement(mut self, required: bool) -> Self {
-        self.placement_required = required;
-        self
-    }
-
-    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
-    /// described ports, and its described endpoints are not announced.
-    #[must_use]
-    pub fn described_as(mut self, own: StaticDescription) -> Self {
-        self.described = Some(own);
-        self
     }
 
     /// Static description of a peer, which needs no discovery. Its described endpoints match those of this participant
@@ -364,128 +446,6 @@ impl Builder {
         }
         Ok(participant)
     }
-}
-
-/// Generates the setters of options that have the name of their setter.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $option:ident($value:ident: $Value:ty);)*) => {
-        impl Builder {$(
-            $(#[$doc])*
-            #[must_use]
-            pub fn $option(mut self, $value: $Value) -> Self {
-                self.$option = $value.into();
-                self
-            }
-        )*}
-    };
-}
-
-setters! {
-    /// Network interfaces to use. Default: all that are up.
-    interfaces(interfaces: Interfaces);
-
-    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
-    multicast(multicast: bool);
-
-    /// Periods of announcements and heartbeats.
-    timing(timing: Timing);
-
-    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
-    limits(limits: isolane_rtps::Limits);
-
-    /// Rate limit of endpoint discovery (SEDP) in bytes a second, with a burst of one second's worth.
-    ///
-    /// Default: 5 % of the rate of the slowest link, or 65,536 if a driver does not report it. Announcements of this
-    /// participant and liveliness assertions, which renew leases, are not limited.
-    discovery_bytes_per_s(bytes_per_s: u64);
-
-    /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
-    ///
-    /// Each endpoint reserves its share at creation, which fails if too little is left
-    /// ([`CreateError::SampleMemory`](isolane_rtps::CreateError::SampleMemory)). Samples never allocate later. Pages
-    /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
-    /// [`lock_memory`](Self::lock_memory).
-    ///
-    /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
-    /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
-    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
-    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
-    /// for the largest samples.
-    ///
-    /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
-    /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
-    /// and a best-effort reader rejects it.
-    sample_memory(bytes: usize);
-
-    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
-    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
-    /// each other; comparisons measure the cost of that.
-    level_mapping(mapping: fn(Level) -> Level);
-
-    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
-    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
-    priority_mapping(mapping: fn(u8) -> u8);
-
-    /// Behaviour of the loop when no job is ready.
-    waiting(waiting: Waiting);
-
-    /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
-    /// least 1. Discovery's jobs in the loop keep priority 1.
-    discovery_level(level: Level);
-
-    /// Enables or disables the kernel's receive time stamps. Default: enabled.
-    ///
-    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
-    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
-    receive_stamps(receive_stamps: bool);
-
-    /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
-    ///
-    /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
-    /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
-    /// [`Participant::warnings`] reports it.
-    receive_buffer_bytes(bytes: usize);
-
-    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
-    /// disabled; memory that is never used is then never resident.
-    ///
-    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
-    /// out; see [`lock_memory`](Self::lock_memory).
-    prefault(prefault: bool);
-
-    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
-    /// [`prefault`](Self::prefault). Default: disabled.
-    ///
-    /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
-    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
-    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
-    /// participant is dropped.
-    lock_memory(lock_memory: bool);
-
-    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
-    /// Default: false.
-    ///
-    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
-    /// microseconds a second: see [`observe`](crate::observe).
-    observable(observable: bool);
-
-    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
-    /// later.
-    ///
-    /// Until then, it and its endpoints announce, receive and match nothing.
-    enabled(enabled: bool);
-
-    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
-    /// with the participant. Default: true.
-    ///
-    /// Otherwise each is enabled by a call ([`DataWriter::enable`](crate::DataWriter::enable),
-    /// [`DataReader::enable`](crate::DataReader::enable)).
-    autoenable(autoenable: bool);
-
-    /// Budgets of all receivers together and of all other traffic, as
-    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
-    /// [`Participant::warnings`] reports it.
-    interface_limit(rate_limit: InterfaceRateLimit);
 }
 
 impl Builder {
