@@ -74,20 +74,22 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn endpoint(&mut self, of: Endpoint) -> &mut Listening {
-        let (table, place) = match of {
+    /// Returns the table of an endpoint and its index there.
+    fn slot(&mut self, of: Endpoint) -> (&mut Vec<Listening>, usize) {
+        match of {
             Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
             Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
-        };
+        }
+    }
+
+    pub(crate) fn endpoint(&mut self, of: Endpoint) -> &mut Listening {
+        let (table, place) = self.slot(of);
         &mut table[place]
     }
 
     /// Creates the slot of a new endpoint.
     pub(crate) fn make(&mut self, of: Endpoint) {
-        let (table, place) = match of {
-            Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
-            Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
-        };
+        let (table, place) = self.slot(of);
         let places = table.len().max(place + 1);
         table.resize_with(places, Listening::default);
     }
