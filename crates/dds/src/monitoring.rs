@@ -26,6 +26,7 @@ pub(crate) struct WorkObserved {
 }
 
 /// Observation of a participant: counters, warnings, and the server for observers.
+#[derive(Default)]
 pub(crate) struct Monitoring {
     pub(crate) work: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) inversions: InversionCounts,
@@ -47,15 +48,10 @@ pub(crate) struct Monitoring {
 impl Monitoring {
     pub(crate) fn new(not_used: Vec<Warning>, not_placed: Vec<String>) -> Self {
         Self {
-            work: Default::default(),
-            inversions: InversionCounts::default(),
             warning_log: WarningLog::new(),
-            observer: None,
-            has_asked_for_buffer: false,
             not_used,
-            limit_not_enforced: None,
             not_placed,
-            not_observable: None,
+            ..Self::default()
         }
     }
 }

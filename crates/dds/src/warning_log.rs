@@ -200,6 +200,7 @@ struct Seen<'a> {
 }
 
 /// State that housekeeping keeps between checks.
+#[derive(Default)]
 pub(crate) struct WarningLog {
     logged: [u64; Kind::COUNT],
     logged_at: [Option<Instant>; Kind::COUNT],
@@ -220,16 +221,8 @@ pub(crate) struct WarningLog {
 impl WarningLog {
     pub(crate) fn new() -> Self {
         Self {
-            logged: [0; Kind::COUNT],
-            logged_at: [None; Kind::COUNT],
-            malformed_seen: 0,
-            malformed_from: None,
-            has_incompatible: false,
             named: Vec::with_capacity(PAIRS_REMEMBERED),
-            next_named: 0,
-            named_at: None,
-            refused_logged: 0,
-            refused_at: None,
+            ..Self::default()
         }
     }
 
