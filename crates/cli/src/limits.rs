@@ -71,9 +71,6 @@ pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
 /// to thousands of samples on the command line.
 pub(crate) const SAMPLE_MEMORY: u32 = 64 << 20;
 
-/// Default limit of participants known to `pub` and `sub`, as in the library.
-pub(crate) const USUAL_PARTICIPANTS: u32 = 1_000;
-
 /// Default limit of participants known to `ls` and `why`: the maximum, because they show all participants.
 pub(crate) const SEEN_PARTICIPANTS: u32 = isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
@@ -92,16 +89,6 @@ pub(crate) fn remedy_of_full_tables(participants: u32) -> &'static str {
         false => LIMIT_REACHED,
     }
 }
-
-/// Endpoint table entries per participant.
-pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
-
-/// Match table entries per participant, two or three of which discovery uses.
-pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
-
-/// Size of the encapsulation header of a serialised sample: representation and options (RTPS 2.5 §10.2). A
-/// description's `max_bytes` excludes it.
-pub(crate) const ENCAPSULATION_HEADER_BYTES: usize = 4;
 
 /// Other domains that `why` observes by default: those used without a deliberate choice. Each takes a participant that
 /// announces itself there for some seconds.

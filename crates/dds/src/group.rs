@@ -55,90 +55,100 @@ pub struct Publisher {
     group: Rc<PublisherGroup>,
 }
 
-struct PublisherGroup {
-    core: Rc<Core>,
-    id: PublisherId,
-    qos: RefCell<Qos>,
-}
-
-impl Drop for PublisherGroup {
-    fn drop(&mut self) {
-        // The state may be borrowed if a panic inside a step unwinds.
-        if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.protocol.delete_publisher(self.id);
-        }
-    }
-}
-
 /// Subscriber (DDS 1.4 §2.2.2.5.2): a group of readers. A handle like [`Publisher`].
 #[derive(Clone)]
 pub struct Subscriber {
     group: Rc<SubscriberGroup>,
 }
 
-struct SubscriberGroup {
-    core: Rc<Core>,
-    id: SubscriberId,
-    qos: RefCell<Qos>,
-}
-
-impl Drop for SubscriberGroup {
-    fn drop(&mut self) {
-        if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.protocol.delete_subscriber(self.id);
+/// Generates a group with its creation, the QoS of its members, their change, and its deletion with the last handle.
+macro_rules! group {
+    (
+        $Handle:ident $Group:ident $Id:ident,
+        $(#[$create_doc:meta])* $create:ident, $delete:ident,
+        $member_in:ident, $member_data:ident,
+        $(#[$set_qos_doc:meta])* $set_member_qos:ident
+    ) => {
+        struct $Group {
+            core: Rc<Core>,
+            id: $Id,
+            qos: RefCell<Qos>,
         }
-    }
+
+        impl Drop for $Group {
+            fn drop(&mut self) {
+                // The state may be borrowed if a panic inside a step unwinds.
+                if let Ok(mut state) = self.core.state.try_borrow_mut() {
+                    state.protocol.$delete(self.id);
+                }
+            }
+        }
+
+        impl Participant {
+            $(#[$create_doc])*
+            ///
+            /// # Errors
+            /// [`BuildError`]; nothing was created then.
+            pub fn $create(&self, qos: &Qos) -> Result<$Handle, BuildError> {
+                qos.check()?;
+                let core = Rc::clone(self.core());
+                let presentation = qos.policies.presentation;
+                let id = core.state.borrow_mut().protocol.$create(presentation)?;
+                let qos = RefCell::new(qos.clone());
+                Ok($Handle { group: Rc::new($Group { core, id, qos }) })
+            }
+        }
+
+        impl $Handle {
+            /// Returns a copy with the policies of the group.
+            pub(crate) fn shared(&self, qos: &Qos) -> Qos {
+                let group = self.group.qos.borrow();
+                let mut qos = qos.clone();
+                qos.policies = shared(&qos.policies, &group.policies);
+                qos.excess_partition = group.excess_partition.clone();
+                qos
+            }
+
+            $(#[$set_qos_doc])*
+            pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
+                qos.check()?;
+                let protocol = &mut self.group.core.state.borrow_mut().protocol;
+                let mut nth = 0;
+                while let Some(member) = protocol.$member_in(self.group.id, nth) {
+                    nth += 1;
+                    if let Some(data) = protocol.$member_data(member) {
+                        let policies = shared(&data.qos, &qos.policies);
+                        protocol.$set_member_qos(monotonic_now(), member, &policies)?;
+                    }
+                }
+                *self.group.qos.borrow_mut() = qos.clone();
+                Ok(())
+            }
+        }
+    };
 }
 
-impl Participant {
+group! {
+    Publisher PublisherGroup PublisherId,
     /// Creates a publisher with [PRESENTATION](Qos::presentation), [PARTITION](Qos::partition) and
     /// [GROUP_DATA](Qos::group_data) of `qos`; its other policies have no effect.
+    create_publisher, delete_publisher, writer_in, writer_data,
+    /// Changes PARTITION and GROUP_DATA of the publisher and all its writers, which are announced and matched again.
     ///
     /// # Errors
-    /// [`BuildError`]; nothing was created then.
-    pub fn create_publisher(&self, qos: &Qos) -> Result<Publisher, BuildError> {
-        qos.check()?;
-        let core = Rc::clone(self.core());
-        let presentation = qos.policies.presentation;
-        let id = core
-            .state
-            .borrow_mut()
-            .protocol
-            .create_publisher(presentation)?;
-        let qos = RefCell::new(qos.clone());
-        Ok(Publisher {
-            group: Rc::new(PublisherGroup { core, id, qos }),
-        })
-    }
-
-    /// Creates a subscriber from the same policies of `qos` as [`create_publisher`](Self::create_publisher).
-    ///
-    /// # Errors
-    /// [`BuildError`]; nothing was created then.
-    pub fn create_subscriber(&self, qos: &Qos) -> Result<Subscriber, BuildError> {
-        qos.check()?;
-        let core = Rc::clone(self.core());
-        let presentation = qos.policies.presentation;
-        let id = core
-            .state
-            .borrow_mut()
-            .protocol
-            .create_subscriber(presentation)?;
-        let qos = RefCell::new(qos.clone());
-        Ok(Subscriber {
-            group: Rc::new(SubscriberGroup { core, id, qos }),
-        })
-    }
+    /// [`QosError`] of the first writer that refuses the change; the writers before it are changed.
+    set_writer_qos
 }
 
-impl Qos {
-    /// Returns a copy with the policies of the group.
-    fn in_group(&self, group: &Self) -> Self {
-        let mut qos = self.clone();
-        qos.policies = shared(&qos.policies, &group.policies);
-        qos.excess_partition = group.excess_partition.clone();
-        qos
-    }
+group! {
+    Subscriber SubscriberGroup SubscriberId,
+    /// Creates a subscriber from the same policies of `qos` as [`create_publisher`](Self::create_publisher).
+    create_subscriber, delete_subscriber, reader_in, reader_data,
+    /// Changes PARTITION and GROUP_DATA of the subscriber, as [`Publisher::set_qos`].
+    ///
+    /// # Errors
+    /// As [`Publisher::set_qos`].
+    set_reader_qos
 }
 
 /// Returns the policies of a member, with those of its group.
@@ -170,10 +180,6 @@ impl Publisher {
         let mut writer = DataWriter::new(Rc::clone(core), id, &qos, topic);
         writer.publisher = Some(self.clone());
         Ok(writer)
-    }
-
-    pub(crate) fn shared(&self, qos: &Qos) -> Qos {
-        qos.in_group(&self.group.qos.borrow())
     }
 
     /// Begins a coherent set (DDS 1.4 §2.2.2.4.1.10). Readers with coherent access receive the samples written until
@@ -248,28 +254,6 @@ impl Publisher {
             }
         }
     }
-
-    /// Changes PARTITION and GROUP_DATA of the publisher and all its writers, which are announced and matched again.
-    ///
-    /// # Errors
-    /// [`QosError`] of the first writer that refuses the change; the writers before it are changed.
-    pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
-        qos.check()?;
-        let mut state = self.group.core.state.borrow_mut();
-        let protocol = &mut state.protocol;
-        for nth in 0.. {
-            let Some(writer) = protocol.writer_in(self.group.id, nth) else {
-                break;
-            };
-            let Some(data) = protocol.writer_data(writer) else {
-                continue;
-            };
-            let policies = shared(&data.qos, &qos.policies);
-            protocol.set_writer_qos(monotonic_now(), writer, &policies)?;
-        }
-        *self.group.qos.borrow_mut() = qos.clone();
-        Ok(())
-    }
 }
 
 impl Subscriber {
@@ -312,32 +296,6 @@ impl Subscriber {
         let mut reader = create_reader_of(core, topic, &qos, DeliveryMode::Cache, filter, group)?;
         reader.subscriber = Some(self.clone());
         Ok(reader)
-    }
-
-    pub(crate) fn shared(&self, qos: &Qos) -> Qos {
-        qos.in_group(&self.group.qos.borrow())
-    }
-
-    /// Changes PARTITION and GROUP_DATA of the subscriber, as [`Publisher::set_qos`].
-    ///
-    /// # Errors
-    /// As [`Publisher::set_qos`].
-    pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
-        qos.check()?;
-        let mut state = self.group.core.state.borrow_mut();
-        let protocol = &mut state.protocol;
-        for nth in 0.. {
-            let Some(reader) = protocol.reader_in(self.group.id, nth) else {
-                break;
-            };
-            let Some(data) = protocol.reader_data(reader) else {
-                continue;
-            };
-            let policies = shared(&data.qos, &qos.policies);
-            protocol.set_reader_qos(monotonic_now(), reader, &policies)?;
-        }
-        *self.group.qos.borrow_mut() = qos.clone();
-        Ok(())
     }
 
     /// Begins access to the samples of all readers of the subscriber (§2.2.2.5.2.8).

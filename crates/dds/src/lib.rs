@@ -53,6 +53,12 @@
 //! Jobs of the loop call the listeners ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and
 //! others). The alternative is a [`WaitSet`], which runs the loop until one of its conditions is true.
 //!
+//! # System description
+//!
+//! With the feature `config`, on by default, a program reads its settings from an `isolane.toml`
+//! ([`load_description`]): [`Builder::from_description`] returns the builder of a participant, and
+//! [`Qos::from_description`] the QoS of a topic.
+//!
 //! # Copies and memory
 //!
 //! A best-effort sample is serialised directly into the frame that is sent, and [`DataReader::on_view`] reads it in
@@ -127,13 +133,31 @@
 
 #![forbid(unsafe_code)]
 
+/// Generates the setters of a builder type. Each assigns new values to fields.
+macro_rules! setters {
+    ($Builder:ident: $(
+        $(#[$doc:meta])*
+        $setter:ident($($value:ident: $Value:ty),*) => $($($field:ident).+ = $new:expr),+;
+    )*) => {
+        impl $Builder {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $setter(mut self, $($value: $Value),*) -> Self {
+                $(self.$($field).+ = $new;)+
+                self
+            }
+        )*}
+    };
+}
+
 mod condition;
 mod datapaths;
+#[cfg(feature = "config")]
+mod description;
 mod error;
 mod filter;
 mod group;
-mod instance_lifecycle;
-mod key_value;
+mod instance;
 pub mod limits;
 mod listener;
 mod monitoring;
@@ -149,9 +173,12 @@ mod writer;
 pub use condition::wait_set::{AttachError, WaitError, WaitSet};
 pub use condition::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use datapaths::DATAPATHS;
+#[cfg(feature = "config")]
+pub use description::{DescriptionError, load_description};
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
+pub use instance::KeyError;
 pub use isolane_datapath::{
     Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
     InterfaceObservation, InterfaceRateLimit, Interfaces, Kinds, Lane, NetworkConfig, Observation,
@@ -165,6 +192,8 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_executor::JobStatistics;
+#[cfg(feature = "config")]
+pub use isolane_model::System;
 pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,
@@ -184,15 +213,13 @@ pub use isolane_wire::{
     },
     time::{Instant, Timestamp},
 };
-pub use key_value::KeyError;
 pub use listener::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
     SubscriptionMatchedStatus,
 };
-pub use listener::status_mask::StatusMask;
-pub use monitoring::inversions::LevelReport;
+pub use monitoring::LevelReport;
 pub use participant::builder::{Builder, Waiting};
 pub use participant::discovery_events::DiscoveredTopic;
 pub use participant::placement::PlacementError;

@@ -42,6 +42,14 @@ pub const MAX_JOBS: usize = 256;
 /// Additional jobs for each local writer and reader beyond the default limits: a callback, and one listener job each.
 pub const JOBS_PER_PAIR: usize = 3;
 
+/// Entries of the endpoint table for each remote participant on a described host.
+#[cfg(feature = "config")]
+pub const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
+
+/// Entries of the match table for each remote participant on a described host, two or three of which discovery uses.
+#[cfg(feature = "config")]
+pub const MATCHES_PER_PARTICIPANT: u32 = 8;
+
 /// Default receive buffer in bytes requested for each socket (SO_RCVBUF). The kernel doubles it for its own overhead,
 /// up to `net.core.rmem_max`.
 ///

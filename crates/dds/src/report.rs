@@ -10,7 +10,7 @@ use isolane_rtps::{
 use isolane_wire::level::Level;
 
 use crate::{
-    monitoring::inversions::LevelReport, participant::state::State, reader::ResponseDeadline,
+    monitoring::LevelReport, participant::state::State, reader::ResponseDeadline,
     writer::remote::SendQueue,
 };
 
@@ -131,7 +131,8 @@ impl State {
         });
         let budgets = self.budgets_not_enforced().map(str::to_owned);
         let all = warnings.map(ToString::to_string).chain(lonely);
-        all.chain(budgets)
+        all.chain(self.monitoring.limit_not_enforced.clone())
+            .chain(budgets)
             .chain(self.monitoring.not_observable.clone())
             .chain(self.monitoring.not_placed.iter().cloned())
             .collect()

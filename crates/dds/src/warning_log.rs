@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
-use isolane_rtps::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
+use isolane_rtps::{Counters, EncapsulationsRefused, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
@@ -200,6 +200,7 @@ struct Seen<'a> {
 }
 
 /// State that housekeeping keeps between checks.
+#[derive(Default)]
 pub(crate) struct WarningLog {
     logged: [u64; Kind::COUNT],
     logged_at: [Option<Instant>; Kind::COUNT],
@@ -220,16 +221,8 @@ pub(crate) struct WarningLog {
 impl WarningLog {
     pub(crate) fn new() -> Self {
         Self {
-            logged: [0; Kind::COUNT],
-            logged_at: [None; Kind::COUNT],
-            malformed_seen: 0,
-            malformed_from: None,
-            has_incompatible: false,
             named: Vec::with_capacity(PAIRS_REMEMBERED),
-            next_named: 0,
-            named_at: None,
-            refused_logged: 0,
-            refused_at: None,
+            ..Self::default()
         }
     }
 
@@ -318,15 +311,12 @@ impl State {
                 break;
             }
         }
-        let Some((
-            data,
-            EncapsulationsRefused {
-                identifier, writer, ..
-            },
-        )) = named
-        else {
+        let Some((data, refused)) = named else {
             return;
         };
+        let EncapsulationsRefused {
+            identifier, writer, ..
+        } = refused;
         let topic = data.topic_name.as_str();
         let is = match identifier.extensibility() {
             Some(extensibility) => format!(": the writer's type is {extensibility}"),
@@ -342,40 +332,23 @@ impl State {
     fn log_incompatible(&mut self, now: Instant) -> bool {
         let protocol = &self.protocol;
         let writers = protocol.local_writers().filter_map(|id| {
-            let data = protocol.writer_data(id)?;
-            Some((
-                data,
-                protocol.offered_incompatible(id)?,
-                "offers less than",
-                "reader",
-            ))
+            let found = protocol.offered_incompatible(id)?;
+            let relation = "writer here offers less than the reader";
+            Some((protocol.writer_data(id)?, found, relation))
         });
         let readers = protocol.local_readers().filter_map(|id| {
-            let data = protocol.reader_data(id)?;
-            Some((
-                data,
-                protocol.requested_incompatible(id)?,
-                "requests more than",
-                "writer",
-            ))
+            let found = protocol.requested_incompatible(id)?;
+            let relation = "reader here requests more than the writer";
+            Some((protocol.reader_data(id)?, found, relation))
         });
-        for (data, found, relation, other) in writers.chain(readers) {
-            let Incompatible {
-                other: guid,
-                policy,
-                ..
-            } = found;
-            if self.monitoring.warning_log.is_new((data.guid, guid)) {
+        for (data, found, relation) in writers.chain(readers) {
+            let other = found.other;
+            if self.monitoring.warning_log.is_new((data.guid, other)) {
                 self.monitoring.warning_log.named_at = Some(now);
-                let own = if other == "reader" {
-                    "writer"
-                } else {
-                    "reader"
-                };
-                let (topic, policy) = (data.topic_name.as_str(), policy.name());
+                let (topic, policy) = (data.topic_name.as_str(), found.policy.name());
                 log::warn!(target: "isolane",
-                    "topic {topic}: its {own} here {relation} the {other} {guid} by {policy}: they do \
-                     not match. Give both the same {policy} ({} such endpoints so far)", found.total);
+                    "topic {topic}: its {relation} {other} by {policy}: they do not match. Give both the same {policy} \
+                     ({} such endpoints so far)", found.total);
                 return true;
             }
         }

@@ -2,10 +2,11 @@
 
 use core::num::NonZeroU32;
 
+use isolane_datapath::{DatapathFactory, Kinds};
 use isolane_wire::level::Level;
 
 use crate::datapath::{DatapathChoice, DatapathSettings, Waiting};
-use crate::limits::MAX_INTERFACE_NAME_BYTES;
+use crate::limits::{DEFAULT_SAMPLE_MEMORY, MAX_INTERFACE_NAME_BYTES};
 use crate::protect::HostProtection;
 use crate::source::Sourced;
 use crate::word::Word;
@@ -41,7 +42,7 @@ pub struct Host {
     pub discovery_level: Sourced<Option<Level>>,
     /// Budgets of all receivers together.
     pub protect: HostProtection,
-    /// Options of the kinds of datapaths that have some.
+    /// Options of all kinds of datapaths, best first.
     pub datapaths: Vec<DatapathSettings>,
 }
 
@@ -61,9 +62,53 @@ impl Word for Scheduling {
 }
 
 impl Host {
-    /// Returns the options of a kind of datapath, if it has any.
+    /// Creates a host that is not described: without a name and an interface, and with the default of every other
+    /// setting. `kinds` are the datapaths that it may choose.
+    pub fn new(kinds: Kinds) -> Self {
+        let sample_memory =
+            NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("the default is a number");
+        let datapaths = kinds.iter().map(|kind| DatapathSettings::new(*kind));
+        Self {
+            name: Sourced::default_value(String::new()),
+            interface: Sourced::default_value(String::new()),
+            core: Sourced::default_value(None),
+            priority: Sourced::default_value(None),
+            lock_memory: Sourced::default_value(false),
+            scheduling: Sourced::default_value(Scheduling::default()),
+            max_participants: Sourced::default_value(None),
+            fixed_memory: Sourced::default_value(false),
+            sample_memory: Sourced::default_value(sample_memory),
+            datapath: Sourced::default_value(DatapathChoice::default()),
+            waiting: Sourced::default_value(Waiting::default()),
+            discovery_level: Sourced::default_value(None),
+            protect: HostProtection::default(),
+            datapaths: datapaths.collect(),
+        }
+    }
+
+    /// Returns the options of a kind of datapath, if there is such a kind.
     pub fn datapath_settings(&self, name: &str) -> Option<&DatapathSettings> {
         self.datapaths.iter().find(|it| it.kind().name() == name)
+    }
+
+    /// Iterates over the datapaths that the host may use, best first: all with `auto`, otherwise the chosen one.
+    pub fn chosen_datapaths(&self) -> impl Iterator<Item = &DatapathSettings> {
+        self.datapaths
+            .iter()
+            .filter(|it| match self.datapath.value {
+                DatapathChoice::Auto => true,
+                DatapathChoice::Named(name) => it.kind().name() == name,
+            })
+    }
+
+    /// Configures the datapaths that the host may use, best first.
+    ///
+    /// # Panics
+    /// If options that were changed after the description was read contradict each other.
+    pub fn factories(&self) -> Vec<Box<dyn DatapathFactory>> {
+        let configured = |it: &DatapathSettings| it.kind().configure(&it.options());
+        let checked = |it| configured(it).expect("the options were checked");
+        self.chosen_datapaths().map(checked).collect()
     }
 }
 

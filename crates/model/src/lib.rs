@@ -61,6 +61,7 @@ pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use file::{open_regular, read_opened, read_regular, read_regular_text};
 pub use host::{Host, Scheduling, is_interface_name};
+pub use isolane_datapath::OverBudget;
 pub use load::example;
 pub use participant::{Announces, Participant};
 pub use problem::{Problem, Severity};
@@ -68,8 +69,8 @@ pub use protect::{HostProtection, InterfaceBudget, OthersBudget};
 pub use source::{Source, Sourced};
 pub use system::System;
 pub use topic::{
-    Budget, Durability, History, HistoryDepth, HistoryError, OverBudget, Reliability, SampleBytes,
-    Topic, TopicNameError, check_topic_name,
+    Budget, Durability, History, HistoryDepth, HistoryError, Reliability, SampleBytes, Topic,
+    TopicNameError, check_topic_name,
 };
 pub use tuning::{Isolation, ProfileName, Steering, Switch, Transmit, Tuning, switches};
 pub use visible::{visible, visible_line};

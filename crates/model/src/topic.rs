@@ -5,6 +5,7 @@ use core::num::NonZeroU32;
 use core::str::FromStr;
 use core::time::Duration;
 
+use isolane_datapath::OverBudget;
 use isolane_wire::level::Level;
 
 use crate::limits::{
@@ -205,16 +206,6 @@ pub struct Budget {
     pub period: Sourced<Duration>,
     /// Treatment of excess frames.
     pub over: Sourced<OverBudget>,
-}
-
-/// Treatment of a frame beyond the budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OverBudget {
-    /// Drop and count.
-    #[default]
-    Drop,
-    /// Handle at level 0 and count.
-    Demote,
 }
 
 impl Word for OverBudget {

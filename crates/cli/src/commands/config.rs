@@ -65,7 +65,11 @@ fn of_host(host: &Host) -> Value {
             })),
         },
     });
-    for settings in &host.datapaths {
+    for settings in host
+        .datapaths
+        .iter()
+        .filter(|it| it.entries().next().is_some())
+    {
         host_json[settings.kind().name()] = of_datapath(settings);
     }
     host_json

@@ -6,7 +6,6 @@ pub(crate) mod datapaths;
 mod doctor;
 pub(crate) mod endpoint;
 mod interface_watch;
-mod lane;
 mod ledger_text;
 pub(crate) mod list;
 pub(crate) mod manual;

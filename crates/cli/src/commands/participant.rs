@@ -3,26 +3,21 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{
-    Announces, BuildError, Builder, Counters, EndpointKind, Interfaces as Chosen, Participant, Qos,
-    StaticDescription,
-};
-use isolane_model::{Domain, Durability, History, Reliability, Source, Sourced, System, Topic};
+use isolane::{BuildError, Counters, Interfaces as Chosen, Participant};
+use isolane_model::{Domain, Host, HostProtection, Source, Sourced, System};
 
 use super::endpoint::EndpointSettings;
 use super::interface_watch::InterfaceWatch;
-use super::lane;
 use super::why::FullTables;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::{
-    ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
-};
+use crate::limits::{SEEN_PARTICIPANTS, remedy_of_full_tables};
 use crate::output::tell;
 use crate::settings::{Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
@@ -39,8 +34,7 @@ pub(super) fn build<'a>(
     lane: &LaneSettings,
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    let most = SEEN_PARTICIPANTS;
-    build_with(name, (network, lane, None), peers, most).map_err(failure)
+    build_with(name, network, &observing(lane), None, peers).map_err(failure)
 }
 
 /// Creates the participant of an endpoint, which may be a described one.
@@ -48,41 +42,49 @@ pub(super) fn build_endpoint<'a>(
     name: &str,
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    let of = (&settings.network, &settings.lane, Some(settings));
-    build_with(name, of, &settings.peers, USUAL_PARTICIPANTS).map_err(failure)
+    let described = settings.described.as_ref();
+    let (network, host) = (&settings.network, &settings.lane.host);
+    build_with(name, network, host, described, &settings.peers).map_err(failure)
 }
 
-/// Creates a participant for callers that handle errors themselves. `most` is the default limit of known participants.
+/// Settings of an observing command, which needs neither the host's core nor the protection of receivers, and knows all
+/// participants by default.
+pub(super) fn observing(lane: &LaneSettings) -> Host {
+    let mut host = lane.host.clone();
+    (host.core.value, host.priority.value) = (None, None);
+    host.lock_memory.value = false;
+    host.protect = HostProtection::default();
+    let most = NonZeroU32::new(SEEN_PARTICIPANTS);
+    host.max_participants.value = host.max_participants.value.or(most);
+    host
+}
+
+/// Creates a participant for callers that handle errors themselves.
 pub(super) fn build_with<'a>(
     name: &str,
-    (network, lane, endpoint): (
-        &'a NetworkSettings,
-        &LaneSettings,
-        Option<&EndpointSettings>,
-    ),
+    network: &'a NetworkSettings,
+    host: &Host,
+    described: Option<&DescribedAs>,
     peers: &'a [Peer],
-    most: u32,
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
-    let builder = builder.name(name).observable(true);
-    let builder = builder.limits(lane::limits(lane, most));
-    let mut builder: Builder = lane::with_datapath(builder, lane);
-    if let Interfaces::Named(names) = &network.interfaces.value {
-        builder = builder.interfaces(Chosen::Named(names.clone()));
-    }
+    let builder = builder.name(name).observable(true).host(host);
+    let mut builder = builder.interfaces(match &network.interfaces.value {
+        Interfaces::All => Chosen::All,
+        Interfaces::Named(names) => Chosen::Named(names.clone()),
+    });
     for peer in peers {
         builder = match peer.port {
             Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),
             None => builder.peer(peer.address),
         };
     }
-    let mut described = None;
-    if let Some(endpoint) = endpoint {
-        // Observing commands do not need the host's core.
-        builder = lane::with_placement(builder, lane);
-        described = endpoint.described.as_ref();
+    if let Some(DescribedAs { name, system }) = described
+        && let Some(own) = system.participant(&name.value)
+    {
+        builder = builder.described_in(system, own);
     }
-    let participant = with_described(builder, described).build()?;
+    let participant = builder.build()?;
     let mut notes = Notes {
         network,
         peers,
@@ -123,8 +125,8 @@ fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
 /// Discovery data that did not fit a full table; `None` if all fitted.
 pub(super) fn full_tables(participant: &Participant, lane: &LaneSettings) -> Option<FullTables> {
     let refused = refused(&participant.counters())?;
-    let participants = lane.max_participants.value.unwrap_or(SEEN_PARTICIPANTS);
-    let remedy = remedy_of_full_tables(participants);
+    let most = lane.host.max_participants.value;
+    let remedy = remedy_of_full_tables(most.map_or(SEEN_PARTICIPANTS, NonZeroU32::get));
     Some(FullTables { refused, remedy })
 }
 
@@ -314,73 +316,6 @@ pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(
         "leave that domain out, and the description's own applies; or give its participants ports below 7400, which no \
          domain has",
     ))
-}
-
-/// Configures a participant with its described identity and peers.
-pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) -> Builder {
-    let Some(DescribedAs { name, system }) = described else {
-        return builder;
-    };
-    system.participants().iter().fold(builder, |builder, one| {
-        let is_own = one.name.value == name.value;
-        let one = described_participant(one, system);
-        match is_own {
-            true => builder.described_as(one),
-            false => builder.described_peer(one),
-        }
-    })
-}
-
-/// Described participant with the endpoints of its topics.
-pub(super) fn described_participant(
-    participant: &isolane_model::Participant,
-    system: &System,
-) -> StaticDescription {
-    let at = SocketAddrV4::new(participant.address.value, participant.port.value);
-    let announces = match participant.announces.value {
-        isolane_model::Announces::All => Announces::All,
-        isolane_model::Announces::Itself => Announces::Itself,
-        isolane_model::Announces::Nothing => Announces::Nothing,
-    };
-    let mut described = StaticDescription::new(&participant.name.value, at).announces(announces);
-    for (kind, names) in [
-        (EndpointKind::Writer, &participant.writes.value),
-        (EndpointKind::Reader, &participant.reads.value),
-    ] {
-        // The description contains every named topic.
-        for topic in names.iter().filter_map(|name| system.topic(name)) {
-            let of_type = (topic.type_name.value.as_str(), topic.keyed.value);
-            described = described.endpoint(kind, &topic.name.value, of_type, &topic_qos(topic));
-        }
-    }
-    described
-}
-
-/// QoS policies that the description gives to both ends of a topic.
-fn topic_qos(topic: &Topic) -> Qos {
-    let bounded = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
-    qos(
-        topic.reliability.value,
-        topic.durability.value,
-        topic.history.value,
-    )
-    .level(topic.level.value)
-    .max_samples(bounded(topic.max_samples.value.get()))
-    .max_bytes(topic.max_bytes.value.get() as usize + ENCAPSULATION_HEADER_BYTES)
-}
-
-pub(super) fn qos(reliability: Reliability, durability: Durability, history: History) -> Qos {
-    let mut qos = match reliability {
-        Reliability::BestEffort => Qos::best_effort(),
-        Reliability::Reliable => Qos::reliable(),
-    };
-    if durability == Durability::TransientLocal {
-        qos = qos.transient_local();
-    }
-    match history {
-        History::KeepAll => qos.keep_all(),
-        History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
-    }
 }
 
 #[cfg(test)]

@@ -4,58 +4,22 @@
 use std::num::NonZeroU32;
 
 use isolane_model::{
-    DatapathChoice, DatapathSettings, Host, HostProtection, Scheduling, Source, Sourced, System,
-    Waiting, Word, format_duration,
+    DatapathChoice, DatapathSettings, Host, Source, Sourced, System, Waiting, Word, format_duration,
 };
-use isolane_wire::level::Level;
 
 use crate::arguments::LaneArguments;
 use crate::datapaths::{DatapathArgument, kinds};
 use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
 
-use super::{Interfaces, NetworkSettings, or_default};
-
-/// Scheduling of the loop's thread.
-#[derive(Clone, Debug)]
-pub(crate) struct Placement {
-    pub(crate) core: Sourced<Option<u16>>,
-    /// SCHED_FIFO priority; `None`: the ordinary class.
-    pub(crate) priority: Sourced<Option<u8>>,
-    pub(crate) lock_memory: Sourced<bool>,
-    pub(crate) scheduling: Sourced<Scheduling>,
-}
-
-impl Placement {
-    fn of(host: &Host) -> Self {
-        Self {
-            core: host.core.clone(),
-            priority: host.priority.clone(),
-            lock_memory: host.lock_memory.clone(),
-            scheduling: host.scheduling.clone(),
-        }
-    }
-}
+use super::{Interfaces, NetworkSettings};
 
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
-    /// Host entry of this machine in the description.
-    pub(crate) host: Option<String>,
-    pub(crate) datapath: Sourced<DatapathChoice>,
-    /// Behaviour of the loop when no job is ready.
-    pub(crate) waiting: Sourced<Waiting>,
-    /// Options of the kinds that have some.
-    pub(crate) datapaths: Vec<DatapathSettings>,
-    /// Core, priority and memory locking of the loop's thread, from the host entry.
-    pub(crate) placement: Option<Placement>,
-    /// Level of discovery datagrams; `None`: the library's default.
-    pub(crate) discovery_level: Sourced<Option<Level>>,
-    pub(crate) protect: HostProtection,
-    /// Limit of known participants; `None`: the command's default.
-    pub(crate) max_participants: Sourced<Option<u32>>,
-    pub(crate) fixed_memory: bool,
-    /// Sample memory in bytes.
-    pub(crate) sample_memory: Sourced<NonZeroU32>,
+    /// This machine's host entry in the description, or defaults, with the values of the command line.
+    pub(crate) host: Host,
+    /// True if the description has an entry of this machine.
+    pub(crate) is_described: bool,
     /// Note that this machine is not in the description.
     pub(crate) note: Option<String>,
 }
@@ -69,58 +33,27 @@ impl LaneSettings {
         system: Option<&System>,
         hostname: &str,
     ) -> Result<Self, Failure> {
-        let host = host(arguments.host.as_deref(), system, hostname)?;
-        if let Some(host) = host
+        let described = host(arguments.host.as_deref(), system, hostname)?;
+        if let Some(host) = described
             && network.interfaces.source == Source::Default
         {
             let interface = host.interface.clone();
             network.interfaces = interface.map(|name| Interfaces::Named(vec![name]));
         }
-        let defaults = || kinds().iter().filter(|kind| !kind.options().is_empty());
-        let mut datapaths = host.map_or_else(
-            || {
-                defaults()
-                    .map(|kind| DatapathSettings::new(*kind))
-                    .collect()
-            },
-            |host| host.datapaths.clone(),
-        );
+        let mut host = described.cloned().unwrap_or_else(undescribed);
         if let Some(argument) = &arguments.datapath {
-            set_options(&mut datapaths, argument);
+            set_options(&mut host.datapaths, argument);
+            host.datapath = Sourced::new(argument.choice, Source::CommandLine("--datapath"));
         }
-        let datapath = match (&arguments.datapath, host) {
-            (Some(argument), _) => Sourced::new(argument.choice, Source::CommandLine("--datapath")),
-            (None, Some(host)) => host.datapath.clone(),
-            (None, None) => Sourced::default_value(default_choice()),
-        };
-        let waiting = host.map_or(Sourced::default_value(Waiting::Sleep), |host| {
-            host.waiting.clone()
-        });
-        check_options(&datapaths, datapath.value, waiting.value)?;
+        if let Some(most) = arguments.max_participants {
+            let source = Source::CommandLine("--max-participants");
+            host.max_participants = Sourced::new(NonZeroU32::new(most), source);
+        }
+        check_options(&host)?;
         Ok(Self {
-            datapath,
-            waiting,
-            datapaths,
-            placement: host.map(Placement::of),
-            discovery_level: host.map_or(Sourced::default_value(None), |host| {
-                host.discovery_level.clone()
-            }),
-            protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
-            max_participants: match (arguments.max_participants, host) {
-                (Some(most), _) => or_default(Some(Some(most)), "--max-participants", None),
-                (None, Some(host)) => {
-                    let most = host.max_participants.clone();
-                    most.map(|most| most.map(NonZeroU32::get))
-                }
-                (None, None) => Sourced::default_value(None),
-            },
-            fixed_memory: host.is_some_and(|host| host.fixed_memory.value),
-            sample_memory: host.map_or_else(
-                || Sourced::default_value(NonZeroU32::new(SAMPLE_MEMORY).expect("a number")),
-                |host| host.sample_memory.clone(),
-            ),
-            host: host.map(|host| host.name.value.clone()),
-            note: match host {
+            host,
+            is_described: described.is_some(),
+            note: match described {
                 Some(_) => None,
                 None => system.and_then(no_host),
             },
@@ -129,62 +62,51 @@ impl LaneSettings {
 
     /// Reports the settings with their sources.
     pub(super) fn describe(&self, mut line: impl FnMut(&str, String, &Source)) {
-        let (host, source) = match &self.host {
-            Some(host) => (host.clone(), &Source::DefaultFor("this machine")),
-            None => (String::from("none described"), &Source::Default),
+        let host = &self.host;
+        let (name, source) = match self.is_described {
+            true => (host.name.value.clone(), &Source::DefaultFor("this machine")),
+            false => (String::from("none described"), &Source::Default),
         };
-        line("host", host, source);
-        let datapath = &self.datapath;
+        line("host", name, source);
+        let datapath = &host.datapath;
         line("datapath", datapath.value.word().into(), &datapath.source);
-        if let Some(placement) = &self.placement {
-            let Placement {
-                core,
-                priority,
-                lock_memory,
-                scheduling,
-            } = placement;
-            let said = core
-                .value
-                .map_or(String::from("any"), |core| core.to_string());
-            line("core", said, &core.source);
-            let said = priority.value;
+        if self.is_described {
+            let said = host.core.value;
+            let said = said.map_or(String::from("any"), |core| core.to_string());
+            line("core", said, &host.core.source);
+            let said = host.priority.value;
             let said = said.map_or(String::from("ordinary"), |priority| priority.to_string());
-            line("priority", said, &priority.source);
-            line(
-                "lock_memory",
-                lock_memory.value.to_string(),
-                &lock_memory.source,
-            );
+            line("priority", said, &host.priority.source);
+            let locked = &host.lock_memory;
+            line("lock_memory", locked.value.to_string(), &locked.source);
+            let scheduling = &host.scheduling;
             line(
                 "scheduling",
                 scheduling.value.word().into(),
                 &scheduling.source,
             );
         }
-        let level = &self.discovery_level;
+        let level = &host.discovery_level;
         let class = level.value.map(|level| level.get().to_string());
         let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));
         line("discovery_level", class, &level.source);
-        if let Some(most) = self.max_participants.value {
-            let source = &self.max_participants.source;
+        if let Some(most) = host.max_participants.value {
+            let source = &host.max_participants.source;
             line("max_participants", most.to_string(), source);
         }
-        let memory = &self.sample_memory;
+        let memory = &host.sample_memory;
         line("sample_memory", memory.value.to_string(), &memory.source);
-        let waiting = &self.waiting;
+        let waiting = &host.waiting;
         line("waiting", waiting.value.word().into(), &waiting.source);
-        for settings in &self.datapaths {
-            let name = settings.kind().name();
-            let is_chosen = matches!(datapath.value, DatapathChoice::Auto)
-                || datapath.value == DatapathChoice::Named(name);
-            for (spec, value) in settings.entries().filter(|_| is_chosen) {
+        for settings in host.chosen_datapaths() {
+            for (spec, value) in settings.entries() {
                 if let Some(set) = value.value {
-                    let key = format!("{name}.{}", spec.key);
+                    let key = format!("{}.{}", settings.kind().name(), spec.key);
                     line(&key, set.to_string(), &value.source);
                 }
             }
         }
-        if let Some(topics) = &self.protect.topics {
+        if let Some(topics) = &host.protect.topics {
             let said = format!(
                 "{} in {}, {} reserved",
                 topics.capacity.value,
@@ -193,7 +115,7 @@ impl LaneSettings {
             );
             line("protect.topics", said, &topics.capacity.source);
         }
-        if let Some(others) = &self.protect.others {
+        if let Some(others) = &host.protect.others {
             let period = format_duration(others.period.value);
             let said = format!("{} in {period}", others.capacity.value);
             line("protect.others", said, &others.capacity.source);
@@ -201,12 +123,14 @@ impl LaneSettings {
     }
 }
 
-/// Datapath without a description: kernel sockets, if this program has them.
-fn default_choice() -> DatapathChoice {
-    match kinds().iter().find(|kind| kind.name() == "udp") {
-        Some(kind) => DatapathChoice::Named(kind.name()),
-        None => DatapathChoice::Auto,
+/// Host without a description: kernel sockets, if this program has them, and memory for long histories.
+fn undescribed() -> Host {
+    let mut host = Host::new(kinds());
+    if let Some(kind) = kinds().iter().find(|kind| kind.name() == "udp") {
+        host.datapath.value = DatapathChoice::Named(kind.name());
     }
+    host.sample_memory.value = NonZeroU32::new(SAMPLE_MEMORY).expect("a number");
+    host
 }
 
 /// Sets the options of the command line.
@@ -226,19 +150,12 @@ fn set_options(datapaths: &mut [DatapathSettings], argument: &DatapathArgument) 
 }
 
 /// Refuses options of the chosen datapaths that contradict each other or the loop.
-fn check_options(
-    datapaths: &[DatapathSettings],
-    choice: DatapathChoice,
-    waiting: Waiting,
-) -> Result<(), Failure> {
-    let is_chosen = |name| choice == DatapathChoice::Auto || choice == DatapathChoice::Named(name);
-    for kind in kinds().iter().filter(|kind| is_chosen(kind.name())) {
-        let settings = datapaths.iter().find(|it| it.kind().name() == kind.name());
-        let options = settings.map(DatapathSettings::options).unwrap_or_default();
-        let needs_spin = settings.and_then(DatapathSettings::needs_spin);
-        let reason = match (kind.configure(&options), needs_spin) {
+fn check_options(host: &Host) -> Result<(), Failure> {
+    for settings in host.chosen_datapaths() {
+        let (kind, options) = (settings.kind(), settings.options());
+        let reason = match (kind.configure(&options), settings.needs_spin()) {
             (Err(error), _) => error.to_string(),
-            (Ok(_), Some(key)) if waiting == Waiting::Sleep => {
+            (Ok(_), Some(key)) if host.waiting.value == Waiting::Sleep => {
                 format!(
                     "{key} has no effect while the loop sleeps; set waiting = \"spin\" in [host.NAME]"
                 )

@@ -406,11 +406,3 @@ fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
         Source::CommandLine("--interface"),
     ))
 }
-
-/// Value of the command line, or the default.
-fn or_default<T>(given: Option<T>, option: &'static str, default: T) -> Sourced<T> {
-    match given {
-        Some(value) => Sourced::new(value, Source::CommandLine(option)),
-        None => Sourced::default_value(default),
-    }
-}

@@ -146,10 +146,13 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
         let resolved = with_description(&line, TWO_HOSTS).expect("good settings");
         assert_eq!(resolved.settings.notes, [""; 0]);
         let lane = &resolved.lane;
-        assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
-        assert!(matches!(lane.datapath.source, Source::File { line: 3, .. }));
-        assert_eq!(lane.datapaths[0].options().integer("queue"), Some(1));
-        let topics = lane.protect.topics.as_ref().expect("described");
+        assert_eq!(lane.host.datapath.value, DatapathChoice::Named("xdp"));
+        assert!(matches!(
+            lane.host.datapath.source,
+            Source::File { line: 3, .. }
+        ));
+        assert_eq!(lane.host.datapaths[0].options().integer("queue"), Some(1));
+        let topics = lane.host.protect.topics.as_ref().expect("described");
         assert_eq!(topics.reserved.value, 3);
         let said = resolved.settings.describe();
         for part in [
@@ -187,20 +190,20 @@ fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
     let line = "isolane sub Square --host left --datapath xdp:queue=3 -i lo";
     let resolved_line = with_description(line, TWO_HOSTS).expect("good settings");
     let lane = &resolved_line.lane;
-    assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
-    assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
-    let xdp = isolane::XdpOptions::from_options(&lane.datapaths[0].options());
+    assert_eq!(lane.host.datapath.value, DatapathChoice::Named("xdp"));
+    assert_eq!(lane.host.datapath.source, Source::CommandLine("--datapath"));
+    let xdp = isolane::XdpOptions::from_options(&lane.host.datapaths[0].options());
     assert_eq!(xdp.expect("the options are checked").queues, [3; 8]);
     assert_eq!(resolved_line.value("interfaces"), "lo");
     let without = resolved("isolane sub Square").lane;
-    assert_eq!(without.datapath.value, DatapathChoice::Named("udp"));
-    assert!(without.protect.topics.is_none() && without.note.is_none());
+    assert_eq!(without.host.datapath.value, DatapathChoice::Named("udp"));
+    assert!(without.host.protect.topics.is_none() && without.note.is_none());
 }
 
 #[test]
 fn a_machine_that_is_no_described_host_is_reported_and_a_single_host_is_assumed() {
     let unknown = lane("isolane sub Square", TWO_HOSTS);
-    assert_eq!(unknown.datapath.value, DatapathChoice::Named("udp"));
+    assert_eq!(unknown.host.datapath.value, DatapathChoice::Named("udp"));
     let note = unknown.note.expect("a note");
     assert!(
         note.contains("left, right") && note.contains("--host NAME"),
@@ -208,8 +211,8 @@ fn a_machine_that_is_no_described_host_is_reported_and_a_single_host_is_assumed(
     );
     let one = "[host.left]\ninterface = \"eth7\"\n";
     let only = lane("isolane ls", one);
-    assert_eq!((only.host.as_deref(), only.note), (Some("left"), None));
-    assert_eq!(only.datapath.value, DatapathChoice::Auto);
+    assert_eq!((&*only.host.name.value, only.note), ("left", None));
+    assert_eq!(only.host.datapath.value, DatapathChoice::Auto);
     let wrong = with_description("isolane ls --host middle", TWO_HOSTS).expect_err("no host");
     assert!(wrong.to_string().contains("left, right"), "{wrong}");
     let none = Resolved::new("isolane ls --host left", &|_| None);

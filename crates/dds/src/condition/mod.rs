@@ -25,7 +25,7 @@ use isolane_wire::cdr::TopicType;
 use crate::{
     filter::{Filter, FilterError},
     listener::Endpoint,
-    listener::status_mask::StatusMask,
+    listener::status::StatusMask,
     participant::Participant,
     participant::event_loop::Core,
     reader::{DataReader, drop_expired},
@@ -222,11 +222,9 @@ impl StatusCondition {
         };
         let mut state = core.state.borrow_mut();
         state.take_notes_now();
-        state.listeners.endpoint(condition.of).generation == condition.generation
-            && state
-                .listeners
-                .status_changes(condition.of)
-                .intersects(condition.enabled.get())
+        let listening = state.listeners.endpoint(condition.of);
+        listening.generation == condition.generation
+            && listening.changed.intersects(condition.enabled.get())
     }
 
     /// Returns the enabled statuses.
@@ -370,32 +368,26 @@ impl PartialEq for Condition {
     }
 }
 
-impl From<&ReadCondition> for Condition {
-    fn from(condition: &ReadCondition) -> Self {
-        Self::Read(condition.clone())
-    }
+/// Implements the conversion of references to conditions, which yields another handle.
+macro_rules! from_handles {
+    ($($Handle:ty: |$condition:ident| $of_any_kind:expr;)*) => {$(
+        impl From<&$Handle> for Condition {
+            fn from($condition: &$Handle) -> Self {
+                $of_any_kind
+            }
+        }
+    )*};
+}
+
+from_handles! {
+    ReadCondition: |condition| Self::Read(condition.clone());
+    StatusCondition: |condition| Self::Status(condition.clone());
+    GuardCondition: |condition| Self::Guard(condition.clone());
+    Condition: |condition| condition.clone();
 }
 
 impl<T> From<&QueryCondition<T>> for Condition {
     fn from(condition: &QueryCondition<T>) -> Self {
         Self::Read(condition.condition.clone())
-    }
-}
-
-impl From<&StatusCondition> for Condition {
-    fn from(condition: &StatusCondition) -> Self {
-        Self::Status(condition.clone())
-    }
-}
-
-impl From<&GuardCondition> for Condition {
-    fn from(condition: &GuardCondition) -> Self {
-        Self::Guard(condition.clone())
-    }
-}
-
-impl From<&Condition> for Condition {
-    fn from(condition: &Condition) -> Self {
-        condition.clone()
     }
 }

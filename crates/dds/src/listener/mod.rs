@@ -1,21 +1,16 @@
 //! Notification of listeners about status changes. Changes are marked at the endpoint. A separate job calls one
 //! listener per activation, while the participant's state is not borrowed.
 
-pub(crate) mod endpoint_status;
 pub(crate) mod status;
-pub(crate) mod status_mask;
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{Executor, JobConfig, JobId};
-use isolane_rtps::{
-    LocalParticipant, Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus,
-};
+use isolane_rtps::{LocalParticipant, Priority, ReaderId, RejectReason, WriterId};
 use isolane_wire::{guid::Guid, level::Level, time::Instant};
 
 use crate::{
     error::BuildError,
-    listener::status::Statuses,
-    listener::status_mask::StatusMask,
+    listener::status::{Kind, StatusMask, Statuses},
     participant::discovery_events::DiscoveryListening,
     participant::event_loop::Core,
     participant::jobs::{Jobs, Task},
@@ -27,74 +22,6 @@ use crate::{
 pub(crate) enum Endpoint {
     Writer(WriterId),
     Reader(ReaderId),
-}
-
-/// Kind of status with a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    PublicationMatched,
-    OfferedIncompatibleQos,
-    SubscriptionMatched,
-    RequestedIncompatibleQos,
-    SampleLost,
-    SampleRejected,
-    OfferedDeadlineMissed,
-    RequestedDeadlineMissed,
-    LivelinessLost,
-    LivelinessChanged,
-}
-
-impl Kind {
-    const COUNT: usize = 10;
-    const ALL: [Self; Self::COUNT] = [
-        Self::PublicationMatched,
-        Self::OfferedIncompatibleQos,
-        Self::SubscriptionMatched,
-        Self::RequestedIncompatibleQos,
-        Self::SampleLost,
-        Self::SampleRejected,
-        Self::OfferedDeadlineMissed,
-        Self::RequestedDeadlineMissed,
-        Self::LivelinessLost,
-        Self::LivelinessChanged,
-    ];
-
-    const fn bit(self) -> u16 {
-        1 << self as u8
-    }
-
-    /// Returns the kinds in which a writer's status has changed.
-    pub(crate) fn of_writer(status: WriterStatus) -> u16 {
-        let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
-        has(WriterStatus::PUBLICATION_MATCHED, Self::PublicationMatched)
-            | has(
-                WriterStatus::OFFERED_INCOMPATIBLE_QOS,
-                Self::OfferedIncompatibleQos,
-            )
-            | has(
-                WriterStatus::OFFERED_DEADLINE_MISSED,
-                Self::OfferedDeadlineMissed,
-            )
-            | has(WriterStatus::LIVELINESS_LOST, Self::LivelinessLost)
-    }
-
-    /// Returns the kinds in which a reader's status has changed.
-    pub(crate) fn of_reader(status: ReaderStatus) -> u16 {
-        let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
-        has(
-            ReaderStatus::SUBSCRIPTION_MATCHED,
-            Self::SubscriptionMatched,
-        ) | has(
-            ReaderStatus::REQUESTED_INCOMPATIBLE_QOS,
-            Self::RequestedIncompatibleQos,
-        ) | has(ReaderStatus::SAMPLE_LOST, Self::SampleLost)
-            | has(ReaderStatus::SAMPLE_REJECTED, Self::SampleRejected)
-            | has(
-                ReaderStatus::REQUESTED_DEADLINE_MISSED,
-                Self::RequestedDeadlineMissed,
-            )
-            | has(ReaderStatus::LIVELINESS_CHANGED, Self::LivelinessChanged)
-    }
 }
 
 /// Application's listener for one kind of status, which it selects from all.
@@ -109,18 +36,14 @@ pub(crate) struct Listening {
     pub(crate) generation: u32,
     listeners: ListenerSet,
     job: Option<JobId>,
-    /// Kinds with changes that their listener has not read yet ([`Kind::bit`]).
-    pending: u16,
+    /// Statuses with changes that their listener has not read yet.
+    pending: StatusMask,
     unread: Statuses,
     /// Statuses with unread changes, with or without a listener.
     pub(crate) changed: StatusMask,
 }
 
 impl Listening {
-    fn has_listener(&self, kind: Kind) -> bool {
-        self.listeners[kind as usize].is_some()
-    }
-
     /// Resets the slot for the next endpoint; returns the job and the listeners to remove.
     fn clear(&mut self) -> (Option<JobId>, ListenerSet) {
         let generation = self.generation.wrapping_add(1);
@@ -135,9 +58,8 @@ impl Listening {
     }
 
     fn next_pending(&self) -> Option<Kind> {
-        Kind::ALL
-            .into_iter()
-            .find(|kind| self.pending & kind.bit() != 0)
+        let mut kinds = Kind::ALL.iter().copied();
+        kinds.find(|kind| self.pending.contains(kind.mask()))
     }
 }
 
@@ -152,20 +74,22 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn endpoint(&mut self, of: Endpoint) -> &mut Listening {
-        let (table, place) = match of {
+    /// Returns the table of an endpoint and its index there.
+    fn slot(&mut self, of: Endpoint) -> (&mut Vec<Listening>, usize) {
+        match of {
             Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
             Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
-        };
+        }
+    }
+
+    pub(crate) fn endpoint(&mut self, of: Endpoint) -> &mut Listening {
+        let (table, place) = self.slot(of);
         &mut table[place]
     }
 
     /// Creates the slot of a new endpoint.
     pub(crate) fn make(&mut self, of: Endpoint) {
-        let (table, place) = match of {
-            Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
-            Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
-        };
+        let (table, place) = self.slot(of);
         let places = table.len().max(place + 1);
         table.resize_with(places, Listening::default);
     }
@@ -200,31 +124,27 @@ impl Listeners {
         listeners
     }
 
-    /// Marks these kinds as changed at an endpoint ([`Kind::bit`]).
+    /// Marks these statuses as changed at an endpoint.
     pub(crate) fn note_statuses(
         &mut self,
         executor: &mut Executor,
         now: Instant,
         of: Endpoint,
-        kinds: u16,
+        statuses: StatusMask,
     ) {
-        if kinds == 0 {
+        if statuses.is_empty() {
             return;
         }
         self.note_change();
         let listening = self.endpoint(of);
-        for kind in Kind::ALL {
-            if kinds & kind.bit() != 0 {
-                listening.changed |= kind.mask();
-            }
-        }
+        listening.changed |= statuses;
         let Some(job) = listening.job else { return };
         for kind in Kind::ALL {
-            if kinds & kind.bit() != 0 && listening.has_listener(kind) {
-                listening.pending |= kind.bit();
+            if listening.listeners[*kind as usize].is_some() {
+                listening.pending |= statuses & kind.mask();
             }
         }
-        if listening.pending != 0 {
+        if !listening.pending.is_empty() {
             executor.activate(job, now);
         }
     }
@@ -248,7 +168,7 @@ impl Listeners {
         let listening = self.endpoint(of);
         let former = listening.listeners[kind as usize].replace(listener);
         // Marked as pending to check for earlier changes; without one the listener is not called.
-        listening.pending |= kind.bit();
+        listening.pending |= kind.mask();
         if let Some(job) = listening.job {
             executor.activate(job, monotonic_now());
         }
@@ -257,48 +177,10 @@ impl Listeners {
 
     /// Takes the change of one kind from the RTPS participant. Returns false if there is none.
     fn take_status(&mut self, protocol: &mut LocalParticipant, of: Endpoint, kind: Kind) -> bool {
-        let mut unread = match of {
-            Endpoint::Writer(writer) => self.writers[writer.index()].unread,
-            Endpoint::Reader(reader) => self.readers[reader.index()].unread,
-        };
-        let taken = match (of, kind) {
-            (Endpoint::Writer(id), Kind::PublicationMatched) => protocol
-                .take_publication_matched(id)
-                .map(|taken| unread.publication_matched = taken.into()),
-            (Endpoint::Writer(id), Kind::OfferedIncompatibleQos) => protocol
-                .take_offered_incompatible(id)
-                .map(|taken| unread.offered_incompatible_qos = taken.into()),
-            (Endpoint::Reader(id), Kind::SubscriptionMatched) => protocol
-                .take_subscription_matched(id)
-                .map(|taken| unread.subscription_matched = taken.into()),
-            (Endpoint::Reader(id), Kind::RequestedIncompatibleQos) => protocol
-                .take_requested_incompatible(id)
-                .map(|taken| unread.requested_incompatible_qos = taken.into()),
-            (Endpoint::Reader(id), Kind::SampleLost) => protocol
-                .take_sample_lost(id)
-                .map(|taken| unread.sample_lost = taken.into()),
-            (Endpoint::Reader(id), Kind::SampleRejected) => protocol
-                .take_sample_rejected(id)
-                .map(|taken| unread.sample_rejected = taken.into()),
-            (Endpoint::Writer(id), Kind::OfferedDeadlineMissed) => protocol
-                .take_offered_deadline_missed(id)
-                .map(|taken| unread.offered_deadline_missed = taken.into()),
-            (Endpoint::Reader(id), Kind::RequestedDeadlineMissed) => protocol
-                .take_requested_deadline_missed(id)
-                .map(|taken| unread.requested_deadline_missed = taken.into()),
-            (Endpoint::Writer(id), Kind::LivelinessLost) => protocol
-                .take_liveliness_lost(id)
-                .map(|taken| unread.liveliness_lost = taken.into()),
-            (Endpoint::Reader(id), Kind::LivelinessChanged) => protocol
-                .take_liveliness_changed(id)
-                .map(|taken| unread.liveliness_changed = taken.into()),
-            _ => None,
-        };
         let listening = self.endpoint(of);
-        listening.unread = unread;
-        listening.pending &= !kind.bit();
+        listening.pending -= kind.mask();
         listening.changed -= kind.mask();
-        taken.is_some()
+        listening.unread.take(protocol, of, kind)
     }
 
     /// Counts a change on which a condition may depend, so that wait sets evaluate their conditions again.
@@ -320,10 +202,6 @@ impl Listeners {
         self.note_change();
         self.readers[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
     }
-
-    pub(crate) fn status_changes(&mut self, of: Endpoint) -> StatusMask {
-        self.endpoint(of).changed
-    }
 }
 
 impl State {
@@ -340,23 +218,53 @@ impl State {
             &mut self.executor,
             monotonic_now(),
             of,
-            Kind::SampleRejected.bit(),
+            StatusMask::SAMPLE_REJECTED,
         );
-    }
-
-    /// Returns the status of one kind, with the changes since it was last read.
-    pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
-        // Changes that are read now must not count again later.
-        self.take_notes_now();
-        self.listeners.take_status(&mut self.protocol, of, kind);
-        let unread = &mut self.listeners.endpoint(of).unread;
-        let now = *unread;
-        unread.settle();
-        now
     }
 }
 
 impl Core {
+    /// Sets a listener of an endpoint.
+    fn listen(
+        &self,
+        of: Endpoint,
+        kind: Kind,
+        topic: (&str, Level),
+        listener: Listener,
+    ) -> Result<(), BuildError> {
+        let former = {
+            let State {
+                listeners,
+                jobs,
+                executor,
+                ..
+            } = &mut *self.state.borrow_mut();
+            listeners.listen(jobs, executor, of, kind, topic, listener)?
+        };
+        // The listener may own a writer, whose deletion borrows the state.
+        drop(former);
+        Ok(())
+    }
+
+    /// Returns the statuses of an endpoint with unread changes.
+    fn status_changes(&self, of: Endpoint) -> StatusMask {
+        let mut state = self.state.borrow_mut();
+        state.take_notes_now();
+        state.listeners.endpoint(of).changed
+    }
+
+    /// Returns the status of one kind, with the changes since it was last read.
+    fn status(&self, of: Endpoint, kind: Kind) -> Statuses {
+        let state = &mut *self.state.borrow_mut();
+        // Changes that are read now must not count again later.
+        state.take_notes_now();
+        state.listeners.take_status(&mut state.protocol, of, kind);
+        let unread = &mut state.listeners.endpoint(of).unread;
+        let now = *unread;
+        unread.settle();
+        now
+    }
+
     /// Notifies one listener of an endpoint. Returns true if another one is pending.
     pub(crate) fn notify(&self, of: Endpoint) -> bool {
         let (generation, kind, mut listener, statuses) = {
@@ -367,7 +275,7 @@ impl Core {
             };
             if !state.listeners.take_status(&mut state.protocol, of, kind) {
                 // A getter has read the change meanwhile.
-                return state.listeners.endpoint(of).pending != 0;
+                return !state.listeners.endpoint(of).pending.is_empty();
             }
             let listening = state.listeners.endpoint(of);
             let statuses = listening.unread;
@@ -389,6 +297,6 @@ impl Core {
         if place.is_none() {
             *place = listener.take();
         }
-        listening.pending != 0
+        !listening.pending.is_empty()
     }
 }

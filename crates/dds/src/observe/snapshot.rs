@@ -7,7 +7,7 @@ use isolane_datapath::{
     clock::monotonic_now,
 };
 use isolane_hostnet::napi::{Policy, Scheduling};
-use isolane_rtps::{ReaderLedger, WriterLedger};
+use isolane_rtps::{Counters, ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
@@ -17,7 +17,7 @@ use super::{
     },
 };
 use crate::{
-    monitoring::inversions::LevelReport,
+    monitoring::LevelReport,
     participant::state::State,
     report::{EndpointReport, JobReport, Report, WorkReport},
 };
@@ -43,8 +43,8 @@ impl Snapshot {
             work: report.work.iter().map(WorkSample::of).collect(),
             levels: report.levels.iter().map(LevelSample::of).collect(),
             lanes: lanes(state, &report.datagrams),
-            writers: endpoints(&report.writers, of_writer),
-            readers: endpoints(&report.readers, of_reader),
+            writers: endpoints(&report.writers, writer_counts),
+            readers: endpoints(&report.readers, reader_counts),
             interfaces: Vec::new(),
             flows: Vec::new(),
             rings: Vec::new(),
@@ -82,7 +82,7 @@ impl ParticipantSample {
             notes: state.warnings(),
             ignored: texts(state.protocol.ignored_entities()),
             ignored_topics: texts(state.protocol.ignored_topics()),
-            counters: counters(report),
+            counters: protocol_counts(&report.counters),
             frames_out: counted(report.frames_out),
             frames_armed: counted(report.frames_armed),
             frames_lent: counted(report.frames_lent),
@@ -217,145 +217,51 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     reports.iter().map(sample).collect()
 }
 
-/// Counts of a writer by their keys in the schema `isolane/observe/3`.
-fn of_writer(ledger: &WriterLedger) -> Counts {
-    let WriterLedger {
-        written,
-        set_ends,
-        sent,
-        unmatched,
-        content_filtered,
-        evicted_unsent,
-        expired_unsent,
-        pending,
-        replaced,
-        expired,
-        refused,
-        repaired,
-        history,
-        gaps,
-        heartbeats,
-        fragments,
-        fragments_repaired,
-    } = *ledger;
-    counts(&[
-        ("written", written),
-        ("set_ends", set_ends),
-        ("sent", sent),
-        ("unmatched", unmatched),
-        ("content_filtered", content_filtered),
-        ("evicted_unsent", evicted_unsent),
-        ("expired_unsent", expired_unsent),
-        ("pending", pending),
-        ("replaced", replaced),
-        ("expired", expired),
-        ("refused", refused),
-        ("repaired", repaired),
-        ("history", history),
-        ("gaps", gaps),
-        ("heartbeats", heartbeats),
-        ("fragments", fragments),
-        ("fragments_repaired", fragments_repaired),
-    ])
+/// Generates a function that returns all fields of a ledger by their names.
+macro_rules! counts_of {
+    ($(#[$doc:meta])* $name:ident($Ledger:ident) {
+        $($field:ident),* $(,)?
+    }) => {
+        $(#[$doc])*
+        fn $name(ledger: &$Ledger) -> Counts {
+            let $Ledger { $($field),* } = *ledger;
+            counts(&[$((stringify!($field), $field)),*])
+        }
+    };
 }
 
-/// Counts of a reader by their keys in the schema `isolane/observe/3`.
-fn of_reader(ledger: &ReaderLedger) -> Counts {
-    let ReaderLedger {
-        accounted,
-        delivered,
-        available,
-        lost,
-        irrelevant,
-        evicted,
-        rejected,
-        too_large,
-        expired,
-        time_filtered,
-        held,
-        not_owner,
-        content_filtered,
-        outdated,
-        incomplete,
-        in_sets,
-        set_ends,
-        unregistered,
-        purged,
-        waiting,
-        duplicates,
-        deferred,
-        skipped,
-    } = *ledger;
-    counts(&[
-        ("accounted", accounted),
-        ("delivered", delivered),
-        ("available", available),
-        ("lost", lost),
-        ("irrelevant", irrelevant),
-        ("evicted", evicted),
-        ("rejected", rejected),
-        ("too_large", too_large),
-        ("expired", expired),
-        ("time_filtered", time_filtered),
-        ("held", held),
-        ("not_owner", not_owner),
-        ("content_filtered", content_filtered),
-        ("outdated", outdated),
-        ("incomplete", incomplete),
-        ("in_sets", in_sets),
-        ("set_ends", set_ends),
-        ("unregistered", unregistered),
-        ("purged", purged),
-        ("waiting", waiting),
-        ("duplicates", duplicates),
-        ("deferred", deferred),
-        ("skipped", skipped),
-    ])
+counts_of! {
+    /// Counts of a writer by their keys in the schema `isolane/observe/3`.
+    writer_counts(WriterLedger) {
+        written, set_ends, sent, unmatched, content_filtered, evicted_unsent,
+        expired_unsent, pending, replaced, expired, refused, repaired, history, gaps, heartbeats,
+        fragments, fragments_repaired,
+    }
 }
 
-fn counters(report: &Report) -> Counts {
-    let counters = &report.counters;
-    counts(&[
-        ("messages", counters.messages),
-        ("malformed_messages", counters.malformed_messages),
-        ("malformed_submessages", counters.malformed_submessages),
-        ("skipped_submessages", counters.skipped_submessages),
-        ("for_others", counters.for_others),
-        ("unmatched_data", counters.unmatched_data),
-        ("unmatched_acknacks", counters.unmatched_acknacks),
-        ("malformed_announcements", counters.malformed_announcements),
-        ("announcements_dropped", counters.announcements_dropped),
-        ("participants_refused", counters.participants_refused),
-        ("endpoints_refused", counters.endpoints_refused),
-        ("matches_refused", counters.matches_refused),
-        ("shares_exceeded", counters.shares_exceeded),
-        ("participants_displaced", counters.participants_displaced),
-        ("destinations_full", counters.destinations_full),
-        ("buffer_too_small", counters.buffer_too_small),
-        ("leases_expired", counters.leases_expired),
-        ("leases_shortened", counters.leases_shortened),
-        ("instance_ends_unseen", counters.instance_ends_unseen),
-        ("answers_withheld", counters.answers_withheld),
-        ("unvalidated_limited", counters.unvalidated_limited),
-        ("discovery_limited", counters.discovery_limited),
-        ("answers_elsewhere", counters.answers_elsewhere),
-        ("readers_unvalidated", counters.readers_unvalidated),
-        ("readers_silent", counters.readers_silent),
-        ("encapsulations_refused", counters.encapsulations_refused),
-        ("expired_on_arrival", counters.expired_on_arrival),
-        ("samples_too_large", counters.samples_too_large),
-        ("unwatched", counters.unwatched),
-        ("octets_cut", counters.octets_cut),
-        ("announcements_replaced", counters.announcements_replaced),
-        ("announcements_ignored", counters.announcements_ignored),
-        ("fragments_unused", counters.fragments_unused),
-        ("assemblies_refused", counters.assemblies_refused),
-        ("assemblies_dropped", counters.assemblies_dropped),
-        ("groups_unnumbered", counters.groups_unnumbered),
-        ("static_disagreements", counters.static_disagreements),
-        ("static_impostors", counters.static_impostors),
-        ("jumps_doubted", counters.jumps_doubted),
-    ])
+counts_of! {
+    /// Counts of a reader by their keys in the schema `isolane/observe/3`.
+    reader_counts(ReaderLedger) {
+        accounted, delivered, available, lost, irrelevant, evicted, rejected, too_large, expired,
+        time_filtered, held, not_owner, content_filtered, outdated,
+        incomplete, in_sets, set_ends, unregistered, purged, waiting, duplicates, deferred, skipped,
+    }
+}
+
+counts_of! {
+    /// Counts of the RTPS participant by their keys in the schema `isolane/observe/3`.
+    protocol_counts(Counters) {
+        messages, malformed_messages, malformed_submessages, skipped_submessages, for_others,
+        unmatched_data, unmatched_acknacks, malformed_announcements, announcements_dropped,
+        participants_refused, endpoints_refused, matches_refused, shares_exceeded,
+        participants_displaced, destinations_full, buffer_too_small, leases_expired,
+        leases_shortened, instance_ends_unseen, answers_withheld, unvalidated_limited,
+        discovery_limited, answers_elsewhere, readers_unvalidated, readers_silent,
+        encapsulations_refused, expired_on_arrival, samples_too_large, unwatched, octets_cut,
+        announcements_replaced, announcements_ignored, fragments_unused, assemblies_refused,
+        assemblies_dropped, groups_unnumbered, static_disagreements, static_impostors,
+        jumps_doubted,
+    }
 }
 
 fn of_interface(seen: InterfaceObservation) -> InterfaceSample {

@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, DatapathFactory, Interfaces, Lane, NetworkConfig, PoolConfig,
+    Datapath, DatapathFactory, InterfaceRateLimit, Interfaces, Lane, NetworkConfig, PoolConfig,
+    RateLimitError,
     clock::{monotonic_now, wall_offset_ns},
     memory::Network,
     udp::UdpOptions,
@@ -92,6 +93,161 @@ pub struct Builder {
     autoenable: bool,
     described: Option<StaticDescription>,
     described_peers: Vec<StaticDescription>,
+    interface_limit: Option<InterfaceRateLimit>,
+}
+
+setters! {
+    Builder:
+
+    /// Name for people, announced to peers and truncated to 63 bytes. Default: the program's file name from `argv[0]`.
+    name(name: &str) => name = name.into();
+
+    /// USER_DATA: octets announced to every participant that discovers this one; isolane does not interpret them.
+    ///
+    /// [`build`](Self::build) fails with more than [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets.
+    /// [`Participant::set_user_data`] changes them.
+    user_data(octets: &[u8]) => user_data = octets.into();
+
+    /// Network interfaces to use. Default: all that are up.
+    interfaces(interfaces: Interfaces) => interfaces = interfaces;
+
+    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
+    multicast(multicast: bool) => multicast = multicast;
+
+    /// Periods of announcements and heartbeats.
+    timing(timing: Timing) => timing = timing;
+
+    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
+    limits(limits: isolane_rtps::Limits) => limits = limits;
+
+    /// Rate limit of endpoint discovery (SEDP) in bytes a second, with a burst of one second's worth.
+    ///
+    /// Default: 5 % of the rate of the slowest link, or 65,536 if a driver does not report it. Announcements of this
+    /// participant and liveliness assertions, which renew leases, are not limited.
+    discovery_bytes_per_s(bytes_per_s: u64) => discovery_bytes_per_s = Some(bytes_per_s);
+
+    /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
+    ///
+    /// Each endpoint reserves its share at creation, which fails if too little is left
+    /// ([`CreateError::SampleMemory`](isolane_rtps::CreateError::SampleMemory)). Samples never allocate later. Pages
+    /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
+    /// [`lock_memory`](Self::lock_memory).
+    ///
+    /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
+    /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
+    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
+    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
+    /// for the largest samples.
+    ///
+    /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
+    /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
+    /// and a best-effort reader rejects it.
+    sample_memory(bytes: usize) => sample_memory = Some(bytes);
+
+    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
+    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
+    /// each other; comparisons measure the cost of that.
+    level_mapping(mapping: fn(Level) -> Level) => level_mapping = mapping;
+
+    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
+    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    priority_mapping(mapping: fn(u8) -> u8) => priority_mapping = mapping;
+
+    /// Behaviour of the loop when no job is ready.
+    waiting(waiting: Waiting) => waiting = waiting;
+
+    /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
+    /// least 1. Discovery's jobs in the loop keep priority 1.
+    discovery_level(level: Level) => discovery_level = Some(level);
+
+    /// Enables or disables the kernel's receive time stamps. Default: enabled.
+    ///
+    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
+    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
+    receive_stamps(receive_stamps: bool) => receive_stamps = receive_stamps;
+
+    /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
+    ///
+    /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
+    /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
+    /// [`Participant::warnings`] reports it.
+    receive_buffer_bytes(bytes: usize) => receive_buffer_bytes = Some(bytes);
+
+    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
+    /// disabled; memory that is never used is then never resident.
+    ///
+    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
+    /// out; see [`lock_memory`](Self::lock_memory).
+    prefault(prefault: bool) => prefault = prefault;
+
+    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
+    /// [`prefault`](Self::prefault). Default: disabled.
+    ///
+    /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
+    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
+    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
+    /// participant is dropped.
+    lock_memory(lock_memory: bool) => lock_memory = lock_memory;
+
+    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
+    /// Default: false.
+    ///
+    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
+    /// microseconds a second: see [`observe`](crate::observe).
+    observable(observable: bool) => observable = observable;
+
+    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
+    /// later.
+    ///
+    /// Until then, it and its endpoints announce, receive and match nothing.
+    enabled(enabled: bool) => enabled = enabled;
+
+    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
+    /// with the participant. Default: true.
+    ///
+    /// Otherwise each is enabled by a call ([`DataWriter::enable`](crate::DataWriter::enable),
+    /// [`DataReader::enable`](crate::DataReader::enable)).
+    autoenable(autoenable: bool) => autoenable = autoenable;
+
+    /// Budgets of all receivers together and of all other traffic, as
+    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
+    /// [`Participant::warnings`] reports it.
+    interface_limit(rate_limit: InterfaceRateLimit) => interface_limit = Some(rate_limit);
+
+    /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
+    /// [`build`](Self::build) fails if it cannot be opened.
+    ///
+    /// ```
+    /// use isolane::{Participant, XdpOptions};
+    ///
+    /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
+    /// let builder = Participant::builder(93).datapath(options);
+    /// ```
+    datapath(factory: impl DatapathFactory + 'static) => factories = vec![Box::new(factory)];
+
+    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
+    /// loop.
+    ///
+    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
+    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
+    core(core: u16) => placement.core = Some(core);
+
+    /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
+    /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
+    ///
+    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
+    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    realtime(priority: u8) => placement.priority = Some(priority);
+
+    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
+    /// default: [`build`](Self::build) fails if one of them is refused.
+    ///
+    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
+    require_placement(required: bool) => placement_required = required;
+
+    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
+    /// described ports, and its described endpoints are not announced.
+    described_as(own: StaticDescription) => described = Some(own);
 }
 
 impl Builder {
@@ -124,31 +280,8 @@ impl Builder {
             autoenable: true,
             described: None,
             described_peers: Vec::new(),
+            interface_limit: None,
         }
-    }
-
-    /// Name for people, announced to peers and truncated to 63 bytes. Default: the program's file name from `argv[0]`.
-    #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// USER_DATA: octets announced to every participant that discovers this one; isolane does not interpret them.
-    ///
-    /// [`build`](Self::build) fails with more than [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets.
-    /// [`Participant::set_user_data`] changes them.
-    #[must_use]
-    pub fn user_data(mut self, octets: &[u8]) -> Self {
-        self.user_data = octets.into();
-        self
-    }
-
-    /// Network interfaces to use. Default: all that are up.
-    #[must_use]
-    pub fn interfaces(mut self, interfaces: Interfaces) -> Self {
-        self.interfaces = interfaces;
-        self
     }
 
     /// Restricts the participant to unicast on 127.0.0.1. It discovers participants of this host without multicast.
@@ -157,13 +290,6 @@ impl Builder {
         self.interfaces = Interfaces::Loopback;
         self.multicast = false;
         self.peers.push(Ipv4Addr::LOCALHOST);
-        self
-    }
-
-    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
-    #[must_use]
-    pub fn multicast(mut self, multicast: bool) -> Self {
-        self.multicast = multicast;
         self
     }
 
@@ -179,21 +305,6 @@ impl Builder {
     #[must_use]
     pub fn peer_at(mut self, address: SocketAddrV4) -> Self {
         self.peers_at.push(address);
-        self
-    }
-
-    /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
-    /// [`build`](Self::build) fails if it cannot be opened.
-    ///
-    /// ```
-    /// use isolane::{Participant, XdpOptions};
-    ///
-    /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
-    /// let builder = Participant::builder(93).datapath(options);
-    /// ```
-    #[must_use]
-    pub fn datapath(mut self, factory: impl DatapathFactory + 'static) -> Self {
-        self.factories = vec![Box::new(factory)];
         self
     }
 
@@ -216,201 +327,6 @@ impl Builder {
     #[must_use]
     pub fn memory(self, network: &Network, address: [u8; 4]) -> Self {
         self.datapath(network.attach(address))
-    }
-
-    /// Periods of announcements and heartbeats.
-    #[must_use]
-    pub fn timing(mut self, timing: Timing) -> Self {
-        self.timing = timing;
-        self
-    }
-
-    /// Limits of the participant's tables, in addition to the memory for [described peers](Self::described_peer).
-    #[must_use]
-    pub fn limits(mut self, limits: isolane_rtps::Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Rate limit of endpoint discovery (SEDP) in bytes a second, with a burst of one second's worth.
-    ///
-    /// Default: 5 % of the rate of the slowest link, or 65,536 if a driver does not report it. Announcements of this
-    /// participant and liveliness assertions, which renew leases, are not limited.
-    #[must_use]
-    pub fn discovery_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
-        self.discovery_bytes_per_s = Some(bytes_per_s);
-        self
-    }
-
-    /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
-    ///
-    /// Each endpoint reserves its share at creation, which fails if too little is left
-    /// ([`CreateError::SampleMemory`](isolane_rtps::CreateError::SampleMemory)). Samples never allocate later. Pages
-    /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
-    /// [`lock_memory`](Self::lock_memory).
-    ///
-    /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
-    /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
-    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
-    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
-    /// for the largest samples.
-    ///
-    /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
-    /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
-    /// and a best-effort reader rejects it.
-    #[must_use]
-    pub fn sample_memory(mut self, bytes: usize) -> Self {
-        self.sample_memory = Some(bytes);
-        self
-    }
-
-    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
-    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
-    /// each other; comparisons measure the cost of that.
-    #[must_use]
-    pub fn level_mapping(mut self, mapping: fn(Level) -> Level) -> Self {
-        self.level_mapping = mapping;
-        self
-    }
-
-    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
-    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
-    #[must_use]
-    pub fn priority_mapping(mut self, mapping: fn(u8) -> u8) -> Self {
-        self.priority_mapping = mapping;
-        self
-    }
-
-    /// Behaviour of the loop when no job is ready.
-    #[must_use]
-    pub fn waiting(mut self, waiting: Waiting) -> Self {
-        self.waiting = waiting;
-        self
-    }
-
-    /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
-    /// least 1. Discovery's jobs in the loop keep priority 1.
-    #[must_use]
-    pub fn discovery_level(mut self, level: Level) -> Self {
-        self.discovery_level = Some(level);
-        self
-    }
-
-    /// Enables or disables the kernel's receive time stamps. Default: enabled.
-    ///
-    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
-    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
-    #[must_use]
-    pub fn receive_stamps(mut self, receive_stamps: bool) -> Self {
-        self.receive_stamps = receive_stamps;
-        self
-    }
-
-    /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
-    ///
-    /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
-    /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
-    /// [`Participant::warnings`] reports it.
-    #[must_use]
-    pub fn receive_buffer_bytes(mut self, bytes: usize) -> Self {
-        self.receive_buffer_bytes = Some(bytes);
-        self
-    }
-
-    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
-    /// disabled; memory that is never used is then never resident.
-    ///
-    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
-    /// out; see [`lock_memory`](Self::lock_memory).
-    #[must_use]
-    pub fn prefault(mut self, prefault: bool) -> Self {
-        self.prefault = prefault;
-        self
-    }
-
-    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
-    /// [`prefault`](Self::prefault). Default: disabled.
-    ///
-    /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
-    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
-    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
-    /// participant is dropped.
-    #[must_use]
-    pub fn lock_memory(mut self, lock_memory: bool) -> Self {
-        self.lock_memory = lock_memory;
-        self
-    }
-
-    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
-    /// loop.
-    ///
-    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
-    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
-    #[must_use]
-    pub fn core(mut self, core: u16) -> Self {
-        self.placement.core = Some(core);
-        self
-    }
-
-    /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
-    /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
-    ///
-    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
-    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
-    #[must_use]
-    pub fn realtime(mut self, priority: u8) -> Self {
-        self.placement.priority = Some(priority);
-        self
-    }
-
-    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
-    /// default: [`build`](Self::build) fails if one of them is refused.
-    ///
-    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
-    #[must_use]
-    pub fn require_placement(mut self, required: bool) -> Self {
-        self.placement_required = required;
-        self
-    }
-
-    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
-    /// Default: false.
-    ///
-    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
-    /// microseconds a second: see [`observe`](crate::observe).
-    #[must_use]
-    pub fn observable(mut self, observable: bool) -> Self {
-        self.observable = observable;
-        self
-    }
-
-    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
-    /// later.
-    ///
-    /// Until then, it and its endpoints announce, receive and match nothing.
-    #[must_use]
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.enabled = enabled;
-        self
-    }
-
-    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
-    /// with the participant. Default: true.
-    ///
-    /// Otherwise each is enabled by a call ([`DataWriter::enable`](crate::DataWriter::enable),
-    /// [`DataReader::enable`](crate::DataReader::enable)).
-    #[must_use]
-    pub fn autoenable(mut self, autoenable: bool) -> Self {
-        self.autoenable = autoenable;
-        self
-    }
-
-    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
-    /// described ports, and its described endpoints are not announced.
-    #[must_use]
-    pub fn described_as(mut self, own: StaticDescription) -> Self {
-        self.described = Some(own);
-        self
     }
 
     /// Static description of a peer, which needs no discovery. Its described endpoints match those of this participant
@@ -514,7 +430,20 @@ impl Builder {
         if self.observable {
             state.make_observable(&self.name, self.domain)?;
         }
-        Ok(Participant::new(state))
+        let participant = Participant::new(state);
+        if let Some(rate_limit) = self.interface_limit {
+            use RateLimitError::{NoLanes, Unsupported};
+            match participant.set_interface_limit(rate_limit) {
+                Ok(()) => {}
+                Err(error @ (Unsupported { .. } | NoLanes)) => {
+                    let monitoring = &mut participant.core().state.borrow_mut().monitoring;
+                    let warning = format!("the budget of the interface is not enforced: {error}");
+                    monitoring.limit_not_enforced = Some(warning);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(participant)
     }
 }
 

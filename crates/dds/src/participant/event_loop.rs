@@ -30,7 +30,7 @@ use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
     limits::{ACTIVATIONS_PER_POLL, BURST},
-    listener::{Endpoint, Kind},
+    listener::{Endpoint, status::Kind},
     participant::io::Readable,
     participant::jobs::Task,
     participant::state::{Callbacks, Lanes, State},

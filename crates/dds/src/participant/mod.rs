@@ -34,7 +34,7 @@ use isolane_wire::{
 use crate::{
     error::BuildError,
     filter::{Filter, of_peer},
-    instance_lifecycle::{key_payload, key_payload_bytes},
+    instance::{key_payload, key_payload_bytes},
     limits::MAX_SAMPLE_BYTES,
     listener::Endpoint,
     participant::builder::{Builder, locators},

@@ -53,6 +53,234 @@ pub struct Qos {
     pub(crate) excess_octets: Option<PolicyId>,
 }
 
+setters! {
+    Qos:
+
+    /// TRANSPORT_PRIORITY: the level, 0 to 7, where 7 is most critical. Default: 0.
+    level(level: Level) => policies.transport_priority = i32::from(level.get());
+
+    /// HISTORY KEEP_LAST: keeps the last `depth` samples of each instance.
+    keep_last(depth: u16) =>
+        policies.history.kind = HistoryKind::KeepLast,
+        policies.history.depth = i32::from(depth);
+
+    /// HISTORY KEEP_ALL: keeps every sample, up to [`max_samples`](Self::max_samples).
+    keep_all() => policies.history.kind = HistoryKind::KeepAll;
+
+    /// RESOURCE_LIMITS `max_samples`: number of slots allocated at creation.
+    max_samples(samples: u16) => policies.resource_limits.max_samples = i32::from(samples);
+
+    /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.
+    ///
+    /// It has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all instances
+    /// share [`max_samples`](Self::max_samples).
+    max_samples_per_instance(samples: u16) =>
+        policies.resource_limits.max_samples_per_instance = i32::from(samples);
+
+    /// RESOURCE_LIMITS `max_instances`.
+    max_instances(instances: u16) => policies.resource_limits.max_instances = i32::from(instances);
+
+    /// Maximum serialised sample size in bytes, including the encapsulation header; at most
+    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES).
+    ///
+    /// Default: the maximum size of the type if all its strings and sequences are bounded, and at least
+    /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES) for an appendable type; otherwise
+    /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES).
+    ///
+    /// A writer refuses a larger sample. A reader acknowledges it, counts it
+    /// ([`too_large`](isolane_rtps::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
+    /// sizes.
+    ///
+    /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
+    /// frame. Each iteration of the loop sends one fragment, at a priority below the topic's samples. A sample of a
+    /// topic of the same level therefore waits for at most one fragment.
+    max_bytes(bytes: usize) => max_bytes = Some(bytes);
+
+    /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
+    ///
+    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet
+    /// frame. A smaller value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at
+    /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
+    ///
+    /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
+    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
+    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
+    max_datagram_bytes(bytes: usize) => max_datagram_bytes = bytes;
+
+    /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
+    transient_local() => policies.durability = DurabilityKind::TransientLocal;
+
+    /// DURABILITY VOLATILE, the default: a late joiner starts with the next sample.
+    volatile() => policies.durability = DurabilityKind::Volatile;
+
+    /// DEADLINE: maximum period between two samples of an instance. A writer offers it, a reader requests it, and
+    /// matching compares both.
+    ///
+    /// Each period without a sample is reported on both sides
+    /// ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
+    /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at most once a millisecond.
+    /// A keyed topic supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset. Default:
+    /// infinite. Creation fails with a period of zero.
+    deadline(period: Duration) => policies.deadline = period.into();
+
+    /// Maximum time from a sample's arrival at this host to the end of its callback, or until it is taken.
+    ///
+    /// The arrival is the kernel's receive time stamp if there is one
+    /// ([`Builder::receive_stamps`](crate::Builder::receive_stamps)). Late samples are delivered, and attributed to
+    /// the job that ran when the deadline expired
+    /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). The deadline is not announced and
+    /// has no effect on a writer. Default: none. Creation fails with zero.
+    response_deadline(deadline: Duration) => response_deadline = Some(deadline);
+
+    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers it, a reader requests it; a match
+    /// requires that the offer does not exceed the request.
+    ///
+    /// A writer with a budget batches small samples. It sends them when a datagram is full
+    /// ([`BATCH_BYTES`](isolane_rtps::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
+    /// that is larger), and after half of the budget, at most a second. This saves datagrams and system calls.
+    /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
+    /// budget stores up to [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples.
+    ///
+    /// Default: 0, which sends each sample at once, as critical topics need. A budget below 0.1 ms counts as 0.
+    latency_budget(budget: Duration) => policies.latency_budget = budget.into();
+
+    /// LIFESPAN: validity of a sample after it was written. An expired sample is not sent, repaired or delivered, and
+    /// its slot becomes free.
+    ///
+    /// A reader applies the writer's LIFESPAN by its own wall clock, from the source time stamp on. If that time stamp
+    /// lies in the future, the clocks differ, and the reader counts from the reception. The policy has no effect on a
+    /// reader. Default: infinite.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Obstacle { metres: f32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let fresh = Qos::reliable().keep_all().lifespan(Duration::from_millis(20));
+    /// let writer = participant.create_writer::<Obstacle>("Obstacles", &fresh)?;
+    /// let reader = participant.create_reader::<Obstacle>("Obstacles", &Qos::reliable().keep_all())?;
+    /// writer.write(&Obstacle { metres: 3.5 })?;
+    /// std::thread::sleep(Duration::from_millis(30));
+    /// participant.run_for(Duration::from_millis(10));
+    /// assert!(reader.take()?.is_none(), "it would be stale");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    lifespan(lifespan: Duration) => policies.lifespan = lifespan.into();
+
+    /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
+    ///
+    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last
+    /// of them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
+    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The policy
+    /// has no effect on a writer. Default: zero.
+    time_based_filter(minimum_separation: Duration) =>
+        policies.time_based_filter = minimum_separation.into();
+
+    /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
+    /// compares it.
+    ///
+    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
+    /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
+    /// Ownership passes on when the owner unregisters the instance, disappears, loses its
+    /// [liveliness](Self::liveliness), or misses the reader's [deadline](Self::deadline). Samples of other writers are
+    /// counted (`not_owner`). A keyed topic stores the owners of [`max_instances`](Self::max_instances) instances, or
+    /// 256 if that is unset.
+    ownership(kind: OwnershipKind) => policies.ownership = kind;
+
+    /// OWNERSHIP_STRENGTH: strength of a writer under EXCLUSIVE [OWNERSHIP](Self::ownership). No effect on a reader.
+    /// Default: 0.
+    ownership_strength(strength: i32) => policies.ownership_strength = strength;
+
+    /// PRESENTATION: the scope of coherent and ordered access. Matching compares it. The members of a
+    /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
+    ///
+    /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
+    /// writer are delivered in their order.
+    ///
+    /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
+    /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
+    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect there. A reader
+    /// stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or the
+    /// history allow. HISTORY KEEP_LAST applies when a set is delivered.
+    ///
+    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
+    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
+    /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
+    /// response on the wire.
+    ///
+    /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
+    /// keep the order across all instances. Otherwise they group samples by instance.
+    ///
+    /// Coherent and ordered access require RELIABILITY RELIABLE and exclude TIME_BASED_FILTER; creation fails
+    /// otherwise.
+    presentation(access_scope: PresentationAccessScope, coherent: bool, ordered: bool) =>
+        policies.presentation = Presentation { access_scope, coherent, ordered };
+
+    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares it;
+    /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
+    ///
+    /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
+    /// sample of its instance, and counts it (`outdated`). With equal time stamps of two writers, the one with the
+    /// lower GUID counts as the later, so that all readers end with the same value. A writer's time stamps never
+    /// decrease, even if its clock does. The clocks of the writers' hosts should be synchronised. A keyed topic
+    /// supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset.
+    destination_order(kind: DestinationOrderKind) => policies.destination_order = kind;
+
+    /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room in a full
+    /// history, running the loop meanwhile.
+    ///
+    /// Default: 0, which returns an error at once. Inside a callback, a full history is always an error at once. The
+    /// setting has no effect on a [`RemoteWriter`](crate::RemoteWriter), which never waits.
+    max_blocking_time(time: Duration) =>
+        max_blocking = time,
+        policies.reliability.max_blocking_time = time.into();
+
+    /// Budget of a reader: maximum number of datagrams in each period, and the treatment of the excess.
+    ///
+    /// The budget is specific to isolane and not announced. The reader gets its own unicast port within its level, so
+    /// writers send to it in addition to the level's multicast group.
+    /// [`DataReader::set_budget`](crate::DataReader::set_budget) changes the budget at run time. Enforcement requires
+    /// a datapath that counts datagrams before reception (xdp). On others the reader receives everything, and
+    /// [`Participant::warnings`](crate::Participant::warnings) reports it. The setting has no effect on a writer.
+    ///
+    /// Heartbeats and repairs of a reliable topic arrive on the same port and count too: leave room for them. A
+    /// reliable reader requests dropped samples again and receives them later.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use isolane::{Budget, Network, OverBudget, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Report { number: u32 }
+    ///
+    /// let budget = Budget {
+    ///     capacity: NonZeroU32::new(20).unwrap(),
+    ///     period: Duration::from_millis(10),
+    /// };
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let reader = participant
+    ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, OverBudget::Drop))?;
+    /// // A network in memory has nothing that could count.
+    /// assert!(participant.warnings().iter().any(|note| note.contains("is not enforced")));
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
+    budget(budget: Budget, over: OverBudget) => rate_limit = Some(RateLimit { budget, over });
+
+    /// DATA_REPRESENTATION that a writer offers. Default: XCDR1 for a final type, XCDR2 for an `appendable` one, which
+    /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
+    representation(representation: Representation) => representation = Some(representation);
+
+    /// DATA_REPRESENTATION, as the only one on either side: such a reader does not match writers that send another.
+    only_representation(representation: Representation) =>
+        representation = Some(representation),
+        takes_only = true;
+}
+
 impl Qos {
     /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, the newest one counts.
     #[must_use]
@@ -80,87 +308,6 @@ impl Qos {
         let mut qos = Self::best_effort();
         qos.policies.reliability.kind = ReliabilityKind::Reliable;
         qos
-    }
-
-    /// TRANSPORT_PRIORITY: the level, 0 to 7, where 7 is most critical. Default: 0.
-    #[must_use]
-    pub fn level(mut self, level: Level) -> Self {
-        self.policies.transport_priority = i32::from(level.get());
-        self
-    }
-
-    /// HISTORY KEEP_LAST: keeps the last `depth` samples of each instance.
-    #[must_use]
-    pub fn keep_last(mut self, depth: u16) -> Self {
-        self.policies.history.kind = HistoryKind::KeepLast;
-        self.policies.history.depth = i32::from(depth);
-        self
-    }
-
-    /// HISTORY KEEP_ALL: keeps every sample, up to [`max_samples`](Self::max_samples).
-    #[must_use]
-    pub fn keep_all(mut self) -> Self {
-        self.policies.history.kind = HistoryKind::KeepAll;
-        self
-    }
-
-    /// RESOURCE_LIMITS `max_samples`: number of slots allocated at creation.
-    #[must_use]
-    pub fn max_samples(mut self, samples: u16) -> Self {
-        self.policies.resource_limits.max_samples = i32::from(samples);
-        self
-    }
-
-    /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.
-    ///
-    /// It has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all instances
-    /// share [`max_samples`](Self::max_samples).
-    #[must_use]
-    pub fn max_samples_per_instance(mut self, samples: u16) -> Self {
-        self.policies.resource_limits.max_samples_per_instance = i32::from(samples);
-        self
-    }
-
-    /// RESOURCE_LIMITS `max_instances`.
-    #[must_use]
-    pub fn max_instances(mut self, instances: u16) -> Self {
-        self.policies.resource_limits.max_instances = i32::from(instances);
-        self
-    }
-
-    /// Maximum serialised sample size in bytes, including the encapsulation header; at most
-    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES).
-    ///
-    /// Default: the maximum size of the type if all its strings and sequences are bounded, and at least
-    /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES) for an appendable type; otherwise
-    /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES).
-    ///
-    /// A writer refuses a larger sample. A reader acknowledges it, counts it
-    /// ([`too_large`](isolane_rtps::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
-    /// sizes.
-    ///
-    /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
-    /// frame. Each iteration of the loop sends one fragment, at a priority below the topic's samples. A sample of a
-    /// topic of the same level therefore waits for at most one fragment.
-    #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = Some(bytes);
-        self
-    }
-
-    /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
-    ///
-    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet
-    /// frame. A smaller value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at
-    /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
-    ///
-    /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
-    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
-    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
-    #[must_use]
-    pub fn max_datagram_bytes(mut self, bytes: usize) -> Self {
-        self.max_datagram_bytes = bytes;
-        self
     }
 
     /// Returns whether samples are batched (LATENCY_BUDGET above zero).
@@ -203,47 +350,6 @@ impl Qos {
         self.sample_bytes().min(whole_bytes)
     }
 
-    /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
-    #[must_use]
-    pub fn transient_local(mut self) -> Self {
-        self.policies.durability = DurabilityKind::TransientLocal;
-        self
-    }
-
-    /// DURABILITY VOLATILE, the default: a late joiner starts with the next sample.
-    #[must_use]
-    pub fn volatile(mut self) -> Self {
-        self.policies.durability = DurabilityKind::Volatile;
-        self
-    }
-
-    /// DEADLINE: maximum period between two samples of an instance. A writer offers it, a reader requests it, and
-    /// matching compares both.
-    ///
-    /// Each period without a sample is reported on both sides
-    /// ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
-    /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at most once a millisecond.
-    /// A keyed topic supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset. Default:
-    /// infinite. Creation fails with a period of zero.
-    #[must_use]
-    pub fn deadline(mut self, period: Duration) -> Self {
-        self.policies.deadline = period.into();
-        self
-    }
-
-    /// Maximum time from a sample's arrival at this host to the end of its callback, or until it is taken.
-    ///
-    /// The arrival is the kernel's receive time stamp if there is one
-    /// ([`Builder::receive_stamps`](crate::Builder::receive_stamps)). Late samples are delivered, and attributed to
-    /// the job that ran when the deadline expired
-    /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). The deadline is not announced and
-    /// has no effect on a writer. Default: none. Creation fails with zero.
-    #[must_use]
-    pub fn response_deadline(mut self, deadline: Duration) -> Self {
-        self.response_deadline = Some(deadline);
-        self
-    }
-
     /// PARTITION: adds a partition to which the endpoint belongs.
     ///
     /// A writer and a reader match if they share a partition. An endpoint without any is in the partition with the
@@ -264,65 +370,6 @@ impl Qos {
         self
     }
 
-    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers it, a reader requests it; a match
-    /// requires that the offer does not exceed the request.
-    ///
-    /// A writer with a budget batches small samples. It sends them when a datagram is full
-    /// ([`BATCH_BYTES`](isolane_rtps::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
-    /// that is larger), and after half of the budget, at most a second. This saves datagrams and system calls.
-    /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
-    /// budget stores up to [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples.
-    ///
-    /// Default: 0, which sends each sample at once, as critical topics need. A budget below 0.1 ms counts as 0.
-    #[must_use]
-    pub fn latency_budget(mut self, budget: Duration) -> Self {
-        self.policies.latency_budget = budget.into();
-        self
-    }
-
-    /// LIFESPAN: validity of a sample after it was written. An expired sample is not sent, repaired or delivered, and
-    /// its slot becomes free.
-    ///
-    /// A reader applies the writer's LIFESPAN by its own wall clock, from the source time stamp on. If that time stamp
-    /// lies in the future, the clocks differ, and the reader counts from the reception. The policy has no effect on a
-    /// reader. Default: infinite.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use isolane::{Network, Participant, Qos, TopicType};
-    ///
-    /// #[derive(TopicType)]
-    /// struct Obstacle { metres: f32 }
-    ///
-    /// let network = Network::new(1);
-    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-    /// let fresh = Qos::reliable().keep_all().lifespan(Duration::from_millis(20));
-    /// let writer = participant.create_writer::<Obstacle>("Obstacles", &fresh)?;
-    /// let reader = participant.create_reader::<Obstacle>("Obstacles", &Qos::reliable().keep_all())?;
-    /// writer.write(&Obstacle { metres: 3.5 })?;
-    /// std::thread::sleep(Duration::from_millis(30));
-    /// participant.run_for(Duration::from_millis(10));
-    /// assert!(reader.take()?.is_none(), "it would be stale");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn lifespan(mut self, lifespan: Duration) -> Self {
-        self.policies.lifespan = lifespan.into();
-        self
-    }
-
-    /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
-    ///
-    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last
-    /// of them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
-    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The policy
-    /// has no effect on a writer. Default: zero.
-    #[must_use]
-    pub fn time_based_filter(mut self, minimum_separation: Duration) -> Self {
-        self.policies.time_based_filter = minimum_separation.into();
-        self
-    }
-
     /// LIVELINESS: how a writer is asserted alive, and the lease after which it counts as not alive. Matching compares
     /// both.
     ///
@@ -339,144 +386,6 @@ impl Qos {
     pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
         let lease = lease.into();
         self.policies.liveliness = Liveliness { kind, lease };
-        self
-    }
-
-    /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
-    /// compares it.
-    ///
-    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
-    /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
-    /// Ownership passes on when the owner unregisters the instance, disappears, loses its
-    /// [liveliness](Self::liveliness), or misses the reader's [deadline](Self::deadline). Samples of other writers are
-    /// counted (`not_owner`). A keyed topic stores the owners of [`max_instances`](Self::max_instances) instances, or
-    /// 256 if that is unset.
-    #[must_use]
-    pub fn ownership(mut self, kind: OwnershipKind) -> Self {
-        self.policies.ownership = kind;
-        self
-    }
-
-    /// OWNERSHIP_STRENGTH: strength of a writer under EXCLUSIVE [OWNERSHIP](Self::ownership). No effect on a reader.
-    /// Default: 0.
-    #[must_use]
-    pub fn ownership_strength(mut self, strength: i32) -> Self {
-        self.policies.ownership_strength = strength;
-        self
-    }
-
-    /// PRESENTATION: the scope of coherent and ordered access. Matching compares it. The members of a
-    /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
-    ///
-    /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
-    /// writer are delivered in their order.
-    ///
-    /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
-    /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
-    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect there. A reader
-    /// stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or the
-    /// history allow. HISTORY KEEP_LAST applies when a set is delivered.
-    ///
-    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
-    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
-    /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
-    /// response on the wire.
-    ///
-    /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
-    /// keep the order across all instances. Otherwise they group samples by instance.
-    ///
-    /// Coherent and ordered access require RELIABILITY RELIABLE and exclude TIME_BASED_FILTER; creation fails
-    /// otherwise.
-    #[must_use]
-    pub fn presentation(
-        mut self,
-        access_scope: PresentationAccessScope,
-        coherent: bool,
-        ordered: bool,
-    ) -> Self {
-        self.policies.presentation = Presentation {
-            access_scope,
-            coherent,
-            ordered,
-        };
-        self
-    }
-
-    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares it;
-    /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
-    ///
-    /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
-    /// sample of its instance, and counts it (`outdated`). With equal time stamps of two writers, the one with the
-    /// lower GUID counts as the later, so that all readers end with the same value. A writer's time stamps never
-    /// decrease, even if its clock does. The clocks of the writers' hosts should be synchronised. A keyed topic
-    /// supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset.
-    #[must_use]
-    pub fn destination_order(mut self, kind: DestinationOrderKind) -> Self {
-        self.policies.destination_order = kind;
-        self
-    }
-
-    /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room in a full
-    /// history, running the loop meanwhile.
-    ///
-    /// Default: 0, which returns an error at once. Inside a callback, a full history is always an error at once. The
-    /// setting has no effect on a [`RemoteWriter`](crate::RemoteWriter), which never waits.
-    #[must_use]
-    pub fn max_blocking_time(mut self, time: Duration) -> Self {
-        self.max_blocking = time;
-        self.policies.reliability.max_blocking_time = time.into();
-        self
-    }
-
-    /// Budget of a reader: maximum number of datagrams in each period, and the treatment of the excess.
-    ///
-    /// The budget is specific to isolane and not announced. The reader gets its own unicast port within its level, so
-    /// writers send to it in addition to the level's multicast group.
-    /// [`DataReader::set_budget`](crate::DataReader::set_budget) changes the budget at run time. Enforcement requires
-    /// a datapath that counts datagrams before reception (xdp). On others the reader receives everything, and
-    /// [`Participant::warnings`](crate::Participant::warnings) reports it. The setting has no effect on a writer.
-    ///
-    /// Heartbeats and repairs of a reliable topic arrive on the same port and count too: leave room for them. A
-    /// reliable reader requests dropped samples again and receives them later.
-    ///
-    /// ```
-    /// use std::{num::NonZeroU32, time::Duration};
-    /// use isolane::{Budget, Network, OverBudget, Participant, Qos, TopicType};
-    ///
-    /// #[derive(TopicType)]
-    /// struct Report { number: u32 }
-    ///
-    /// let budget = Budget {
-    ///     capacity: NonZeroU32::new(20).unwrap(),
-    ///     period: Duration::from_millis(10),
-    /// };
-    /// let network = Network::new(1);
-    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-    /// let reader = participant
-    ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, OverBudget::Drop))?;
-    /// // A network in memory has nothing that could count.
-    /// assert!(participant.warnings().iter().any(|note| note.contains("is not enforced")));
-    /// # Ok::<(), isolane::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn budget(mut self, budget: Budget, over: OverBudget) -> Self {
-        self.rate_limit = Some(RateLimit { budget, over });
-        self
-    }
-
-    /// DATA_REPRESENTATION that a writer offers. Default: XCDR1 for a final type, XCDR2 for an `appendable` one, which
-    /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
-    #[must_use]
-    pub fn representation(mut self, representation: Representation) -> Self {
-        self.representation = Some(representation);
-        self
-    }
-
-    /// DATA_REPRESENTATION, as the only one on either side: such a reader does not match writers that send another.
-    #[must_use]
-    pub fn only_representation(mut self, representation: Representation) -> Self {
-        self.representation = Some(representation);
-        self.takes_only = true;
         self
     }
 

@@ -6,8 +6,9 @@
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_wire::{
+    builtin_data::EndpointData,
     cdr::{Representation, TopicType},
-    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
+    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId},
 };
 
 use crate::{
@@ -16,6 +17,36 @@ use crate::{
     reader::{DataReader, ResponseDeadline},
     writer::DataWriter,
 };
+
+setters! {
+    Qos:
+
+    /// DURABILITY: whether late joiners receive samples written before.
+    ///
+    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
+    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
+    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
+    /// created.
+    durability(kind: DurabilityKind) => policies.durability = kind;
+
+    /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
+    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
+    service_keep_last(depth: u16) =>
+        policies.durability_service.history.kind = HistoryKind::KeepLast,
+        policies.durability_service.history.depth = i32::from(depth);
+
+    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
+    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
+    service_keep_all() => policies.durability_service.history.kind = HistoryKind::KeepAll;
+
+    /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
+    service_max_samples(samples: u16) =>
+        policies.durability_service.resource_limits.max_samples = i32::from(samples);
+
+    /// DURABILITY_SERVICE `max_samples_per_instance`: bound for the depth.
+    service_max_samples_per_instance(samples: u16) =>
+        policies.durability_service.resource_limits.max_samples_per_instance = i32::from(samples);
+}
 
 impl Qos {
     /// USER_DATA: octets announced to every participant that discovers the endpoint; isolane does not interpret them.
@@ -75,56 +106,12 @@ impl Qos {
         names.into_iter().fold(self, Self::partition)
     }
 
-    /// DURABILITY: whether late joiners receive samples written before.
-    ///
-    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
-    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
-    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
-    /// created.
-    #[must_use]
-    pub fn durability(mut self, kind: DurabilityKind) -> Self {
-        self.policies.durability = kind;
-        self
-    }
-
-    /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
-    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
-    #[must_use]
-    pub fn service_keep_last(mut self, depth: u16) -> Self {
-        self.policies.durability_service.history.kind = HistoryKind::KeepLast;
-        self.policies.durability_service.history.depth = i32::from(depth);
-        self
-    }
-
-    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
-    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
-    #[must_use]
-    pub fn service_keep_all(mut self) -> Self {
-        self.policies.durability_service.history.kind = HistoryKind::KeepAll;
-        self
-    }
-
-    /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
-    #[must_use]
-    pub fn service_max_samples(mut self, samples: u16) -> Self {
-        let limits = &mut self.policies.durability_service.resource_limits;
-        limits.max_samples = i32::from(samples);
-        self
-    }
-
-    /// DURABILITY_SERVICE `max_samples_per_instance`: bound for the depth.
-    #[must_use]
-    pub fn service_max_samples_per_instance(mut self, samples: u16) -> Self {
-        let limits = &mut self.policies.durability_service.resource_limits;
-        limits.max_samples_per_instance = i32::from(samples);
-        self
-    }
-
-    /// Returns the QoS of an existing endpoint.
-    fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
+    /// Returns the QoS of an existing endpoint, from what it announces.
+    fn existing(data: Option<&EndpointData>, max_bytes: Option<usize>) -> Self {
+        let policies = &data.expect("a handle's endpoint exists").qos;
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
-        existing.max_bytes = Some(max_bytes);
+        existing.max_bytes = max_bytes;
         // A writer offers one representation; so does a reader restricted to one.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
@@ -162,16 +149,11 @@ impl<T: TopicType> DataWriter<T> {
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
         let protocol = &state.protocol;
-        let policies = protocol.writer_data(self.id).map(|data| &data.qos);
         let max_bytes = protocol.writer_max_payload_bytes(self.id);
-        let qos = policies
-            .zip(max_bytes)
-            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
-        let (max_blocking, autodispose) = (self.max_blocking, self.autodispose.get());
         Qos {
-            max_blocking,
-            autodispose,
-            ..qos.expect("a handle's writer exists")
+            max_blocking: self.max_blocking,
+            autodispose: self.autodispose.get(),
+            ..Qos::existing(protocol.writer_data(self.id), max_bytes)
         }
     }
 
@@ -203,15 +185,11 @@ impl<T: TopicType> DataReader<T> {
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
         let protocol = &state.protocol;
-        let policies = protocol.reader_data(self.id).map(|data| &data.qos);
         let max_bytes = protocol.reader_max_payload_bytes(self.id);
-        let qos = policies
-            .zip(max_bytes)
-            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
         let response = &state.reader_slots[self.id.index()].response;
         Qos {
             response_deadline: response.as_ref().map(|response| response.deadline),
-            ..qos.expect("a handle's reader exists")
+            ..Qos::existing(protocol.reader_data(self.id), max_bytes)
         }
     }
 

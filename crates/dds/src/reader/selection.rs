@@ -6,7 +6,7 @@
 //! ([`Qos::presentation`](crate::Qos::presentation)), it keeps the order of all samples.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_rtps::{InstanceSelector, Query, Selection, StateMask};
+use isolane_rtps::{InstanceSelector, Selection, StateMask};
 use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};
 use thiserror::Error;
 
@@ -41,20 +41,41 @@ enum Access {
     Take,
 }
 
-impl<T: TopicType> DataReader<T> {
+/// States of samples, or a condition with states and a query.
+enum Matching<'a> {
+    States(StateMask),
+    Condition(&'a ReadCondition),
+}
+
+/// Generates the two methods of an access, of which the first leaves the samples in the cache and the second removes
+/// them.
+macro_rules! read_and_take {
+    ($(
+        $(#[$read_doc:meta])* $read:ident,
+        $(#[$take_doc:meta])* $take:ident
+        ($($argument:ident: $Type:ty),*) => $which:expr, $matching:expr, $max_samples:expr;
+    )*) => {
+        impl<T: TopicType> DataReader<T> {$(
+            $(#[$read_doc])*
+            pub fn $read(&self, $($argument: $Type),*) -> Result<Vec<Sample<T>>, ReadError> {
+                self.access($which, &$matching, $max_samples, Access::Read)
+            }
+
+            $(#[$take_doc])*
+            pub fn $take(&self, $($argument: $Type),*) -> Result<Vec<Sample<T>>, ReadError> {
+                self.access($which, &$matching, $max_samples, Access::Take)
+            }
+        )*}
+    };
+}
+
+read_and_take! {
     /// Reads up to `max_samples` samples in these states without removing them (DDS 1.4 §2.2.2.5.3.8). Samples that
     /// are not of the type are omitted.
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
-    pub fn read_samples(
-        &self,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access(InstanceSelector::Any, mask, max_samples, None, Access::Read)
-    }
-
+    read_samples,
     /// Takes up to `max_samples` samples in these states (§2.2.2.5.3.9). Samples that are not of the type are omitted
     /// and count as rejected.
     ///
@@ -90,132 +111,66 @@ impl<T: TopicType> DataReader<T> {
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
-    pub fn take_samples(
-        &self,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access(InstanceSelector::Any, mask, max_samples, None, Access::Take)
-    }
+    take_samples
+    (max_samples: usize, mask: StateMask)
+        => InstanceSelector::Any, Matching::States(mask), max_samples;
 
     /// Reads samples of one instance (§2.2.2.5.3.14).
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`], [`ReadError::UnknownInstance`].
-    pub fn read_instance(
-        &self,
-        instance: InstanceHandle,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = InstanceSelector::Instance(instance);
-        self.access(which, mask, max_samples, None, Access::Read)
-    }
-
+    read_instance,
     /// Takes samples of one instance (§2.2.2.5.3.15).
     ///
     /// # Errors
     /// As [`read_instance`](Self::read_instance).
-    pub fn take_instance(
-        &self,
-        instance: InstanceHandle,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = InstanceSelector::Instance(instance);
-        self.access(which, mask, max_samples, None, Access::Take)
-    }
+    take_instance
+    (instance: InstanceHandle, max_samples: usize, mask: StateMask)
+        => InstanceSelector::Instance(instance), Matching::States(mask), max_samples;
 
     /// Reads samples of the next instance after `previous` that has such samples, or of the first one with `None`
     /// (§2.2.2.5.3.16). The list is empty if there is none. The reader need not know `previous` any more.
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
-    pub fn read_next_instance(
-        &self,
-        previous: Option<InstanceHandle>,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = InstanceSelector::After(previous);
-        self.access(which, mask, max_samples, None, Access::Read)
-    }
-
+    read_next_instance,
     /// Takes samples of the next instance, chosen as in [`read_next_instance`](Self::read_next_instance)
     /// (§2.2.2.5.3.17).
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
-    pub fn take_next_instance(
-        &self,
-        previous: Option<InstanceHandle>,
-        max_samples: usize,
-        mask: StateMask,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = InstanceSelector::After(previous);
-        self.access(which, mask, max_samples, None, Access::Take)
-    }
+    take_next_instance
+    (previous: Option<InstanceHandle>, max_samples: usize, mask: StateMask)
+        => InstanceSelector::After(previous), Matching::States(mask), max_samples;
 
     /// Reads samples that match a condition (§2.2.2.5.3.10).
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`], [`ReadError::ForeignCondition`].
-    pub fn read_w_condition(
-        &self,
-        condition: &ReadCondition,
-        max_samples: usize,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, InstanceSelector::Any, max_samples, Access::Read)
-    }
-
+    read_w_condition,
     /// Takes samples that match a condition (§2.2.2.5.3.11).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
-    pub fn take_w_condition(
-        &self,
-        condition: &ReadCondition,
-        max_samples: usize,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, InstanceSelector::Any, max_samples, Access::Take)
-    }
+    take_w_condition
+    (condition: &ReadCondition, max_samples: usize)
+        => InstanceSelector::Any, Matching::Condition(condition), max_samples;
 
     /// Reads samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.18).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
-    pub fn read_next_instance_w_condition(
-        &self,
-        previous: Option<InstanceHandle>,
-        condition: &ReadCondition,
-        max_samples: usize,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(
-            condition,
-            InstanceSelector::After(previous),
-            max_samples,
-            Access::Read,
-        )
-    }
-
+    read_next_instance_w_condition,
     /// Takes samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.19).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
-    pub fn take_next_instance_w_condition(
-        &self,
-        previous: Option<InstanceHandle>,
-        condition: &ReadCondition,
-        max_samples: usize,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(
-            condition,
-            InstanceSelector::After(previous),
-            max_samples,
-            Access::Take,
-        )
-    }
+    take_next_instance_w_condition
+    (previous: Option<InstanceHandle>, condition: &ReadCondition, max_samples: usize)
+        => InstanceSelector::After(previous), Matching::Condition(condition), max_samples;
+}
 
+impl<T: TopicType> DataReader<T> {
     /// Returns the handle of the instance with this key (§2.2.2.5.3.29); `None` if the reader does not know it.
     #[must_use]
     pub fn lookup_instance(&self, key: &T) -> Option<InstanceHandle> {
@@ -225,28 +180,20 @@ impl<T: TopicType> DataReader<T> {
         is_known.then_some(handle)
     }
 
-    fn access_by(
-        &self,
-        condition: &ReadCondition,
-        which: InstanceSelector,
-        max_samples: usize,
-        access: Access,
-    ) -> Result<Vec<Sample<T>>, ReadError> {
-        if !condition.is_of(&self.core, self.id) {
-            return Err(ReadError::ForeignCondition);
-        }
-        let (mask, query) = (condition.mask(), condition.query());
-        self.access(which, mask, max_samples, query, access)
-    }
-
     fn access(
         &self,
         which: InstanceSelector,
-        mask: StateMask,
+        matching: &Matching<'_>,
         max_samples: usize,
-        query: Option<Query<'_>>,
         access: Access,
     ) -> Result<Vec<Sample<T>>, ReadError> {
+        let (mask, query) = match matching {
+            Matching::States(mask) => (*mask, None),
+            Matching::Condition(condition) if condition.is_of(&self.core, self.id) => {
+                (condition.mask(), condition.query())
+            }
+            Matching::Condition(_) => return Err(ReadError::ForeignCondition),
+        };
         let mut state = self.core.state.borrow_mut();
         if !state.protocol.is_reader_enabled(self.id) {
             return Err(ReadError::NotEnabled);

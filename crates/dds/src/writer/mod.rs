@@ -18,7 +18,7 @@ use isolane_wire::{
 use crate::{
     error::WriteError,
     group::Publisher,
-    instance_lifecycle::unregistered,
+    instance::unregistered,
     limits::{FLUSHED_DATAGRAMS, MIN_KEY_PAYLOAD_BYTES},
     listener::Endpoint,
     participant::Of,

@@ -37,7 +37,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
-    instance_lifecycle::unregistered,
+    instance::unregistered,
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
     listener::Endpoint,
     participant::io::Addresses,

@@ -9,6 +9,8 @@ mod bursts;
 mod callbacks;
 mod creation;
 mod described;
+#[cfg(feature = "config")]
+mod description;
 mod discovered;
 mod enabling;
 mod faults;

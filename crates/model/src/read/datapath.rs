@@ -38,10 +38,8 @@ pub(super) fn read(
     waiting: Waiting,
     report: &mut Report,
 ) -> Option<Vec<DatapathSettings>> {
-    let with_options = kinds.iter().filter(|kind| !kind.options().is_empty());
-    let read: Vec<_> = with_options
-        .map(|kind| read_kind(host, *kind, waiting, report))
-        .collect();
+    let read = |kind: &&'static dyn DatapathKind| read_kind(host, *kind, waiting, report);
+    let read: Vec<_> = kinds.iter().map(read).collect();
     read.into_iter().collect()
 }
 
@@ -52,8 +50,10 @@ fn read_kind(
     report: &mut Report,
 ) -> Option<DatapathSettings> {
     let mut settings = DatapathSettings::new(kind);
-    let first = kind.options().first()?.key;
-    let example = format!("[host.NAME.{}], then {first} = ...", kind.name());
+    let Some(first) = kind.options().first() else {
+        return Some(settings);
+    };
+    let example = format!("[host.NAME.{}], then {} = ...", kind.name(), first.key);
     let Some(mut table) = host.table(kind.name(), &example, report)? else {
         return Some(settings);
     };

@@ -4,12 +4,13 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
+use isolane_datapath::OverBudget;
 use isolane_wire::level::Level;
 use toml::de::DeValue;
 
 use crate::duration::format_duration;
 use crate::source::Sourced;
-use crate::topic::{Budget, Durability, History, OverBudget, Reliability, Topic, check_topic_name};
+use crate::topic::{Budget, Durability, History, Reliability, Topic, check_topic_name};
 use crate::word::closest;
 
 use super::report::{Report, Wrong};

@@ -245,7 +245,10 @@ fn plan_rps(target: &TopicInterface<'_>, core: u16, builder: &mut PlanBuilder<'_
 }
 
 pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
-    let Some(core) = input.core().filter(|_| input.tuning.other_irq_affinity.value) else {
+    let Some(core) = input
+        .core()
+        .filter(|_| input.tuning.other_irq_affinity.value)
+    else {
         return;
     };
     let others = input.other_cores();

@@ -16,16 +16,17 @@ use isolane_model::{
     Durability, History, Reliability, Source, Sourced, System, Topic, Word, check_topic_name,
     format_duration,
 };
+use isolane_wire::cdr::ENCAPSULATION_BYTES;
 use isolane_wire::level::Level;
 
 pub(crate) use self::publish::Publish;
 pub(crate) use self::subscribe::Subscribe;
 #[cfg(test)]
 pub(crate) use self::subscribe::SubscribeSettings;
-use super::participant::{self, DescribedAs};
+use super::participant::DescribedAs;
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
-use crate::limits::{ENCAPSULATION_HEADER_BYTES, READER_HISTORY};
+use crate::limits::READER_HISTORY;
 use crate::settings::{LaneSettings, NetworkSettings, Settings};
 use crate::values::{Peer, Representation, level, seconds, word};
 
@@ -165,7 +166,7 @@ impl EndpointArguments {
             Sourced::default_value(None),
             |bytes| match bytes {
                 Some(bytes) => bytes.to_string(),
-                None => (UNBOUNDED_BYTES - ENCAPSULATION_HEADER_BYTES).to_string(),
+                None => (UNBOUNDED_BYTES - ENCAPSULATION_BYTES).to_string(),
             },
         );
         let level = settings.layered(
@@ -185,7 +186,7 @@ impl EndpointArguments {
         let shown = separation_max.map_or(String::from("none"), format_duration);
         settings.set("qos_deadline", shown, &deadline.source);
 
-        let mut qos = participant::qos(reliability.value, durability, history)
+        let mut qos = Qos::of_kinds(reliability.value, durability, history)
             .max_samples(u16::try_from(max_samples.value.get()).unwrap_or(u16::MAX))
             .level(level)
             .representation(match self.representation {
@@ -193,7 +194,7 @@ impl EndpointArguments {
                 Representation::Xcdr2 => isolane::Representation::Xcdr2,
             });
         if let Some(bytes) = max_bytes {
-            qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
+            qos = qos.max_bytes(bytes as usize + ENCAPSULATION_BYTES);
         }
         if let Some(deadline) = deadline.value {
             qos = qos.response_deadline(deadline);

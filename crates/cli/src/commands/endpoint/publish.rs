@@ -12,8 +12,8 @@ use isolane_model::{History, Sourced, format_duration};
 use super::match_report::{MatchReport, Side};
 use super::shape::{ShapeType, position};
 use super::{EndpointArguments, EndpointSettings, Own};
+use crate::commands::ledger_text;
 use crate::commands::participant::{Until, build_endpoint, failure};
-use crate::commands::{lane, ledger_text};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::MAX_COLOR_BYTES;
@@ -136,7 +136,6 @@ fn run(settings: &PublishSettings) -> Result<ExitCode, Failure> {
         &format!("isolane pub {}", settings.endpoint.topic),
         &settings.endpoint,
     )?;
-    lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = participant
         .create_writer::<ShapeType>(
             &settings.endpoint.topic,

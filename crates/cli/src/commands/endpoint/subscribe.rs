@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use isolane::{DataReader, InstanceState, Qos, Sample, SampleInfo};
+use isolane::{Budget, DataReader, InstanceState, Qos, Sample, SampleInfo};
 use isolane_model::{History, Sourced, Topic, visible_line};
 use serde_json::{Value, json};
 
 use super::match_report::{MatchReport, Side};
 use super::shape::{ShapeType, line};
 use super::{EndpointArguments, EndpointSettings, Own};
+use crate::commands::ledger_text;
 use crate::commands::participant::{Until, build_endpoint, failure};
-use crate::commands::{lane, ledger_text};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::MAX_COLORS;
@@ -109,7 +109,6 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
         &format!("isolane sub {}", settings.endpoint.topic),
         &settings.endpoint,
     )?;
-    lane::protect(&participant, &settings.endpoint.lane)?;
     let reader = participant
         .create_reader::<ShapeType>(&settings.endpoint.topic, &with_budget(settings))
         .map_err(failure)?;
@@ -190,7 +189,11 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
 fn with_budget(settings: &SubscribeSettings) -> Qos {
     let qos = settings.endpoint.qos.clone();
     match settings.budget {
-        Some(budget) => qos.budget(lane::budget(budget), lane::over(budget.over)),
+        Some(ReceiveBudget {
+            capacity,
+            period,
+            over,
+        }) => qos.budget(Budget { capacity, period }, over),
         None => qos,
     }
 }

@@ -18,8 +18,8 @@ use std::time::Duration;
 use clap::Args;
 use isolane::observe::Snapshot;
 use isolane::types::EncapsulationId;
-use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant};
-use isolane_model::{Domain, System};
+use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant, StaticDescription};
+use isolane_model::{Domain, Host, System};
 use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
 
@@ -27,16 +27,14 @@ use self::described::DescribedHere;
 pub(super) use self::facts::FullTables;
 use self::facts::{Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict};
 use super::endpoint::check_topic;
-use super::participant::{
-    Until, build_with, check_ports, described_participant, full_tables, unreached_peers,
-};
+use super::participant::{Until, build_with, check_ports, full_tables, observing, unreached_peers};
 use super::top::discovery::Watcher;
 use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::{OTHER_DOMAINS, SEEN_PARTICIPANTS, SHOWN_REASONS};
+use crate::limits::{OTHER_DOMAINS, SHOWN_REASONS};
 use crate::output::{count_of, print_json_or, tell};
-use crate::settings::{Interfaces, LaneSettings, Settings};
+use crate::settings::{Interfaces, Settings};
 use crate::values::{Destination, Peer, seconds};
 
 #[derive(Debug, Args)]
@@ -109,19 +107,15 @@ impl Why {
         self.other_domains
             .retain(|other| *other != domain && !self.no_other_domains);
         settings.begin()?;
-        let built = build_with(
-            "isolane why",
-            (&settings.network, &lane, None),
-            &self.peer,
-            SEEN_PARTICIPANTS,
-        );
+        let (network, host) = (&settings.network, observing(&lane));
+        let built = build_with("isolane why", network, &host, None, &self.peer);
         let participant = match built {
             Ok((participant, _)) => participant,
             Err(error) if error.is_port_taken() => return self.answer_port(domain, &error),
             Err(error) => return Err(super::participant::failure(error)),
         };
         let until = Until::new(Some(self.seconds))?.with_network(&settings.network);
-        let others = self.other_participants(&settings, &lane);
+        let others = self.other_participants(&settings, &host);
         let seconds = self.seconds.as_secs();
         tell(format!(
             "listening for {seconds} s in domain {domain}{}",
@@ -162,14 +156,10 @@ impl Why {
     }
 
     /// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
-    fn other_participants(
-        &self,
-        settings: &Settings,
-        lane: &LaneSettings,
-    ) -> Vec<(u32, Participant)> {
+    fn other_participants(&self, settings: &Settings, host: &Host) -> Vec<(u32, Participant)> {
         let made = self.other_domains.iter().map(|domain| {
             let builder = Participant::builder(domain.get()).name("isolane why");
-            let mut builder = builder.limits(super::lane::limits(lane, SEEN_PARTICIPANTS));
+            let mut builder = builder.host_limits(host);
             if let Interfaces::Named(names) = &settings.network.interfaces.value {
                 builder = builder.interfaces(Chosen::Named(names.clone()));
             }
@@ -319,7 +309,7 @@ fn described(system: Option<&System>, topic: &String) -> Vec<DescribedHere> {
         let writes = has(&participant.writes.value).then_some(EndpointKind::Writer);
         let reads = has(&participant.reads.value).then_some(EndpointKind::Reader);
         let kinds: Vec<EndpointKind> = writes.into_iter().chain(reads).collect();
-        let known = described_participant(participant, system);
+        let known = StaticDescription::from_description(system, participant);
         Some(DescribedHere {
             name: participant.name.value.clone(),
             said_in: participant.name.source.to_string(),

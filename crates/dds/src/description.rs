@@ -1,0 +1,302 @@
+//! Participants and QoS from a system description, `isolane.toml` (cargo feature `config`).
+
+use std::{net::SocketAddrV4, path::Path};
+
+use isolane_datapath::{Budget, InterfaceRateLimit, Interfaces};
+use isolane_model::{
+    Durability, History, Host, Participant as Described, Problem, Reliability, Scheduling, System,
+    Topic,
+};
+use isolane_rtps::{Announces, EndpointKind, Limits};
+use isolane_wire::cdr::ENCAPSULATION_BYTES;
+
+use crate::{
+    datapaths::DATAPATHS,
+    limits::{ENDPOINTS_PER_PARTICIPANT, MATCHES_PER_PARTICIPANT},
+    participant::builder::{Builder, Waiting},
+    participant::static_discovery::StaticDescription,
+    qos::Qos,
+};
+
+/// Reason why a description does not say how to create a participant or an endpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum DescriptionError {
+    /// The file cannot be read, or is not a valid description.
+    #[error("the description is invalid:\n{}", lines(.0))]
+    Invalid(Vec<Problem>),
+    /// The description has no entry with the given name.
+    #[error("the description has no {kind} {name:?}: name one of these: {}", .known.join(", "))]
+    Missing {
+        /// Kind of entry: host, topic, or participant.
+        kind: &'static str,
+        /// Name that was looked up.
+        name: String,
+        /// Names of the described entries of this kind.
+        known: Vec<String>,
+    },
+    /// The participant is described on another host.
+    #[error(
+        "participant {participant:?} is described on host {described:?}, not on {host:?}: start it there, or change `host` in [participant.{participant}]"
+    )]
+    OtherHost {
+        /// Participant name.
+        participant: String,
+        /// Host of the participant in the description.
+        described: String,
+        /// Host that was asked for.
+        host: String,
+    },
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|it| format!("{it:#}")).collect();
+    lines.join("\n")
+}
+
+impl DescriptionError {
+    fn missing<'a>(
+        kind: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a String>,
+    ) -> Self {
+        Self::Missing {
+            kind,
+            name: name.into(),
+            known: known.cloned().collect(),
+        }
+    }
+}
+
+/// Reads a description file, whose hosts may choose among [`DATAPATHS`].
+///
+/// # Errors
+/// [`DescriptionError::Invalid`], with all errors of the file.
+pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionError> {
+    System::load(path, DATAPATHS).map_err(DescriptionError::Invalid)
+}
+
+impl Builder {
+    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
+    /// participants match without discovery, and the new one is that participant.
+    ///
+    /// ```
+    /// use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
+    /// use std::time::Duration;
+    ///
+    /// #[derive(TopicType)]
+    /// struct Brake { pressure: u32 }
+    ///
+    /// // A program reads the file: isolane::load_description("isolane.toml").
+    /// let text = r#"
+    ///     [host.left]
+    ///     interface = "eth0"
+    ///
+    ///     [host.right]
+    ///     interface = "eth0"
+    ///
+    ///     [topic.BrakePressure]
+    ///     type = "Brake"
+    ///     level = 7
+    ///     period = "500us"
+    ///     deadline = "400us"
+    ///     max_bytes = 64
+    ///     reliability = "best-effort"
+    ///     from = ["left"]
+    ///     to = ["right"]
+    /// "#;
+    /// let system = System::from_toml(text, "isolane.toml", DATAPATHS).map_err(DescriptionError::Invalid)?;
+    ///
+    /// // Without `memory`, the datapath is the described one.
+    /// let network = Network::new(1);
+    /// let left = Builder::from_description(&system, "left", None)?.memory(&network, [10, 0, 0, 1]).build()?;
+    /// let right = Builder::from_description(&system, "right", None)?.memory(&network, [10, 0, 0, 2]).build()?;
+    ///
+    /// let qos = Qos::from_description(&system, "BrakePressure")?;
+    /// let writer = left.create_writer::<Brake>("BrakePressure", &qos)?;
+    /// let reader = right.create_reader::<Brake>("BrakePressure", &qos)?;
+    /// while writer.matched_readers() == 0 || reader.matched_writers() == 0 {
+    ///     left.run_for(Duration::from_millis(1));
+    ///     right.run_for(Duration::from_millis(1));
+    /// }
+    /// writer.write(&Brake { pressure: 80 })?;
+    /// assert!(right.run_until(Duration::from_secs(5), || reader.available() == 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DescriptionError::Missing`], [`DescriptionError::OtherHost`].
+    pub fn from_description(
+        system: &System,
+        host: &str,
+        participant: Option<&str>,
+    ) -> Result<Self, DescriptionError> {
+        let described = system.host(host).ok_or_else(|| {
+            let hosts = system.hosts().iter();
+            DescriptionError::missing("host", host, hosts.map(|it| &it.name.value))
+        })?;
+        let builder = Self::new(system.domain().value.get()).host(described);
+        let Some(name) = participant else {
+            return Ok(builder);
+        };
+        let own = system.participant(name).ok_or_else(|| {
+            let all = system.participants().iter();
+            DescriptionError::missing("participant", name, all.map(|it| &it.name.value))
+        })?;
+        if own.host.value != host {
+            return Err(DescriptionError::OtherHost {
+                participant: name.into(),
+                described: own.host.value.clone(),
+                host: host.into(),
+            });
+        }
+        Ok(builder.described_in(system, own))
+    }
+
+    /// Applies the settings of a described host: interface, datapath, waiting, core and priority of the loop's thread,
+    /// limits, and the rate limits of all receivers.
+    #[must_use]
+    pub fn host(self, host: &Host) -> Self {
+        let mut builder = self
+            .host_limits(host)
+            .interfaces(Interfaces::Named(vec![host.interface.value.clone()]))
+            .datapaths(host.factories())
+            .waiting(match host.waiting.value {
+                isolane_model::Waiting::Sleep => Waiting::Sleep,
+                isolane_model::Waiting::Spin => Waiting::Spin,
+            })
+            .lock_memory(host.lock_memory.value)
+            .require_placement(host.scheduling.value == Scheduling::Required);
+        if let Some(level) = host.discovery_level.value {
+            builder = builder.discovery_level(level);
+        }
+        if let Some(core) = host.core.value {
+            builder = builder.core(core);
+        }
+        if let Some(priority) = host.priority.value {
+            builder = builder.realtime(priority);
+        }
+        let topics = host.protect.topics.as_ref().map(|topics| {
+            let (capacity, period) = (topics.capacity.value, topics.period.value);
+            (Budget { capacity, period }, topics.reserved.value)
+        });
+        let foreign = host.protect.others.as_ref().map(|others| Budget {
+            capacity: others.capacity.value,
+            period: others.period.value,
+        });
+        if topics.is_some() || foreign.is_some() {
+            builder = builder.interface_limit(InterfaceRateLimit { topics, foreign });
+        }
+        builder
+    }
+
+    /// Applies only the limits of a described host: the tables for remote participants, and the sample memory.
+    #[must_use]
+    pub fn host_limits(self, host: &Host) -> Self {
+        let mut limits = Limits {
+            fixed_memory: host.fixed_memory.value,
+            sample_bytes: host.sample_memory.value.get() as usize,
+            ..Limits::default()
+        };
+        if let Some(most) = host.max_participants.value {
+            let places = |of_each| u16::try_from(most.get() * of_each).unwrap_or(u16::MAX);
+            limits.participants = places(1);
+            limits.remote_endpoints = places(ENDPOINTS_PER_PARTICIPANT);
+            limits.matches = places(MATCHES_PER_PARTICIPANT);
+        }
+        self.limits(limits)
+    }
+
+    /// Makes the participant the described participant `own`, and all other described participants its peers.
+    #[must_use]
+    pub fn described_in(self, system: &System, own: &Described) -> Self {
+        let all = system.participants().iter();
+        all.fold(self, |builder, one| {
+            let description = StaticDescription::from_description(system, one);
+            match one.name.value == own.name.value {
+                true => builder.described_as(description),
+                false => builder.described_peer(description),
+            }
+        })
+    }
+}
+
+impl StaticDescription {
+    /// Creates the static description of a described participant, with the endpoints of its topics.
+    #[must_use]
+    pub fn from_description(system: &System, participant: &Described) -> Self {
+        let at = SocketAddrV4::new(participant.address.value, participant.port.value);
+        let announces = match participant.announces.value {
+            isolane_model::Announces::All => Announces::All,
+            isolane_model::Announces::Itself => Announces::Itself,
+            isolane_model::Announces::Nothing => Announces::Nothing,
+        };
+        let mut description = Self::new(&participant.name.value, at).announces(announces);
+        for (kind, names) in [
+            (EndpointKind::Writer, &participant.writes.value),
+            (EndpointKind::Reader, &participant.reads.value),
+        ] {
+            // The description contains every named topic.
+            for topic in names.iter().filter_map(|name| system.topic(name)) {
+                let of_type = (topic.type_name.value.as_str(), topic.keyed.value);
+                description = description.endpoint(kind, &topic.name.value, of_type, &topic.into());
+            }
+        }
+        description
+    }
+}
+
+impl Qos {
+    /// Returns the QoS of a described topic, for its writers and readers.
+    ///
+    /// # Errors
+    /// [`DescriptionError::Missing`].
+    pub fn from_description(system: &System, topic: &str) -> Result<Self, DescriptionError> {
+        system.topic(topic).map(Self::from).ok_or_else(|| {
+            let topics = system.topics().iter();
+            DescriptionError::missing("topic", topic, topics.map(|it| &it.name.value))
+        })
+    }
+
+    /// Returns a QoS with the described RELIABILITY, DURABILITY and HISTORY.
+    #[must_use]
+    pub fn of_kinds(reliability: Reliability, durability: Durability, history: History) -> Self {
+        let mut qos = match reliability {
+            Reliability::BestEffort => Self::best_effort(),
+            Reliability::Reliable => Self::reliable(),
+        };
+        if durability == Durability::TransientLocal {
+            qos = qos.transient_local();
+        }
+        match history {
+            History::KeepAll => qos.keep_all(),
+            History::KeepLast(depth) => qos.keep_last(bounded(depth.get())),
+        }
+    }
+}
+
+impl From<&Topic> for Qos {
+    fn from(topic: &Topic) -> Self {
+        let kinds = (topic.reliability.value, topic.durability.value);
+        let mut qos = Self::of_kinds(kinds.0, kinds.1, topic.history.value)
+            .level(topic.level.value)
+            .max_samples(bounded(topic.max_samples.value.get()))
+            .max_bytes(topic.max_bytes.value.get() as usize + ENCAPSULATION_BYTES);
+        if let Some(deadline) = topic.deadline.value {
+            qos = qos.response_deadline(deadline);
+            if let Some(period) = topic.period.value {
+                // One sample may be early by the whole deadline, and the next late by it.
+                qos = qos.deadline(period + deadline);
+            }
+        }
+        if let Some(budget) = &topic.budget {
+            let (capacity, period) = (budget.capacity.value, budget.period.value);
+            qos = qos.budget(Budget { capacity, period }, budget.over.value);
+        }
+        qos
+    }
+}
+
+/// Returns the number, or the maximum of a policy. A description may count to 65,536.
+fn bounded(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
