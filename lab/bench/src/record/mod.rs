@@ -137,11 +137,7 @@ pub struct Distribution {
 impl Distribution {
     /// Histogram of samples in nanoseconds, in any order; `None` if there are none.
     pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
-        let buckets = || {
-            samples_ns
-                .iter()
-                .map(|&sample_ns| bucket(sample_ns, PER_DECADE))
-        };
+        let buckets = || samples_ns.iter().map(|&sample_ns| bucket(sample_ns));
         let (first, last) = (buckets().min()?, buckets().max()?);
         let mut counts = vec![0; (last - first + 1) as usize];
         for bucket in buckets() {
@@ -161,7 +157,8 @@ impl Distribution {
 
     /// Start of the bucket at index `at` of `counts`, in microseconds.
     pub fn start_us(&self, at: usize) -> f64 {
-        bucket_start_us(self.first + at as i32, self.per_decade)
+        let number = self.first + at as i32;
+        10_f64.powf(f64::from(number) / f64::from(self.per_decade))
     }
 
     /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of samples at or above
@@ -179,14 +176,9 @@ impl Distribution {
 }
 
 /// Bucket number of a sample, counted from 1 us. Samples below a nanosecond share the lowest bucket.
-pub(crate) fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
+fn bucket(sample_ns: u64) -> i32 {
     let decades = (sample_ns.max(1) as f64 / 1e3).log10();
-    (decades * f64::from(per_decade)).floor() as i32
-}
-
-/// Start of bucket `number`, in microseconds.
-pub(crate) fn bucket_start_us(number: i32, per_decade: u32) -> f64 {
-    10_f64.powf(f64::from(number) / f64::from(per_decade))
+    (decades * f64::from(PER_DECADE)).floor() as i32
 }
 
 #[cfg(test)]

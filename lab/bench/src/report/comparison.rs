@@ -303,7 +303,7 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
 const COLUMN: usize = 9;
 
 /// Ratios under the flood: a line per payload, two columns per publisher. Empty without a comparison.
-pub fn flood_table(runs: &[Run]) -> String {
+pub(in crate::report) fn flood_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 2] = [Measure::Median, Measure::P99];
     let all: Vec<Pair<'_>> = pairs(runs, Kind::Flood)
         .filter(|pair| pair.dividend.arbiter() == pair.divisor.arbiter())
@@ -345,7 +345,7 @@ pub fn flood_table(runs: &[Run]) -> String {
 }
 
 /// Flood on a FIFO link and on a strict one. Empty without a comparison.
-pub fn arbiter_table(runs: &[Run]) -> String {
+pub(in crate::report) fn arbiter_table(runs: &[Run]) -> String {
     let mut rows: Vec<Vec<String>> = vec![
         cells([
             "",
@@ -391,7 +391,7 @@ pub fn arbiter_table(runs: &[Run]) -> String {
 }
 
 /// In-process disturbances with FIFO jobs and with jobs by priority. Empty without a comparison.
-pub fn order_table(runs: &[Run]) -> String {
+pub(in crate::report) fn order_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 4] = [Measure::Median, Measure::P99, Measure::P999, Measure::Max];
     let mut headings = vec![String::new(); 2];
     let mut names = cells(["interf.", "order"]);

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use isolane_bench::report::Shown;
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
 
 use super::page_file;
-use super::round_trips::{self, Outputs, Shown};
+use super::round_trips::{self, Outputs};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;

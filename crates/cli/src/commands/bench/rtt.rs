@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use isolane_bench::cable::Arbiter;
-use isolane_bench::report::{Disturbance, Order, Place, Publisher, Step};
+use isolane_bench::report::{Disturbance, Order, Place, Publisher, Shown, Step};
 use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
 use super::page_file;
-use super::round_trips::{self, Outputs, Shown};
+use super::round_trips::{self, Outputs};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;

@@ -220,7 +220,7 @@ fn lost(runs: &[&Run]) -> f64 {
 }
 
 /// Text table of the effects, one line per step and baseline. Empty without a comparison.
-pub fn effects_table(runs: &[Run]) -> String {
+pub(in crate::report) fn effects_table(runs: &[Run]) -> String {
     let blocks = blocks(runs);
     let mut tables = Vec::new();
     let mut units = Vec::new();
@@ -386,7 +386,7 @@ fn overall_effect(
 }
 
 /// Text table of the effects over all payloads. Empty without a comparison.
-pub fn overall_table(runs: &[Run]) -> String {
+pub(in crate::report) fn overall_table(runs: &[Run]) -> String {
     let all = overall(runs);
     let mut tables = Vec::new();
     let conditions = |one: &Overall| one.compared.conditions();

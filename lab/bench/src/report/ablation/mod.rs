@@ -20,9 +20,8 @@ use super::{Disturbance, Publisher, Run};
 use crate::cable::Arbiter;
 use crate::record::Statistics;
 
-pub use effects::{
-    Baseline, Compared, Effect, Overall, effects, effects_table, overall, overall_table,
-};
+pub use effects::{Baseline, Compared, Effect, Overall, effects, overall};
+pub(super) use effects::{effects_table, overall_table};
 pub use interval::{Interval, Unit};
 pub use step::Step;
 
@@ -64,7 +63,7 @@ fn steps_of(block: &[&Run]) -> Vec<Step> {
 
 /// Text table of an ablation: a block per payload, disturbance and arbiter, a line per step, all repetitions in each
 /// cell, and median and range of the p99s. Empty without two steps to compare.
-pub fn ablation_table(runs: &[Run]) -> String {
+pub(in crate::report) fn ablation_table(runs: &[Run]) -> String {
     let mut tables: Vec<String> = Vec::new();
     for block in blocks(runs) {
         let steps = steps_of(&block);

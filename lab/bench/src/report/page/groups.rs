@@ -173,7 +173,8 @@ fn is_in_process(disturbance: &Disturbance) -> bool {
     disturbance.is_in_process()
 }
 
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+/// Values without repetitions, in their order.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
         if !distinct.contains(&value) {

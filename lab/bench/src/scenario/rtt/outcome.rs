@@ -25,7 +25,7 @@ use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 pub struct Outcome {
     /// Entry for the report.
     pub run: Run,
-    /// Durations of all returned round trips in nanoseconds, for a histogram.
+    /// Durations of all returned round trips in nanoseconds.
     pub rtt_ns: Vec<u64>,
 }
 
