@@ -12,7 +12,8 @@ use isolane_model::Domain;
 use isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
 use crate::commands::bench::{Bench, Demo};
-use crate::commands::datapaths::Datapaths;
+use crate::commands::config::Config;
+use crate::commands::doctor::Doctor;
 use crate::commands::endpoint::{Publish, Subscribe};
 use crate::commands::list::List;
 use crate::commands::manual::{Child, Completions, Man};
@@ -20,10 +21,10 @@ use crate::commands::spy::Spy;
 use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::why::Why;
-use crate::datapaths::{DatapathArgument, DatapathParser};
+use crate::datapaths::{DatapathArgument, DatapathParser, Datapaths};
 use crate::exit_code::ExitCode;
 use crate::settings::SettingLine;
-use crate::values::Destination;
+use crate::values::{Destination, Peer};
 
 /// Arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -318,7 +319,7 @@ pub(crate) enum Command {
         ("isolane config", "isolane.toml as it is understood"),
         ("isolane config --config other.toml --json -", "another one, for programs"),
     ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
-    Config(ConfigArguments),
+    Config(Config),
     /// List the datapaths and their options
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane datapaths", "names for --datapath and [host.NAME] datapath, options for both"),
@@ -331,7 +332,7 @@ pub(crate) enum Command {
         ("isolane doctor --config isolane.toml --host zone-left", "against a description"),
         ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
     ], "config (the description it compares with), bench rtt (what it costs here)"))]
-    Doctor(DoctorArguments),
+    Doctor(Doctor),
     /// Tune this machine for critical topics: plan with reasons and costs, apply, roll back completely
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
@@ -371,36 +372,7 @@ pub(crate) enum Command {
 /// Name of the hidden command that runs a process of a measurement.
 pub(crate) const CHILD_COMMAND: &str = "child";
 
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArguments {
-    /// Print a commented example instead
-    #[arg(long)]
-    pub(crate) example: bool,
-    /// Write the description as JSON to this file; `-` is standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "example")]
-    pub(crate) json: Option<Destination>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) host: Option<String>,
-    /// Examine facts recorded with --facts, possibly on another machine
-    #[arg(long, value_name = "FILE")]
-    pub(crate) from: Option<PathBuf>,
-    /// Show also findings without a problem
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Print the facts of this machine as JSON, for --from, instead of findings
-    #[arg(long, conflicts_with_all = ["host", "all"])]
-    pub(crate) facts: bool,
-    /// Write the findings as JSON; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<Destination>,
-}
-
-/// Options of the datapath.
+/// Options of a participant's datapath and discovery.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaneArguments {
     /// Choose the datapath, and set its options: `auto` (the first that works here), or NAME:KEY=VALUE,... as in
@@ -414,4 +386,8 @@ pub(crate) struct LaneArguments {
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Peer>,
 }

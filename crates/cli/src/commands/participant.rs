@@ -36,11 +36,9 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(super) fn build<'a>(
     name: &str,
     network: &'a NetworkSettings,
-    lane: &LaneSettings,
-    peers: &'a [Peer],
+    lane: &'a LaneSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    let most = SEEN_PARTICIPANTS;
-    build_with(name, (network, lane, None), peers, most).map_err(failure)
+    build_with(name, (network, lane, None), SEEN_PARTICIPANTS).map_err(failure)
 }
 
 /// Creates the participant of an endpoint, which may be a described one.
@@ -49,7 +47,7 @@ pub(super) fn build_endpoint<'a>(
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
     let of = (&settings.network, &settings.lane, Some(settings));
-    build_with(name, of, &settings.peers, USUAL_PARTICIPANTS).map_err(failure)
+    build_with(name, of, USUAL_PARTICIPANTS).map_err(failure)
 }
 
 /// Creates a participant for callers that handle errors themselves. `most` is the default limit of known participants.
@@ -57,10 +55,9 @@ pub(super) fn build_with<'a>(
     name: &str,
     (network, lane, endpoint): (
         &'a NetworkSettings,
-        &LaneSettings,
+        &'a LaneSettings,
         Option<&EndpointSettings>,
     ),
-    peers: &'a [Peer],
     most: u32,
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
@@ -70,7 +67,7 @@ pub(super) fn build_with<'a>(
     if let Interfaces::Named(names) = &network.interfaces.value {
         builder = builder.interfaces(Chosen::Named(names.clone()));
     }
-    for peer in peers {
+    for peer in &lane.peers {
         builder = match peer.port {
             Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),
             None => builder.peer(peer.address),
@@ -85,7 +82,7 @@ pub(super) fn build_with<'a>(
     let participant = with_described(builder, described).build()?;
     let mut notes = Notes {
         network,
-        peers,
+        peers: &lane.peers,
         printed: Vec::new(),
     };
     notes.tell(&participant);

@@ -13,6 +13,7 @@ use crate::arguments::LaneArguments;
 use crate::datapaths::{DatapathArgument, kinds};
 use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
+use crate::values::Peer;
 
 use super::{Interfaces, NetworkSettings, or_default};
 
@@ -56,6 +57,8 @@ pub(crate) struct LaneSettings {
     pub(crate) fixed_memory: bool,
     /// Sample memory in bytes.
     pub(crate) sample_memory: Sourced<NonZeroU32>,
+    /// Unicast discovery addresses.
+    pub(crate) peers: Vec<Peer>,
     /// Note that this machine is not in the description.
     pub(crate) note: Option<String>,
 }
@@ -120,6 +123,7 @@ impl LaneSettings {
                 |host| host.sample_memory.clone(),
             ),
             host: host.map(|host| host.name.value.clone()),
+            peers: arguments.peer,
             note: match host {
                 Some(_) => None,
                 None => system.and_then(no_host),

@@ -13,10 +13,9 @@ use std::fmt::{self, Display, Write as _};
 use std::path::{Path, PathBuf};
 
 use isolane_model::{Domain, Source, Sourced, System, is_interface_name};
+use isolane_tune::Needs;
 
-use crate::arguments::{
-    Call, Command, CommonArguments, ConfigArguments, DoctorArguments, LaneArguments, Refused,
-};
+use crate::arguments::{Call, Command, CommonArguments, LaneArguments, Refused};
 use crate::datapaths::kinds;
 use crate::failure::{self, Failure};
 use crate::output;
@@ -68,31 +67,6 @@ pub(crate) enum Interfaces {
     All,
     /// Named interfaces, at least one, without duplicates.
     Named(Vec<String>),
-}
-
-/// Output of `config`.
-#[derive(Debug)]
-pub(crate) enum ConfigSettings {
-    Example,
-    /// Description, printed as such, or as JSON to the destination.
-    System(Box<System>, Option<Destination>),
-}
-
-/// Settings of `doctor`: the machine to examine, and the description to compare it with.
-#[derive(Debug)]
-pub(crate) struct DoctorSettings {
-    pub(crate) network: NetworkSettings,
-    /// Description to compare the machine with.
-    pub(crate) system: Option<Box<System>>,
-    /// Host entry of the machine in the description.
-    pub(crate) host: Option<String>,
-    /// Recorded facts, instead of this machine's.
-    pub(crate) from: Option<PathBuf>,
-    /// Prints the facts instead of findings.
-    pub(crate) facts: bool,
-    /// Shows findings without a problem, too.
-    pub(crate) all: bool,
-    pub(crate) json: Option<Destination>,
 }
 
 impl Settings {
@@ -227,26 +201,20 @@ impl Settings {
         }
     }
 
-    /// Settings of `config`.
-    pub(crate) fn config(&mut self, arguments: ConfigArguments) -> ConfigSettings {
-        // The description has been read unless the example is requested.
-        match self.system.take() {
-            Some(system) => ConfigSettings::System(Box::new(system), arguments.json),
-            None => ConfigSettings::Example,
-        }
-    }
-
-    /// Settings of `doctor`.
-    pub(crate) fn doctor(&mut self, arguments: DoctorArguments) -> Result<DoctorSettings, Failure> {
-        self.check_host(arguments.host.as_ref())?;
-        Ok(DoctorSettings {
-            network: self.network.clone(),
-            system: self.system.take().map(Box::new),
-            host: arguments.host,
-            from: arguments.from,
-            facts: arguments.facts,
-            all: arguments.all,
-            json: arguments.json,
+    /// Needs of this machine's host entry, or of the domain alone without a description.
+    pub(crate) fn needs(&self, host: Option<&str>, hostname: &str) -> Result<Needs, Failure> {
+        let Some(system) = &self.system else {
+            return Ok(Needs::of_domain(self.network.domain.value.get()));
+        };
+        Needs::of_system(system, host, hostname).map_err(|hosts| {
+            Failure::wrong_usage(
+                format!(
+                    "the description has no host \"{}\"",
+                    host.unwrap_or_default().escape_debug()
+                ),
+                format!("its hosts are {}", hosts.join(", ")),
+            )
+            .with_remedy("name one of them: --host NAME")
         })
     }
 

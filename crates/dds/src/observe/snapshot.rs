@@ -7,7 +7,7 @@ use isolane_datapath::{
     clock::monotonic_now,
 };
 use isolane_hostnet::napi::{Policy, Scheduling};
-use isolane_rtps::{ReaderLedger, WriterLedger};
+use isolane_rtps::{Counters, ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
@@ -43,8 +43,8 @@ impl Snapshot {
             work: report.work.iter().map(WorkSample::of).collect(),
             levels: report.levels.iter().map(LevelSample::of).collect(),
             lanes: lanes(state, &report.datagrams),
-            writers: endpoints(&report.writers, of_writer),
-            readers: endpoints(&report.readers, of_reader),
+            writers: endpoints(&report.writers, writer_counts),
+            readers: endpoints(&report.readers, reader_counts),
             interfaces: Vec::new(),
             flows: Vec::new(),
             rings: Vec::new(),
@@ -82,7 +82,7 @@ impl ParticipantSample {
             notes: state.warnings(),
             ignored: texts(state.protocol.ignored_entities()),
             ignored_topics: texts(state.protocol.ignored_topics()),
-            counters: counters(report),
+            counters: protocol_counts(&report.counters),
             frames_out: counted(report.frames_out),
             frames_armed: counted(report.frames_armed),
             frames_lent: counted(report.frames_lent),
@@ -218,7 +218,8 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
 }
 
 /// Counts of a writer by their keys in the schema `isolane/observe/2`: `unwanted` for `content_filtered`.
-fn of_writer(ledger: &WriterLedger) -> Counts {
+#[must_use]
+pub fn writer_counts(ledger: &WriterLedger) -> Counts {
     let WriterLedger {
         written,
         set_ends,
@@ -261,7 +262,8 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
 
 /// Counts of a reader by their keys in the schema `isolane/observe/2`: `filtered` for `time_filtered`, `unwanted` for
 /// `content_filtered`.
-fn of_reader(ledger: &ReaderLedger) -> Counts {
+#[must_use]
+pub fn reader_counts(ledger: &ReaderLedger) -> Counts {
     let ReaderLedger {
         accounted,
         delivered,
@@ -314,8 +316,9 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
     ])
 }
 
-fn counters(report: &Report) -> Counts {
-    let counters = &report.counters;
+/// Counts of the RTPS participant by their keys in the schema `isolane/observe/2`.
+#[must_use]
+pub fn protocol_counts(counters: &Counters) -> Counts {
     counts(&[
         ("messages", counters.messages),
         ("malformed_messages", counters.malformed_messages),

@@ -3,7 +3,6 @@
 //! A critical topic makes round trips between two hosts over a link; a flood fills the link, or the participants do
 //! other work.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,14 +10,13 @@ use isolane_bench::report::Shown;
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
 
-use super::page_file;
-use super::round_trips::{self, Outputs};
+use super::round_trips::{self, RoundTripArguments};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
+use crate::values::{MeasuredDatapath, PayloadBytes, one_of, seconds};
 
 /// Default duration of a run in seconds; all rows take about two minutes.
 const RUN_SECONDS: u32 = 2;
@@ -35,6 +33,8 @@ const PARTS: &[(&str, Part)] = &[
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
+    #[command(flatten)]
+    round_trips: RoundTripArguments,
     /// Set the duration of each run in seconds [default: 2; 5 where work inside the participants disturbs]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
@@ -51,16 +51,6 @@ pub(crate) struct Demo {
         hide_default_value = true
     )]
     rows: Vec<Part>,
-    /// Select datapaths, separated by commas: udp (with all rows), xdp, memory (undisturbed)
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
     /// Set payload sizes in bytes, 12 to 1400, separated by commas
     #[arg(
         long,
@@ -70,12 +60,6 @@ pub(crate) struct Demo {
         default_value = "64,512,1024"
     )]
     payload: Vec<PayloadBytes>,
-    /// Write the results as JSON; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the results as one self-contained HTML page with figures
-    #[arg(long, value_name = "FILE", value_parser = page_file)]
-    page: Option<PathBuf>,
 }
 
 /// Announcement of the measurement.
@@ -169,10 +153,7 @@ impl Demo {
             what,
             round_trips::Plan { rows, left_out },
             &meaning,
-            Outputs {
-                json: self.json.as_ref(),
-                page: self.page.as_deref(),
-            },
+            &self.round_trips,
             Shown::EachRun,
         )
     }
@@ -185,7 +166,7 @@ impl Demo {
         };
         let payloads: Vec<u32> = self.payload.iter().map(|size| size.get()).collect();
         let mut rows = Vec::new();
-        for &datapath in &self.datapath {
+        for &datapath in &self.round_trips.measured.datapath {
             match hosts.name_of(datapath)? {
                 "udp" => rows.extend(plan::demo(&self.rows, &payloads, seconds)),
                 own @ ("memory" | "xdp") => {
@@ -194,7 +175,12 @@ impl Demo {
                 // The memory rows show the round trip without sockets.
                 loopback => {
                     rows.extend(plan::quiet(loopback, &payloads, seconds.link));
-                    if !self.datapath.contains(&MeasuredDatapath::Memory) {
+                    if !self
+                        .round_trips
+                        .measured
+                        .datapath
+                        .contains(&MeasuredDatapath::Memory)
+                    {
                         rows.extend(plan::quiet("memory", &payloads, seconds.link));
                     }
                 }

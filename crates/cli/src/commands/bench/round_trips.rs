@@ -1,8 +1,9 @@
 //! Common part of `demo` and `bench rtt`: runs the plan and shows the results.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::multicast_load;
 use isolane_bench::report::{
@@ -11,6 +12,7 @@ use isolane_bench::report::{
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
+use super::MeasurementArguments;
 use super::run_queue::{self, Measured, Row};
 use super::test_hosts::TestHosts;
 use crate::exit_code::ExitCode;
@@ -20,11 +22,22 @@ use crate::values::Destination;
 
 pub(super) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
-/// Files for the results, in addition to the text.
-#[derive(Clone, Copy)]
-pub(super) struct Outputs<'a> {
-    pub(super) json: Option<&'a Destination>,
-    pub(super) page: Option<&'a Path>,
+/// Options of both commands: the datapaths, and files for the results in addition to the text.
+#[derive(Debug, Args)]
+pub(super) struct RoundTripArguments {
+    #[command(flatten)]
+    pub(super) measured: MeasurementArguments,
+    /// Write the results as one self-contained HTML page with figures
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    page: Option<PathBuf>,
+}
+
+/// Parses a file name; refuses standard output, because a page is useless on a terminal.
+fn page_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        file => Ok(PathBuf::from(file)),
+    }
 }
 
 pub(super) struct Plan {
@@ -39,9 +52,10 @@ pub(super) fn run(
     what: &str,
     plan: Plan,
     meaning: &str,
-    outputs: Outputs<'_>,
+    outputs: &RoundTripArguments,
     shown: Shown,
 ) -> Result<ExitCode, Failure> {
+    let json = outputs.measured.json.as_ref();
     let Plan { rows, left_out } = plan;
     let cable = rows
         .first()
@@ -50,7 +64,7 @@ pub(super) fn run(
     let rows = rows.into_iter().map(row).collect();
     let mut report = Report::new(Environment::probe(), &cable);
     report.left_out = left_out;
-    let mut growing = outputs.json.map(GrowingJson::new);
+    let mut growing = json.map(GrowingJson::new);
     let keep = |outcome: &Outcome| {
         report.add(outcome.run.clone());
         if let Some(growing) = &mut growing {
@@ -70,10 +84,10 @@ pub(super) fn run(
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(&report)?;
     }
-    if let Some(file) = outputs.page {
+    if let Some(file) = &outputs.page {
         write_text(&page(&report), file)?;
     }
-    show(&text, outputs.json)?;
+    show(&text, json)?;
     if let Some(growing) = growing {
         growing.finish(&report)?;
     }

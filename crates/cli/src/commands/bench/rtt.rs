@@ -1,6 +1,5 @@
 //! `isolane bench rtt`: round-trip times of small samples at a fixed rate.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,15 +8,14 @@ use isolane_bench::report::{Disturbance, Order, Place, Publisher, Shown, Step};
 use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
-use super::page_file;
-use super::round_trips::{self, Outputs};
+use super::round_trips::{self, RoundTripArguments};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
+use crate::values::{PayloadBytes, one_of, seconds};
 
 const DISTURBANCES: &[(&str, Condition)] = &[
     ("none", Condition::foreign(None)),
@@ -36,6 +34,8 @@ const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order
 // p99.9 then; stalls of the machine would dominate it anyway.
 #[derive(Debug, Args)]
 pub(crate) struct Rtt {
+    #[command(flatten)]
+    round_trips: RoundTripArguments,
     /// Set the duration of each run in seconds [default: 10; 3 with --ablation]
     #[arg(
         long,
@@ -46,22 +46,6 @@ pub(crate) struct Rtt {
         hide_default_value = true
     )]
     seconds: Duration,
-    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the results as one self-contained HTML page with figures
-    #[arg(long, value_name = "FILE", value_parser = page_file)]
-    page: Option<PathBuf>,
-    /// Select datapaths, separated by commas: udp, xdp, memory
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
     /// Set payload sizes in bytes, 12 to 1400, separated by commas
     #[arg(
         long,
@@ -155,11 +139,7 @@ impl Rtt {
             Err(_) => round_trips::WITHOUT_HOSTS,
         };
         let plan = round_trips::Plan { rows, left_out };
-        let outputs = Outputs {
-            json: self.json.as_ref(),
-            page: self.page.as_deref(),
-        };
-        round_trips::run(hosts, what, plan, "", outputs, shown)
+        round_trips::run(hosts, what, plan, "", &self.round_trips, shown)
     }
 
     /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
@@ -177,8 +157,7 @@ impl Rtt {
 
     fn ablation(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
         if hosts.hosts.is_err() {
-            return Err(Failure::new(
-                ExitCode::MachineForbids,
+            return Err(Failure::forbidden(
                 "there is no ablation without test hosts",
                 "its rows differ in how hosts receive what comes through the cable",
             )
@@ -201,7 +180,7 @@ impl Rtt {
     /// Runs in order, with runs to be compared adjacent.
     fn rows(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
         let mut rows: Vec<rtt::Config> = Vec::new();
-        for &datapath in &self.datapath {
+        for &datapath in &self.round_trips.measured.datapath {
             let datapath = hosts.name_of(datapath)?;
             for payload in &self.payload {
                 for &disturbance in &self.disturbance {
@@ -296,8 +275,7 @@ fn reaches(datapath: &str, disturbance: Condition) -> Result<(), Failure> {
         false => "it goes through the cable, between hosts in namespaces",
     };
     let what = word_of(disturbance);
-    Err(Failure::new(
-        ExitCode::MachineForbids,
+    Err(Failure::forbidden(
         format!("nothing was measured with `{what}` over `{datapath}`"),
         reason,
     )

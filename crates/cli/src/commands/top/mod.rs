@@ -99,8 +99,7 @@ fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<S
 
 fn look(watcher: &mut Watcher) -> Result<(), Failure> {
     watcher.look().map_err(|error| {
-        Failure::new(
-            ExitCode::MachineForbids,
+        Failure::forbidden(
             "the participants of this host cannot be found",
             format!("/proc/net/unix: {error}"),
         )
@@ -201,10 +200,6 @@ fn title(sample: &Sample) -> String {
 }
 
 fn no_terminal(error: io::Error) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
-        "the terminal cannot be used",
-        error.to_string(),
-    )
-    .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
+    Failure::forbidden("the terminal cannot be used", error.to_string())
+        .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
 }

@@ -145,7 +145,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     let (known, device) = served_by(interface)?;
     let failed = |why: &str| {
         let what = format!("{interface} cannot be used");
-        Failure::new(ExitCode::MachineForbids, what, why)
+        Failure::forbidden(what, why)
     };
     let Some((address, _)) = known.addresses.first() else {
         let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
@@ -159,7 +159,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
 fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let failed = |why: String| {
         let what = format!("{interface} cannot be used");
-        Failure::new(ExitCode::MachineForbids, what, why)
+        Failure::forbidden(what, why)
     };
     let all = interfaces().map_err(|error| failed(error.to_string()))?;
     let known = all.iter().find(|known| known.name == interface);
@@ -179,8 +179,7 @@ fn check_state(state: &StateArguments) -> Result<(), Failure> {
     if folder.as_os_str() == STATE_FOLDER || folder.symlink_metadata().is_ok() {
         return Ok(());
     }
-    Err(Failure::new(
-        ExitCode::MachineForbids,
+    Err(Failure::forbidden(
         format!("cannot look into {}", folder.display()),
         "there is no such folder, or it cannot be seen",
     )
@@ -218,17 +217,15 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
 /// Failure to bind a port.
 fn taken(port: u16, error: &io::Error) -> Failure {
     let what = format!("port {port} cannot be opened");
-    Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
-        match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                "end the participant that uses it, or name others: --ports LIST"
-            }
-            io::ErrorKind::PermissionDenied => {
-                "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
-            }
-            _ => "name others: --ports LIST",
-        },
-    )
+    Failure::forbidden(what, error).with_remedy(match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "end the participant that uses it, or name others: --ports LIST"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
+        }
+        _ => "name others: --ports LIST",
+    })
 }
 
 /// Failure to get answers from a peer. `remedy` names the command to run there.
@@ -247,8 +244,7 @@ fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
             "its device has another RSS hash key since: answers before and after do not fit together",
         )
         .with_remedy("measure again"),
-        ProbeError::System(error) => Failure::new(
-            ExitCode::MachineForbids,
+        ProbeError::System(error) => Failure::forbidden(
             "the measurement ended early",
             error.to_string(),
         ),

@@ -16,7 +16,6 @@ use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 
 use super::StateArguments;
-use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -99,7 +98,7 @@ impl PlanChanges {
             Some(Destination::File(path)) => {
                 keep_from_others(&path).map_err(|error| {
                     let what = format!("cannot restrict who may write to {}", path.display());
-                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                    Failure::forbidden(what, error)
                 })?;
                 print(&written(&path, &self.from, &plan))
             }
@@ -185,12 +184,7 @@ impl PlanSource {
             }
             placement.flows.extend(more.flows);
         }
-        let needs = needs::of(
-            settings.system.as_ref(),
-            settings.network.domain.value.get(),
-            self.host.as_deref(),
-            &facts.hostname,
-        )?;
+        let needs = settings.needs(self.host.as_deref(), &facts.hostname)?;
         let plan = |facts: &Facts| isolane_tune::plan(facts, &needs, tuning, &placement);
         Ok(replan(&facts, standing, &plan))
     }
@@ -294,8 +288,7 @@ fn write(file: &ExportedFile, folder: &Path) -> Result<(), Failure> {
 }
 
 fn not_written(file: &ExportedFile, folder: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
+    Failure::forbidden(
         format!("{} cannot be written below {}", file.path, folder.display()),
         error.to_string(),
     )

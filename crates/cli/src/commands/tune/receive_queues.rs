@@ -21,7 +21,6 @@ use serde::Serialize;
 
 use super::failure::{failure, left};
 use super::{StateArguments, only_interface, place_of, served_by, taken, unanswered};
-use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -278,19 +277,17 @@ struct LearnReport<'a> {
 impl Learn {
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
-        let system = settings.system.as_ref().ok_or_else(|| {
-            Failure::wrong_usage(
+        if settings.system.is_none() {
+            return Err(Failure::wrong_usage(
                 "learning needs the described flows",
                 "neither --config nor ISOLANE_CONFIG names a description, and there is no isolane.toml here",
             )
-            .with_remedy("name a description with --config FILE; it says which participants have which ports")
-        })?;
+            .with_remedy("name a description with --config FILE; it says which participants have which ports"));
+        }
         let interface = only_interface(settings)?;
         let (address, queues) = place_of(interface)?;
         let here = here();
-        let host = self.host.as_deref();
-        let domain = system.domain().value.get();
-        let needs = needs::of(Some(system), domain, host, &here.machine.hostname)?;
+        let needs = settings.needs(self.host.as_deref(), &here.machine.hostname)?;
         let flows = flows_from(&needs, self.peer)?;
         let lesson = LearnParameters {
             // The table belongs to the device.
@@ -393,8 +390,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
     match error {
         LearnError::Apply(error) => failure(&what, &error),
         LearnError::Probe(error) => unanswered(peer, error, remedy),
-        LearnError::Unrestored(settings) => Failure::new(
-            ExitCode::MachineForbids,
+        LearnError::Unrestored(settings) => Failure::forbidden(
             format!("{what}, and not all settings could be restored"),
             left(&settings).trim_start(),
         )
@@ -407,7 +403,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
             Failure::new(ExitCode::Interrupted, what, "it was stopped on request; all settings were restored")
         }
         error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
-            Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+            Failure::forbidden(what, error).with_remedy(
                 "choose ports that land where they should instead: isolane tune ports",
             )
         }
@@ -435,7 +431,7 @@ impl Answer {
         let answered = answerer.serve(self.seconds, until.flag());
         let answered = answered.map_err(|error| {
             let what = "answering ended early";
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
+            Failure::forbidden(what, error)
         })?;
         tell(format!(
             "{} answered, {} were none, {} came too fast",

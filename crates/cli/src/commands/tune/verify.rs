@@ -24,7 +24,6 @@ use serde::Serialize;
 use super::failure::failure;
 use super::receive_queues::landed;
 use super::{StateArguments, check_state, no_interface, place_of, served_by, unanswered};
-use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -123,7 +122,7 @@ impl Verify {
             report.departures =
                 transmit_reports(device, address, peer, DATAGRAMS).map_err(|error| {
                     let what = format!("cannot count the datagrams by transmit queue of {device}");
-                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                    Failure::forbidden(what, error)
                 })?;
         }
         let mut failed = self.failed(&report);
@@ -156,10 +155,8 @@ impl Verify {
 
     /// Cores and interface to check: the named ones, or those of the described host.
     fn meant(&self, settings: &Settings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
-        let domain = settings.network.domain.value.get();
         let hostname = here().machine.hostname;
-        let system = settings.system.as_ref();
-        let needs = needs::of(system, domain, self.host.as_deref(), &hostname)?;
+        let needs = settings.needs(self.host.as_deref(), &hostname)?;
         let cores = match self.core.is_empty() {
             true => needs.core.into_iter().collect(),
             false => self.core.clone(),
@@ -190,7 +187,7 @@ impl Verify {
             ));
             let woken = measure_wake_up(what, until.flag()).map_err(|error| {
                 let what = format!("wake-ups on core {core} cannot be measured");
-                Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+                Failure::forbidden(what, error).with_remedy(
                     "run it as root (CAP_SYS_NICE), with an existing core; see isolane doctor",
                 )
             })?;

@@ -37,7 +37,7 @@ use crate::failure::Failure;
 use crate::limits::{OTHER_DOMAINS, SEEN_PARTICIPANTS, SHOWN_REASONS};
 use crate::output::{count_of, print_json_or, tell};
 use crate::settings::{Interfaces, LaneSettings, Settings};
-use crate::values::{Destination, Peer, seconds};
+use crate::values::{Destination, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
@@ -49,10 +49,6 @@ pub(crate) struct Why {
     /// Listen for announcements for this many seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
-    /// address:port; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Vec<Peer>,
     /// Search these other domains for the topic, separated by commas [default: 0 to 4]
     #[arg(
         long,
@@ -109,12 +105,8 @@ impl Why {
         self.other_domains
             .retain(|other| *other != domain && !self.no_other_domains);
         settings.begin()?;
-        let built = build_with(
-            "isolane why",
-            (&settings.network, &lane, None),
-            &self.peer,
-            SEEN_PARTICIPANTS,
-        );
+        let of = (&settings.network, &lane, None);
+        let built = build_with("isolane why", of, SEEN_PARTICIPANTS);
         let participant = match built {
             Ok((participant, _)) => participant,
             Err(error) if error.is_port_taken() => return self.answer_port(domain, &error),
@@ -152,7 +144,7 @@ impl Why {
             described: described(settings.system.as_ref(), &self.topic),
             filters: packet_filters(&|| until.interrupted()),
             full: full_tables(&participant, &lane),
-            unasked: unasked(&self.peer),
+            unasked: unasked(&lane.peers),
         };
         if until.interrupted() {
             return Ok(ExitCode::Interrupted);
@@ -173,7 +165,7 @@ impl Why {
             if let Interfaces::Named(names) = &settings.network.interfaces.value {
                 builder = builder.interfaces(Chosen::Named(names.clone()));
             }
-            for peer in &self.peer {
+            for peer in &lane.peers {
                 // A port belongs to a domain.
                 builder = builder.peer(peer.address);
             }
