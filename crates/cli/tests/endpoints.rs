@@ -288,7 +288,7 @@ fn no_sample_is_lost_without_a_name() {
     };
     let written = count(&publisher.err, "written");
     assert_eq!(written, 301, "{}", publisher.err);
-    let names = ["delivered", "lost", "evicted", "rejected", "from"];
+    let names = ["delivered", "lost", "evicted", "rejected", "skipped"];
     let named: u64 = names.iter().map(|name| count(&sub.err, name)).sum();
     assert_eq!(named, written, "{}{}", sub.err, publisher.err);
     assert!(sub.err.contains("history = 1 "), "{}", sub.err);

@@ -230,22 +230,14 @@ pub fn in_process(scenario: Scenario, seconds: u32) -> Config {
         _ => Loss::default(),
     };
     Config {
-        transport: transport_of(&scenario),
-        policing: policing_of(&scenario),
-        bulk_reader: None,
-        scenario,
-        seconds,
-        seed: now_ns(),
         cable: cable::Config {
             bits_per_s: LINK_BITS_PER_S,
             queue_frames: LINK_QUEUE_FRAMES,
             loss,
             ..cable::Config::default()
         },
-        flood: background_load::Config::default(),
-        storm: multicast_load::Config::default(),
-        repetition: 1,
         place: Place::FastLink,
+        ..on_link(scenario, seconds)
     }
 }
 

@@ -30,7 +30,7 @@ impl Baseline {
     /// Description of the baseline.
     pub fn words(self) -> &'static str {
         match self {
-            Baseline::Step(step) => step.name(),
+            Baseline::Step(step) => step.word(),
             Baseline::Undisturbed => "the same, undisturbed",
         }
     }
@@ -76,7 +76,7 @@ impl Compared {
             interval.map_or_else(|| "too few values".to_owned(), |interval| interval.words())
         };
         vec![
-            self.step.name().to_owned(),
+            self.step.word().to_owned(),
             self.baseline.words().to_owned(),
             words(rtt),
             words(host),

@@ -103,7 +103,7 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
             let _ = writeln!(
                 text,
                 "INVALID: {}, repetition {}: {reason}",
-                step.name(),
+                step.word(),
                 run.repetition
             );
         }
@@ -120,7 +120,7 @@ fn summary(runs: &[&Run], steps: &[Step]) -> String {
             .collect();
         let cell = |of: fn(&Run) -> &Statistics| range(of_step.iter().map(|run| of(run).p99));
         rows.push(vec![
-            format!("{:<25}", step.name()),
+            format!("{:<25}", step.word()),
             cell(|run| &run.rtt_us),
             cell(|run| &run.host_us),
             cell(|run| &run.cable_us),
@@ -189,7 +189,7 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
         })
     };
     vec![
-        format!("{:<25}", step.name()),
+        format!("{:<25}", step.word()),
         time(|run| &run.rtt_us, |us| us.median),
         time(|run| &run.rtt_us, |us| us.p99),
         time(|run| &run.host_us, |us| us.median),

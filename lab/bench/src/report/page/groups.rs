@@ -217,7 +217,7 @@ pub(super) fn name(run: &Run) -> String {
         _ => "",
     };
     let remedy = match Step::of_run(run) {
-        Some(step) if is_about_receive_work(run) => format!(", {}", step.name()),
+        Some(step) if is_about_receive_work(run) => format!(", {}", step.word()),
         _ => String::new(),
     };
     format!("{disturbance}{executor}{order}{link}{remedy}")

@@ -80,7 +80,7 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     // Executor and receive work affect the hosts' share; the link affects the whole round trip.
     let of = match kind {
         Kind::Flood | Kind::Arbiter | Kind::Large => Of::Rtt,
-        Kind::Order | Kind::Storm | Kind::Step => Of::Host,
+        Kind::Order | Kind::Storm => Of::Host,
     };
     let mut ratios: Vec<&Ratio> = report
         .ratios
@@ -124,10 +124,6 @@ fn sentence(ratio: &Ratio) -> String {
         ),
         Kind::Large => format!(
             "as long at p99 with samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
-        ),
-        Kind::Step => format!(
-            "as long at p99, the hosts' part, under {disturbance} with a socket a level as with {} ({payload_bytes} B)",
-            ratio.name
         ),
     }
 }
