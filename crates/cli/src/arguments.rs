@@ -49,13 +49,6 @@ pub(crate) struct Arguments {
 /// Heading of options that commands without a network refuse; the help of those commands omits them.
 const NETWORK_OPTIONS: &str = "Network options";
 
-/// Common options that a command refuses, with the reason.
-pub(crate) struct Refused {
-    command: &'static str,
-    pub(crate) options: &'static [&'static str],
-    pub(crate) why: &'static str,
-}
-
 const ALL: &[&str] = &["interface", "domain", "config"];
 const INTERFACE: &[&str] = &["interface"];
 const OWN_HOSTS: &str =
@@ -63,63 +56,51 @@ const OWN_HOSTS: &str =
 const ONLY_DESCRIBED: &str =
     "it sets up the interface that the description names for the host, and no other";
 
-const REFUSED: [Refused; 13] = [
-    Refused::new(
+/// Commands, the common options that each refuses, and the reason.
+const REFUSED: [(&str, &[&str], &str); 13] = [
+    (
         "config",
         INTERFACE,
         "each host of a description has its own interface",
     ),
-    Refused::new(
+    (
         "doctor",
         INTERFACE,
         "it looks at all interfaces, or at the one the description names for the host",
     ),
-    Refused::new("tune plan", INTERFACE, ONLY_DESCRIBED),
-    Refused::new("tune export", INTERFACE, ONLY_DESCRIBED),
-    Refused::new(
+    ("tune plan", INTERFACE, ONLY_DESCRIBED),
+    ("tune export", INTERFACE, ONLY_DESCRIBED),
+    (
         "tune ports",
         &["domain", "config"],
         "ports and queues belong to the machine, not to a domain",
     ),
-    Refused::new("tune apply", ALL, "the plan contains all it needs"),
-    Refused::new("tune status", ALL, "the plan contains all it needs"),
-    Refused::new("tune rollback", ALL, "the plan contains all it needs"),
-    Refused::new(
+    ("tune apply", ALL, "the plan contains all it needs"),
+    ("tune status", ALL, "the plan contains all it needs"),
+    ("tune rollback", ALL, "the plan contains all it needs"),
+    (
         "top",
         &["interface", "config"],
         "it looks at processes of this host, which report all they use",
     ),
-    Refused::new("demo", ALL, OWN_HOSTS),
-    Refused::new("bench", ALL, OWN_HOSTS),
-    Refused::new("completions", ALL, "it touches no network"),
-    Refused::new("datapaths", ALL, "it touches no network"),
+    ("demo", ALL, OWN_HOSTS),
+    ("bench", ALL, OWN_HOSTS),
+    ("completions", ALL, "it touches no network"),
+    ("datapaths", ALL, "it touches no network"),
 ];
 
-impl Refused {
-    const fn new(
-        command: &'static str,
-        options: &'static [&'static str],
-        why: &'static str,
-    ) -> Self {
-        Self {
-            command,
-            options,
-            why,
-        }
-    }
-
-    /// Options that a command refuses, named with its subcommand (`tune plan`).
-    pub(crate) fn of(command: &str) -> Option<&'static Self> {
-        let command = if command == "man" {
-            "completions"
-        } else {
-            command
-        };
-        REFUSED.iter().find(|refused| {
-            let rest = command.strip_prefix(refused.command);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        })
-    }
+/// Common options that a command, named with its subcommand (`tune plan`), refuses, and the reason.
+pub(crate) fn refused(command: &str) -> (&'static [&'static str], &'static str) {
+    let command = if command == "man" {
+        "completions"
+    } else {
+        command
+    };
+    let of_command = REFUSED.iter().find(|(name, ..)| {
+        let rest = command.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    of_command.map_or((&[], ""), |(_, options, why)| (options, why))
 }
 
 /// Parsed command line.
@@ -217,7 +198,7 @@ impl Arguments {
 
 /// Hides the common options that the command refuses.
 fn hiding(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
-    let refused = Refused::of(name).map_or(&[][..], |refused| refused.options);
+    let (refused, _) = refused(name);
     let is_refused = |option: &&Arg| refused.contains(&option.get_id().as_str());
     let hidden = common.iter().filter(is_refused).cloned();
     command.args(hidden.map(|option| option.hide(true)))

@@ -3,8 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use isolane::Interfaces;
+
 use crate::output::tell;
-use crate::settings::{Interfaces, NetworkSettings};
+use crate::settings::NetworkSettings;
 
 /// Polling interval: soon enough for a person, cheap for a machine.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -45,7 +47,7 @@ impl InterfaceWatch {
     pub(super) fn new(network: &NetworkSettings) -> Self {
         let names = match &network.interfaces.value {
             Interfaces::Named(names) => names.clone(),
-            Interfaces::All => isolane_tune::interfaces()
+            _ => isolane_tune::interfaces()
                 .unwrap_or_default()
                 .into_iter()
                 .filter(|it| it.is_up && !it.is_loopback && !it.addresses.is_empty())

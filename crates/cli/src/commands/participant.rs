@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
 use isolane::{
-    Announces, BuildError, Builder, Counters, EndpointKind, Interfaces as Chosen, Participant, Qos,
-    StaticDescription,
+    Announces, BuildError, Builder, Counters, EndpointKind, Participant, Qos, StaticDescription,
 };
 use isolane_model::{Domain, Durability, History, Reliability, Source, Sourced, System, Topic};
 
@@ -24,7 +23,7 @@ use crate::limits::{
     ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
 };
 use crate::output::tell;
-use crate::settings::{Interfaces, LaneSettings, NetworkSettings};
+use crate::settings::{LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::Peer;
 
@@ -64,9 +63,7 @@ pub(super) fn build_with<'a>(
     let builder = builder.name(name).observable(true);
     let builder = builder.limits(lane::limits(lane, most));
     let mut builder: Builder = lane::with_datapath(builder, lane);
-    if let Interfaces::Named(names) = &network.interfaces.value {
-        builder = builder.interfaces(Chosen::Named(names.clone()));
-    }
+    builder = builder.interfaces(network.interfaces.value.clone());
     for peer in &lane.peers {
         builder = match peer.port {
             Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),

@@ -3,9 +3,10 @@
 
 use std::num::NonZeroU32;
 
+use isolane::Interfaces;
 use isolane_model::{
-    DatapathChoice, DatapathSettings, Host, HostProtection, Scheduling, Source, Sourced, System,
-    Waiting, Word, format_duration,
+    DatapathChoice, DatapathSettings, Host, HostProtection, Source, Sourced, System, Waiting, Word,
+    format_duration,
 };
 use isolane_wire::level::Level;
 
@@ -15,28 +16,7 @@ use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
 use crate::values::Peer;
 
-use super::{Interfaces, NetworkSettings, or_default};
-
-/// Scheduling of the loop's thread.
-#[derive(Clone, Debug)]
-pub(crate) struct Placement {
-    pub(crate) core: Sourced<Option<u16>>,
-    /// SCHED_FIFO priority; `None`: the ordinary class.
-    pub(crate) priority: Sourced<Option<u8>>,
-    pub(crate) lock_memory: Sourced<bool>,
-    pub(crate) scheduling: Sourced<Scheduling>,
-}
-
-impl Placement {
-    fn of(host: &Host) -> Self {
-        Self {
-            core: host.core.clone(),
-            priority: host.priority.clone(),
-            lock_memory: host.lock_memory.clone(),
-            scheduling: host.scheduling.clone(),
-        }
-    }
-}
+use super::{NetworkSettings, or_default};
 
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
@@ -47,8 +27,8 @@ pub(crate) struct LaneSettings {
     pub(crate) waiting: Sourced<Waiting>,
     /// Options of the kinds that have some.
     pub(crate) datapaths: Vec<DatapathSettings>,
-    /// Core, priority and memory locking of the loop's thread, from the host entry.
-    pub(crate) placement: Option<Placement>,
+    /// Host entry with core, priority and memory locking of the loop's thread.
+    pub(crate) placement: Option<Host>,
     /// Level of discovery datagrams; `None`: the library's default.
     pub(crate) discovery_level: Sourced<Option<Level>>,
     pub(crate) protect: HostProtection,
@@ -104,7 +84,7 @@ impl LaneSettings {
             datapath,
             waiting,
             datapaths,
-            placement: host.map(Placement::of),
+            placement: host.cloned(),
             discovery_level: host.map_or(Sourced::default_value(None), |host| {
                 host.discovery_level.clone()
             }),
@@ -141,11 +121,12 @@ impl LaneSettings {
         let datapath = &self.datapath;
         line("datapath", datapath.value.word().into(), &datapath.source);
         if let Some(placement) = &self.placement {
-            let Placement {
+            let Host {
                 core,
                 priority,
                 lock_memory,
                 scheduling,
+                ..
             } = placement;
             let said = core
                 .value

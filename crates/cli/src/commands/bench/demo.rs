@@ -16,7 +16,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{MeasuredDatapath, PayloadBytes, one_of, seconds};
+use crate::values::{MeasuredDatapath, one_of, payload_of_round_trip, seconds};
 
 /// Default duration of a run in seconds; all rows take about two minutes.
 const RUN_SECONDS: u32 = 2;
@@ -56,10 +56,10 @@ pub(crate) struct Demo {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = PayloadBytes::of_round_trip,
+        value_parser = payload_of_round_trip,
         default_value = "64,512,1024"
     )]
-    payload: Vec<PayloadBytes>,
+    payload: Vec<u32>,
 }
 
 /// Announcement of the measurement.
@@ -164,7 +164,7 @@ impl Demo {
             link: given.unwrap_or(RUN_SECONDS),
             in_process: given.unwrap_or(INSIDE_SECONDS),
         };
-        let payloads: Vec<u32> = self.payload.iter().map(|size| size.get()).collect();
+        let payloads: Vec<u32> = self.payload.clone();
         let mut rows = Vec::new();
         for &datapath in &self.round_trips.measured.datapath {
             match hosts.name_of(datapath)? {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{PayloadBytes, one_of, seconds};
+use crate::values::{one_of, payload_of_round_trip, seconds};
 
 const DISTURBANCES: &[(&str, Condition)] = &[
     ("none", Condition::foreign(None)),
@@ -51,11 +51,11 @@ pub(crate) struct Rtt {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = PayloadBytes::of_round_trip,
+        value_parser = payload_of_round_trip,
         default_value_if("ablation", "true", "64,512,1024"),
         default_value = "64,1024"
     )]
-    payload: Vec<PayloadBytes>,
+    payload: Vec<u32>,
     /// Set the number of pings per second
     #[arg(
         long,
@@ -167,7 +167,7 @@ impl Rtt {
             steps: Step::ALL.to_vec(),
             conditions: self.disturbance.clone(),
             arbiters: self.arbiter.clone(),
-            payloads: self.payload.iter().map(|payload| payload.get()).collect(),
+            payloads: self.payload.clone(),
             repetitions: self.repetitions,
             rate_hz: self.rate,
             seconds: self.seconds.as_secs() as u32,
@@ -182,11 +182,11 @@ impl Rtt {
         let mut rows: Vec<rtt::Config> = Vec::new();
         for &datapath in &self.round_trips.measured.datapath {
             let datapath = hosts.name_of(datapath)?;
-            for payload in &self.payload {
+            for &payload in &self.payload {
                 for &disturbance in &self.disturbance {
                     reaches(datapath, disturbance)?;
                     for place in places(disturbance, &self.disturbance) {
-                        rows.extend(self.variants(datapath, payload.get(), disturbance, place));
+                        rows.extend(self.variants(datapath, payload, disturbance, place));
                     }
                 }
             }

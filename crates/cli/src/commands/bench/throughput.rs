@@ -19,7 +19,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::print_json;
 use crate::settings::Settings;
-use crate::values::{PayloadBytes, duration, seconds};
+use crate::values::{duration, payload_of_sample, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct Throughput {
@@ -33,10 +33,10 @@ pub(crate) struct Throughput {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = PayloadBytes::of_sample,
+        value_parser = payload_of_sample,
         default_value = "64,1024"
     )]
-    payload: Vec<PayloadBytes>,
+    payload: Vec<u32>,
     /// Do not retransmit lost samples
     #[arg(long)]
     best_effort: bool,
@@ -87,15 +87,15 @@ impl Throughput {
                     "on its one thread, writer and reader only take turns",
                 ));
             }
-            plan.extend(self.payload.iter().map(|payload| Row {
-                title: format!("{datapath}, {} B", payload.get()),
+            plan.extend(self.payload.iter().map(|&payload| Row {
+                title: format!("{datapath}, {} B", payload),
                 seconds,
                 config: Planned {
                     datapath,
                     config: Config {
                         reliability,
                         latency_budget_us: latency_budget.as_micros() as u64,
-                        payload_bytes: payload.get(),
+                        payload_bytes: payload,
                         seconds,
                         cores: Cores::of_machine(),
                     },

@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use isolane::{Interfaces as Chosen, Participant};
+use isolane::{Interfaces, Participant};
 use isolane_wire::guid::Guid;
 use isolane_wire::level::Level;
 
@@ -33,7 +33,7 @@ use super::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{JsonLines, print, tell};
-use crate::settings::{Interfaces, Settings};
+use crate::settings::Settings;
 use crate::values::{Destination, count, level, seconds, word};
 
 /// Longest wait for a frame: then the participant runs, and the end is checked.
@@ -87,8 +87,8 @@ impl Spy {
     /// Shows datagrams until the end of the file, the count, the time or a signal.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let interfaces = match settings.network.interfaces.value.clone() {
-            Interfaces::All => Vec::new(),
             Interfaces::Named(names) => names,
+            _ => Vec::new(),
         };
         self.check(!interfaces.is_empty())?;
         // The default is all domains: interfaces carry more than one.
@@ -326,7 +326,7 @@ impl Decoder {
 fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let mut builder = Participant::builder(domain).name("isolane spy");
     if !interfaces.is_empty() {
-        builder = builder.interfaces(Chosen::Named(interfaces.to_vec()));
+        builder = builder.interfaces(Interfaces::Named(interfaces.to_vec()));
     }
     let built = builder.build();
     match &built {

@@ -1,13 +1,12 @@
 //! `isolane top`: live state of the isolane processes on this host, as they report it.
 //!
 //! `discovery` lists their sockets from `/proc/net/unix` of this network namespace, and reads a snapshot per second;
-//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`, with `format`), or a scrollable
+//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`), or a scrollable
 //! terminal view (`view`).
 //!
 //! Reports are not trusted: a line has a bound, and control characters are not shown.
 
 pub(super) mod discovery;
-mod format;
 mod lines;
 pub(super) mod sample;
 mod view;

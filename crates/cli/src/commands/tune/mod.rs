@@ -12,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use isolane::Interfaces;
 use isolane_tune::apply::{Links, STATE_FOLDER, damaged_journals};
 use isolane_tune::limits::LINK_TIMEOUT;
 use isolane_tune::verify::{ProbeError, ReceiveQueues};
@@ -26,7 +27,7 @@ use self::verify::Verify;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::settings::{Interfaces, Settings};
+use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use isolane::Interfaces;
 use isolane_model::{System, format_duration};
 use isolane_tune::apply::{SettingStatus, Status, status};
 use isolane_tune::verify::{
@@ -28,7 +29,7 @@ use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print, print_json_or, tell};
-use crate::settings::{Interfaces, Settings};
+use crate::settings::Settings;
 use crate::values::{Destination, duration, seconds};
 
 /// Wake-up period, the usual one of a critical topic.
@@ -163,7 +164,7 @@ impl Verify {
         };
         let interface = match &settings.network.interfaces.value {
             Interfaces::Named(names) => names.first().cloned(),
-            Interfaces::All => needs.interface.clone(),
+            _ => needs.interface.clone(),
         };
         match (self.peer, &interface) {
             (Some(_), None) => Err(no_interface()),

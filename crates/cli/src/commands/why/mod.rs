@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use isolane::observe::Snapshot;
 use isolane::types::EncapsulationId;
-use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant};
+use isolane::{BuildError, EndpointKind, Participant};
 use isolane_model::{Domain, System};
 use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
@@ -36,7 +36,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{OTHER_DOMAINS, SEEN_PARTICIPANTS, SHOWN_REASONS};
 use crate::output::{count_of, print_json_or, tell};
-use crate::settings::{Interfaces, LaneSettings, Settings};
+use crate::settings::{LaneSettings, Settings};
 use crate::values::{Destination, seconds};
 
 #[derive(Debug, Args)]
@@ -162,9 +162,7 @@ impl Why {
         let made = self.other_domains.iter().map(|domain| {
             let builder = Participant::builder(domain.get()).name("isolane why");
             let mut builder = builder.limits(super::lane::limits(lane, SEEN_PARTICIPANTS));
-            if let Interfaces::Named(names) = &settings.network.interfaces.value {
-                builder = builder.interfaces(Chosen::Named(names.clone()));
-            }
+            builder = builder.interfaces(settings.network.interfaces.value.clone());
             for peer in &lane.peers {
                 // A port belongs to a domain.
                 builder = builder.peer(peer.address);
