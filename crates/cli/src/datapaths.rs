@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::print_json_or;
+use crate::output::{joined, print_json_or};
 use crate::settings::Settings;
 use crate::values::Destination;
 
@@ -57,11 +57,8 @@ fn parse(text: &str) -> Result<DatapathArgument, String> {
     }
     let kind = kinds().iter().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| {
-        let names: Vec<&str> = kinds().iter().map(|kind| kind.name()).collect();
-        format!(
-            "there is no datapath {name:?}; there are auto, {}",
-            names.join(", ")
-        )
+        let names = joined(kinds().iter().map(|kind| kind.name()), ", ");
+        format!("there is no datapath {name:?}; there are auto, {}", names)
     })?;
     let mut argument = DatapathArgument {
         choice: DatapathChoice::Named(kind.name()),
@@ -84,14 +81,10 @@ fn parse_option(
     let (key, value) = option.split_once('=').unwrap_or((option, ""));
     let spec = kind.options().iter().find(|spec| spec.key == key);
     let spec = spec.ok_or_else(|| {
-        let keys: Vec<&str> = kind.options().iter().map(|spec| spec.key).collect();
+        let keys = joined(kind.options().iter().map(|spec| spec.key), ", ");
         match keys.is_empty() {
             true => format!("{} has no options", kind.name()),
-            false => format!(
-                "{} has no option {key:?}; it has {}",
-                kind.name(),
-                keys.join(", ")
-            ),
+            false => format!("{} has no option {key:?}; it has {}", kind.name(), keys),
         }
     })?;
     match spec.kind.parse(value) {

@@ -182,6 +182,12 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
     }
 }
 
+/// Items as text with a separator between them.
+pub(crate) fn joined(items: impl IntoIterator<Item = impl Display>, separator: &str) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(separator)
+}
+
 pub(crate) enum JsonLines {
     StandardOutput,
     File(ResultFile, Destination),

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
-use crate::output::{count_of, print_json, print_json_or};
+use crate::output::{count_of, joined, print_json, print_json_or};
 use crate::settings::Settings;
 use crate::values::Destination;
 
@@ -215,12 +215,7 @@ fn compare(host: &Host, participant: &ParticipantSample) -> Finding {
     if let Some(core) = host.core.value
         && participant.allowed_cores != [usize::from(core)]
     {
-        let cores: Vec<_> = participant
-            .allowed_cores
-            .iter()
-            .map(usize::to_string)
-            .collect();
-        let cores = cores.join(", ");
+        let cores = joined(&participant.allowed_cores, ", ");
         differs.push(format!(
             "may run on cores {cores}, and not on core {core} alone"
         ));

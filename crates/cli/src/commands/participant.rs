@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::limits::{
     ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
 };
-use crate::output::tell;
+use crate::output::{joined, tell};
 use crate::settings::{LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::Peer;
@@ -139,10 +139,8 @@ fn refused(counters: &Counters) -> Option<String> {
         ),
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let said: Vec<String> = counts
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let said = joined(counts.map(|(count, what)| format!("{count} {what}")), ", ");
+    (!said.is_empty()).then_some(said)
 }
 
 /// Participants that `--peer` does not reach; `None` if every peer has a port.

@@ -14,6 +14,7 @@ use crate::arguments::LaneArguments;
 use crate::datapaths::{DatapathArgument, kinds};
 use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
+use crate::output::joined;
 use crate::values::Peer;
 
 use super::{NetworkSettings, or_default};
@@ -260,10 +261,9 @@ fn host<'a>(
         return Ok(system.host(hostname).or(only));
     };
     system.host(wanted).map(Some).ok_or_else(|| {
-        let names: Vec<&str> = names(system).collect();
         Failure::wrong_usage(
             format!("the description has no host \"{}\"", wanted.escape_debug()),
-            format!("its hosts are {}", names.join(", ")),
+            format!("its hosts are {}", joined(names(system), ", ")),
         )
         .with_remedy("name one of them: --host NAME")
     })
@@ -276,12 +276,10 @@ fn names(system: &System) -> impl Iterator<Item = &str> {
 
 /// Note for a description without an entry of this machine.
 fn no_host(system: &System) -> Option<String> {
-    let names: Vec<&str> = names(system).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "this machine is none of the description's hosts ({}): their interface, datapath and \
+    names(system).next()?;
+    Some(format!(
+        "this machine is none of the description's hosts ({}): their interface, datapath and \
              protection are not used. --host NAME says which it is",
-            names.join(", ")
-        )
-    })
+        joined(names(system), ", ")
+    ))
 }

@@ -150,28 +150,10 @@ impl Distribution {
         })
     }
 
-    /// Total number of samples.
-    pub fn count(&self) -> u64 {
-        self.counts.iter().copied().map(u64::from).sum()
-    }
-
     /// Start of the bucket at index `at` of `counts`, in microseconds.
     pub fn start_us(&self, at: usize) -> f64 {
         let number = self.first + at as i32;
         10_f64.powf(f64::from(number) / f64::from(self.per_decade))
-    }
-
-    /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of samples at or above
-    /// it. It begins with 1 and falls.
-    pub fn tail(&self) -> Vec<(f64, f64)> {
-        let all = self.count().max(1) as f64;
-        let mut left = self.count();
-        let point = |(at, &count): (usize, &u32)| {
-            let share = left as f64 / all;
-            left -= u64::from(count);
-            (self.start_us(at), share)
-        };
-        self.counts.iter().enumerate().map(point).collect()
     }
 }
 
@@ -278,15 +260,6 @@ mod distribution_tests {
     }
 
     #[test]
-    fn the_tail_says_which_share_is_not_below() {
-        let two = Distribution::of(&[100_000, 100_000, 100_000, 200_000]).unwrap();
-        let tail = two.tail();
-        assert_eq!(tail.first().map(|point| point.1), Some(1.0));
-        assert_eq!(tail.last().map(|point| point.1), Some(0.25));
-        assert_eq!(tail.len(), two.counts.len());
-    }
-
-    #[test]
     fn of_no_samples_there_is_no_distribution() {
         assert_eq!(Distribution::of(&[]), None);
     }
@@ -295,9 +268,8 @@ mod distribution_tests {
         #[test]
         fn every_sample_is_counted_once(samples in prop::collection::vec(any::<u64>(), 1..300)) {
             let all = Distribution::of(&samples).unwrap();
-            prop_assert_eq!(all.count(), samples.len() as u64);
+            prop_assert_eq!(all.counts.iter().sum::<u32>() as usize, samples.len());
             prop_assert!(all.counts.first() > Some(&0) && all.counts.last() > Some(&0));
-            prop_assert!(all.tail().windows(2).all(|pair| pair[0].1 >= pair[1].1));
         }
     }
 }

@@ -26,7 +26,7 @@ use self::status::ShowStatus;
 use self::verify::Verify;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::{joined, tell};
 use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
@@ -165,11 +165,8 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let all = interfaces().map_err(|error| failed(error.to_string()))?;
     let known = all.iter().find(|known| known.name == interface);
     let known = known.ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
-        failed(format!(
-            "there is none of that name, only {}",
-            names.join(", ")
-        ))
+        let names = joined(all.iter().map(|known| &known.name), ", ");
+        failed(format!("there is none of that name, only {names}"))
     })?;
     Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
@@ -195,11 +192,11 @@ fn damaged(state: &StateArguments) -> Result<Vec<PathBuf>, Failure> {
 
 /// Sentence on damaged journals and what they leave changed; `None` if there are none.
 fn damage_note(kept: &[PathBuf]) -> Option<String> {
-    let paths: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
-    (!paths.is_empty()).then(|| {
+    let paths = joined(kept.iter().map(|path| path.display()), ", ");
+    (!kept.is_empty()).then(|| {
         format!(
             "{}: settings missing from a damaged journal were not restored, and may still have the values of the plan",
-            paths.join(", ")
+            paths
         )
     })
 }

@@ -24,7 +24,7 @@ use super::{StateArguments, only_interface, place_of, served_by, taken, unanswer
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, print_json_or, tell};
+use crate::output::{count_of, joined, print_json_or, tell};
 use crate::settings::Settings;
 use crate::stop;
 use crate::values::{Destination, level, seconds};
@@ -115,7 +115,7 @@ fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Setti
         return given.to_vec();
     }
     let ports = places(level);
-    settings.set(name, listed(&ports), &Source::Default);
+    settings.set(name, joined(&ports, ","), &Source::Default);
     ports
 }
 
@@ -418,7 +418,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
 impl Answer {
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let ports = self.ports(&settings);
-        settings.set("ports", listed(&ports.value), &ports.source);
+        settings.set("ports", joined(&ports.value, ","), &ports.source);
         settings.begin()?;
         let (address, queues) = place_of(only_interface(&settings)?)?;
         let answerer = ProbeServer::open(queues, address, &ports.value, self.level)
@@ -426,7 +426,7 @@ impl Answer {
         let until = Until::new(Some(self.seconds))?;
         tell(format!(
             "answering at {address}, ports {}; on the other host: isolane tune ports {address} -i NAME",
-            listed(&ports.value)
+            joined(&ports.value, ",")
         ));
         let answered = answerer.serve(self.seconds, until.flag());
         let answered = answered.map_err(|error| {
@@ -464,9 +464,4 @@ impl Answer {
             None => Sourced::default_value(places(self.level)),
         }
     }
-}
-
-fn listed(ports: &[u16]) -> String {
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    ports.join(",")
 }

@@ -28,7 +28,7 @@ use super::{StateArguments, check_state, no_interface, place_of, served_by, unan
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, print, print_json_or, tell};
+use crate::output::{count_of, joined, print, print_json_or, tell};
 use crate::settings::Settings;
 use crate::values::{Destination, duration, seconds};
 
@@ -449,8 +449,7 @@ fn microseconds(ns: u64) -> String {
 }
 
 fn listed(queues: &[u32]) -> String {
-    let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
-    queues.join(",")
+    joined(queues, ",")
 }
 
 /// Queue counts as text: `queue 0: 3, queue 1: 100`.

@@ -35,7 +35,7 @@ use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{OTHER_DOMAINS, SEEN_PARTICIPANTS, SHOWN_REASONS};
-use crate::output::{count_of, print_json_or, tell};
+use crate::output::{count_of, joined, print_json_or, tell};
 use crate::settings::{LaneSettings, Settings};
 use crate::values::{Destination, seconds};
 
@@ -240,13 +240,12 @@ fn judge(facts: &Facts) -> Vec<Reason> {
 }
 
 fn other_domains(others: &[(u32, Participant)]) -> String {
-    let domains: Vec<String> = others
-        .iter()
-        .map(|(domain, _)| domain.to_string())
-        .collect();
-    match domains.is_empty() {
-        true => String::new(),
-        false => format!(", and in {}", domains.join(", ")),
+    match others {
+        [] => String::new(),
+        others => format!(
+            ", and in {}",
+            joined(others.iter().map(|(domain, _)| domain), ", ")
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use isolane_wire::qos::DataRepresentationId;
 use super::facts::{Disagreement, Facts, LocalNetwork, Reason, Verdict};
 use crate::commands::spy::names;
 use crate::limits::WHY_PAIRS;
-use crate::output::count_of;
+use crate::output::{count_of, joined};
 
 const LOOPBACK: u8 = 127;
 
@@ -340,8 +340,7 @@ fn apart(
     };
     (!from.iter().any(meets)).then(|| {
         let names = |of: &[&LocalNetwork]| -> String {
-            let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
-            names.join(", ")
+            joined(of.iter().map(|net| &net.interface), ", ")
         };
         // Routers and named peers may still connect them.
         (

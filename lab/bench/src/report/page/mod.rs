@@ -158,7 +158,7 @@ fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
     html! {
         @if about.peek().is_some() {
             h2 { (subject.title()) }
-            p { (subject.explanation()) }
+            @for part in subject.explanation() { p { (part.meaning()) } }
             @for group in about { (pictures(group)) }
         }
     }
