@@ -187,21 +187,31 @@ impl Arguments {
         let common: Vec<Arg> = whole.get_arguments().cloned().collect();
         whole.mut_subcommands(|command| {
             let name = command.get_name().to_owned();
-            let command = hiding(command, &common, &name);
+            let command = completed(command, &common, &name);
             command.mut_subcommands(|inner| {
                 let name = format!("{name} {}", inner.get_name());
-                hiding(inner, &common, &name)
+                completed(inner, &common, &name)
             })
         })
     }
 }
 
-/// Hides the common options that the command refuses.
-fn hiding(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
+/// Hides the common options that the command refuses, and lets options with the value LIST take values separated by
+/// commas.
+fn completed(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
     let (refused, _) = refused(name);
     let is_refused = |option: &&Arg| refused.contains(&option.get_id().as_str());
     let hidden = common.iter().filter(is_refused).cloned();
-    command.args(hidden.map(|option| option.hide(true)))
+    let command = command.args(hidden.map(|option| option.hide(true)));
+    command.mut_args(|option| {
+        let value_name = option.get_value_names().and_then(<[_]>::first);
+        match value_name.map(|name| name.as_str()) {
+            // Their help explains the words.
+            Some("LIST") => option.value_delimiter(',').hide_possible_values(true),
+            Some("WORD") => option.hide_possible_values(true),
+            _ => option,
+        }
+    })
 }
 
 /// Options of every command.

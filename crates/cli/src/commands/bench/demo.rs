@@ -44,9 +44,7 @@ pub(crate) struct Demo {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(PARTS),
-        hide_possible_values = true,
         default_value = "link,arbiter,lane,executor",
         hide_default_value = true
     )]
@@ -55,7 +53,6 @@ pub(crate) struct Demo {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = payload_of_round_trip,
         default_value = "64,512,1024"
     )]

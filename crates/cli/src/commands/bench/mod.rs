@@ -31,9 +31,7 @@ struct MeasurementArguments {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
         default_value = "udp"
     )]
     datapath: Vec<MeasuredDatapath>,

@@ -50,7 +50,6 @@ pub(crate) struct Rtt {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = payload_of_round_trip,
         default_value_if("ablation", "true", "64,512,1024"),
         default_value = "64,1024"
@@ -71,9 +70,7 @@ pub(crate) struct Rtt {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(DISTURBANCES),
-        hide_possible_values = true,
         default_value_if("ablation", "true", "none,flood,storm,read-flood"),
         default_value = "none"
     )]
@@ -82,23 +79,14 @@ pub(crate) struct Rtt {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(ARBITERS),
-        hide_possible_values = true,
         default_value_if("ablation", "true", "fifo,strict"),
         default_value = "fifo"
     )]
     arbiter: Vec<Arbiter>,
     /// Select job orders of the executors, separated by commas: priority, fifo (order of readiness, and one socket for
     /// all levels)
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = one_of(ORDERS),
-        hide_possible_values = true,
-        default_value = "priority"
-    )]
+    #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
     /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket per level,
     /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with none, flood, storm and read-flood,

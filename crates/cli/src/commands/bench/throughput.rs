@@ -29,13 +29,7 @@ pub(crate) struct Throughput {
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
     seconds: Duration,
     /// Set payload sizes in bytes, 12 to 60000, separated by commas
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = payload_of_sample,
-        default_value = "64,1024"
-    )]
+    #[arg(long, value_name = "LIST", value_parser = payload_of_sample, default_value = "64,1024")]
     payload: Vec<u32>,
     /// Do not retransmit lost samples
     #[arg(long)]

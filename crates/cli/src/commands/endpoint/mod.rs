@@ -41,12 +41,7 @@ pub(crate) struct EndpointArguments {
     topic: String,
     /// Set the durability: volatile, or transient-local, which sends the history to late joiners [default: the
     /// description's, else volatile]
-    #[arg(
-        long,
-        value_name = "WORD",
-        value_parser = word::<Durability>(),
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "WORD", value_parser = word::<Durability>())]
     durability: Option<Durability>,
     /// Set the criticality level, 0 to 7 (most critical) [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
@@ -70,7 +65,6 @@ pub(crate) struct EndpointArguments {
         long,
         value_name = "WORD",
         value_parser = word::<Representation>(),
-        hide_possible_values = true,
         default_value = "xcdr1"
     )]
     representation: Representation,

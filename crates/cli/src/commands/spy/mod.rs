@@ -54,18 +54,12 @@ pub(crate) struct Spy {
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     writer: Vec<EntityPattern>,
     /// Show only datagrams of these levels, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    #[arg(long, value_name = "LIST", value_parser = level)]
     level: Vec<Level>,
     /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack,
     /// nack-frag, gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and
     /// pad only where they are named
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<Kind>(),
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "LIST", value_parser = word::<Kind>())]
     kind: Vec<Kind>,
     /// Stop after showing this number of datagrams
     #[arg(long, value_name = "N", value_parser = count())]

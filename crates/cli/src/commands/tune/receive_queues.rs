@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     host: Option<String>,
     /// Answer at these ports, separated by commas [default: those of the host's described participants, else 16 that a
     /// participant may have, its level's]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Answer at the ports used by `tune learn` instead
     #[arg(long, conflicts_with = "ports")]
@@ -61,10 +61,10 @@ pub(crate) struct Ports {
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
     level: Level,
     /// Use these ports of this host, separated by commas [default: as `tune answer`]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Use these ports of the other host [default: as `tune answer`]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     peer_ports: Vec<u16>,
     /// Require that answers arrive on this receive queue of this host
     #[arg(long, value_name = "N")]

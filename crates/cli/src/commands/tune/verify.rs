@@ -50,7 +50,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "NAME", conflicts_with = "core")]
     host: Option<String>,
     /// Measure wake-ups on these cores, separated by commas [default: the described host's]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST")]
     core: Vec<u16>,
     /// Measure wake-ups for this many seconds on each core
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]

@@ -53,7 +53,6 @@ pub(crate) struct Why {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         conflicts_with = "no_other_domains",
         default_values_t = OTHER_DOMAINS.filter_map(Domain::new),
         hide_default_value = true
