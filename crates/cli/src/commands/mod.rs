@@ -4,7 +4,6 @@ pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod endpoint;
-mod interface_watch;
 mod lane;
 mod ledger_text;
 pub(crate) mod list;
