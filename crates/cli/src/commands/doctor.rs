@@ -3,25 +3,25 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use isolane::observe::ParticipantSample;
-use isolane_model::{Host, read_regular_text, visible_line};
-use isolane_tune::{Facts, Finding, Severity, examine, probe};
+use isolane_model::{Host, visible_line};
+use isolane_tune::{Finding, Severity, examine, probe};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::RECORDED_BYTES;
 use crate::output::{count_of, joined, print_json, print_json_or};
 use crate::settings::Settings;
 use crate::values::Destination;
 
 use super::top::discovery::Watcher;
 use super::top::sample::Seen;
+use super::tune::{FACTS, recorded};
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -58,7 +58,7 @@ impl Doctor {
         settings.begin()?;
         settings.check_host(self.host.as_ref())?;
         let facts = match &self.from {
-            Some(path) => recorded(path)?,
+            Some(path) => recorded(path, "facts", FACTS)?,
             None => probe(),
         };
         if self.facts {
@@ -86,16 +86,6 @@ impl Doctor {
             false => printed,
         })
     }
-}
-
-fn recorded(path: &Path) -> Result<Facts, Failure> {
-    let failed = |why: String| {
-        Failure::wrong_usage(format!("cannot read the facts in {}", path.display()), why)
-            .with_remedy("record them on the machine they are about: isolane doctor --facts")
-    };
-    let text =
-        read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
 /// Groups of findings by the prefix of their ids.

@@ -21,6 +21,7 @@ use isolane_tune::{Interface, interfaces, vlan_parent};
 use self::apply::Apply;
 use self::failure::failure;
 use self::plan::{Export, PlanChanges};
+pub(super) use self::plan::{FACTS, recorded};
 use self::receive_queues::{Answer, Learn, Ports};
 use self::status::ShowStatus;
 use self::verify::Verify;

@@ -172,7 +172,7 @@ impl PlanSource {
         standing: &[SettingStatus],
     ) -> Result<Plan, Failure> {
         let facts: Facts = match &self.facts {
-            Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
+            Some(path) => recorded(path, "facts", FACTS)?,
             None => probe(),
         };
         let mut placement = FlowQueues::default();
@@ -254,8 +254,15 @@ fn outdated(path: &Path) -> Failure {
     )
 }
 
-/// Reads recorded JSON.
-fn recorded<T: DeserializeOwned>(path: &Path, what: &str, form: &str) -> Result<T, Failure> {
+/// Command that writes facts.
+pub(in crate::commands) const FACTS: &str = "isolane doctor --facts --json FILE";
+
+/// Reads recorded JSON, which the command `form` writes.
+pub(in crate::commands) fn recorded<T: DeserializeOwned>(
+    path: &Path,
+    what: &str,
+    form: &str,
+) -> Result<T, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)
             .with_remedy(format!("they are written by {form}"))
