@@ -12,7 +12,8 @@ use isolane_model::Domain;
 use isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
 use crate::commands::bench::{Bench, Demo};
-use crate::commands::datapaths::Datapaths;
+use crate::commands::config::Config;
+use crate::commands::doctor::Doctor;
 use crate::commands::endpoint::{Publish, Subscribe};
 use crate::commands::list::List;
 use crate::commands::manual::{Child, Completions, Man};
@@ -20,10 +21,10 @@ use crate::commands::spy::Spy;
 use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::why::Why;
-use crate::datapaths::{DatapathArgument, DatapathParser};
+use crate::datapaths::{DatapathArgument, DatapathParser, Datapaths};
 use crate::exit_code::ExitCode;
 use crate::settings::SettingLine;
-use crate::values::Destination;
+use crate::values::{Destination, Peer};
 
 /// Arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -48,13 +49,6 @@ pub(crate) struct Arguments {
 /// Heading of options that commands without a network refuse; the help of those commands omits them.
 const NETWORK_OPTIONS: &str = "Network options";
 
-/// Common options that a command refuses, with the reason.
-pub(crate) struct Refused {
-    command: &'static str,
-    pub(crate) options: &'static [&'static str],
-    pub(crate) why: &'static str,
-}
-
 const ALL: &[&str] = &["interface", "domain", "config"];
 const INTERFACE: &[&str] = &["interface"];
 const OWN_HOSTS: &str =
@@ -62,63 +56,51 @@ const OWN_HOSTS: &str =
 const ONLY_DESCRIBED: &str =
     "it sets up the interface that the description names for the host, and no other";
 
-const REFUSED: [Refused; 13] = [
-    Refused::new(
+/// Commands, the common options that each refuses, and the reason.
+const REFUSED: [(&str, &[&str], &str); 13] = [
+    (
         "config",
         INTERFACE,
         "each host of a description has its own interface",
     ),
-    Refused::new(
+    (
         "doctor",
         INTERFACE,
         "it looks at all interfaces, or at the one the description names for the host",
     ),
-    Refused::new("tune plan", INTERFACE, ONLY_DESCRIBED),
-    Refused::new("tune export", INTERFACE, ONLY_DESCRIBED),
-    Refused::new(
+    ("tune plan", INTERFACE, ONLY_DESCRIBED),
+    ("tune export", INTERFACE, ONLY_DESCRIBED),
+    (
         "tune ports",
         &["domain", "config"],
         "ports and queues belong to the machine, not to a domain",
     ),
-    Refused::new("tune apply", ALL, "the plan contains all it needs"),
-    Refused::new("tune status", ALL, "the plan contains all it needs"),
-    Refused::new("tune rollback", ALL, "the plan contains all it needs"),
-    Refused::new(
+    ("tune apply", ALL, "the plan contains all it needs"),
+    ("tune status", ALL, "the plan contains all it needs"),
+    ("tune rollback", ALL, "the plan contains all it needs"),
+    (
         "top",
         &["interface", "config"],
         "it looks at processes of this host, which report all they use",
     ),
-    Refused::new("demo", ALL, OWN_HOSTS),
-    Refused::new("bench", ALL, OWN_HOSTS),
-    Refused::new("completions", ALL, "it touches no network"),
-    Refused::new("datapaths", ALL, "it touches no network"),
+    ("demo", ALL, OWN_HOSTS),
+    ("bench", ALL, OWN_HOSTS),
+    ("completions", ALL, "it touches no network"),
+    ("datapaths", ALL, "it touches no network"),
 ];
 
-impl Refused {
-    const fn new(
-        command: &'static str,
-        options: &'static [&'static str],
-        why: &'static str,
-    ) -> Self {
-        Self {
-            command,
-            options,
-            why,
-        }
-    }
-
-    /// Options that a command refuses, named with its subcommand (`tune plan`).
-    pub(crate) fn of(command: &str) -> Option<&'static Self> {
-        let command = if command == "man" {
-            "completions"
-        } else {
-            command
-        };
-        REFUSED.iter().find(|refused| {
-            let rest = command.strip_prefix(refused.command);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        })
-    }
+/// Common options that a command, named with its subcommand (`tune plan`), refuses, and the reason.
+pub(crate) fn refused(command: &str) -> (&'static [&'static str], &'static str) {
+    let command = if command == "man" {
+        "completions"
+    } else {
+        command
+    };
+    let of_command = REFUSED.iter().find(|(name, ..)| {
+        let rest = command.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    of_command.map_or((&[], ""), |(_, options, why)| (options, why))
 }
 
 /// Parsed command line.
@@ -205,21 +187,31 @@ impl Arguments {
         let common: Vec<Arg> = whole.get_arguments().cloned().collect();
         whole.mut_subcommands(|command| {
             let name = command.get_name().to_owned();
-            let command = hiding(command, &common, &name);
+            let command = completed(command, &common, &name);
             command.mut_subcommands(|inner| {
                 let name = format!("{name} {}", inner.get_name());
-                hiding(inner, &common, &name)
+                completed(inner, &common, &name)
             })
         })
     }
 }
 
-/// Hides the common options that the command refuses.
-fn hiding(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
-    let refused = Refused::of(name).map_or(&[][..], |refused| refused.options);
+/// Hides the common options that the command refuses, and lets options with the value LIST take values separated by
+/// commas.
+fn completed(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
+    let (refused, _) = refused(name);
     let is_refused = |option: &&Arg| refused.contains(&option.get_id().as_str());
     let hidden = common.iter().filter(is_refused).cloned();
-    command.args(hidden.map(|option| option.hide(true)))
+    let command = command.args(hidden.map(|option| option.hide(true)));
+    command.mut_args(|option| {
+        let value_name = option.get_value_names().and_then(<[_]>::first);
+        match value_name.map(|name| name.as_str()) {
+            // Their help explains the words.
+            Some("LIST") => option.value_delimiter(',').hide_possible_values(true),
+            Some("WORD") => option.hide_possible_values(true),
+            _ => option,
+        }
+    })
 }
 
 /// Options of every command.
@@ -318,7 +310,7 @@ pub(crate) enum Command {
         ("isolane config", "isolane.toml as it is understood"),
         ("isolane config --config other.toml --json -", "another one, for programs"),
     ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
-    Config(ConfigArguments),
+    Config(Config),
     /// List the datapaths and their options
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane datapaths", "names for --datapath and [host.NAME] datapath, options for both"),
@@ -331,7 +323,7 @@ pub(crate) enum Command {
         ("isolane doctor --config isolane.toml --host zone-left", "against a description"),
         ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
     ], "config (the description it compares with), bench rtt (what it costs here)"))]
-    Doctor(DoctorArguments),
+    Doctor(Doctor),
     /// Tune this machine for critical topics: plan with reasons and costs, apply, roll back completely
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
@@ -371,36 +363,7 @@ pub(crate) enum Command {
 /// Name of the hidden command that runs a process of a measurement.
 pub(crate) const CHILD_COMMAND: &str = "child";
 
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArguments {
-    /// Print a commented example instead
-    #[arg(long)]
-    pub(crate) example: bool,
-    /// Write the description as JSON to this file; `-` is standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "example")]
-    pub(crate) json: Option<Destination>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) host: Option<String>,
-    /// Examine facts recorded with --facts, possibly on another machine
-    #[arg(long, value_name = "FILE")]
-    pub(crate) from: Option<PathBuf>,
-    /// Show also findings without a problem
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// Print the facts of this machine as JSON, for --from, instead of findings
-    #[arg(long, conflicts_with_all = ["host", "all"])]
-    pub(crate) facts: bool,
-    /// Write the findings as JSON; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<Destination>,
-}
-
-/// Options of the datapath.
+/// Options of a participant's datapath and discovery.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaneArguments {
     /// Choose the datapath, and set its options: `auto` (the first that works here), or NAME:KEY=VALUE,... as in
@@ -414,4 +377,8 @@ pub(crate) struct LaneArguments {
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Peer>,
 }

@@ -1,12 +1,22 @@
-//! Datapaths of this program, and the value of `--datapath`.
+//! Datapaths of this program: the value of `--datapath`, and the command `isolane datapaths`, which lists them with their
+//! options.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use isolane::{DATAPATHS, Kinds};
-use isolane_datapath::kind::{DatapathKind, OptionValue};
+use isolane_datapath::kind::{DatapathKind, OptionDefault, OptionSpec, OptionValue};
 use isolane_model::DatapathChoice;
+use serde::Serialize;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{joined, print_json_or};
+use crate::settings::Settings;
+use crate::values::Destination;
 
 static KINDS: OnceLock<Kinds> = OnceLock::new();
 
@@ -47,11 +57,8 @@ fn parse(text: &str) -> Result<DatapathArgument, String> {
     }
     let kind = kinds().iter().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| {
-        let names: Vec<&str> = kinds().iter().map(|kind| kind.name()).collect();
-        format!(
-            "there is no datapath {name:?}; there are auto, {}",
-            names.join(", ")
-        )
+        let names = joined(kinds().iter().map(|kind| kind.name()), ", ");
+        format!("there is no datapath {name:?}; there are auto, {}", names)
     })?;
     let mut argument = DatapathArgument {
         choice: DatapathChoice::Named(kind.name()),
@@ -74,14 +81,10 @@ fn parse_option(
     let (key, value) = option.split_once('=').unwrap_or((option, ""));
     let spec = kind.options().iter().find(|spec| spec.key == key);
     let spec = spec.ok_or_else(|| {
-        let keys: Vec<&str> = kind.options().iter().map(|spec| spec.key).collect();
+        let keys = joined(kind.options().iter().map(|spec| spec.key), ", ");
         match keys.is_empty() {
             true => format!("{} has no options", kind.name()),
-            false => format!(
-                "{} has no option {key:?}; it has {}",
-                kind.name(),
-                keys.join(", ")
-            ),
+            false => format!("{} has no option {key:?}; it has {}", kind.name(), keys),
         }
     })?;
     match spec.kind.parse(value) {
@@ -112,6 +115,88 @@ impl TypedValueParser for DatapathParser {
         let kinds = kinds.map(|kind| PossibleValue::new(kind.name()).help(kind.summary()));
         Some(Box::new([auto].into_iter().chain(kinds)))
     }
+}
+
+/// JSON form (`--json`).
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    datapaths: Vec<Datapath>,
+}
+
+#[derive(Serialize)]
+struct Datapath {
+    name: &'static str,
+    summary: &'static str,
+    options: Vec<DatapathOption>,
+}
+
+#[derive(Serialize)]
+struct DatapathOption {
+    key: &'static str,
+    /// Valid values, for people.
+    values: String,
+    /// Default as a TOML value; `None` if the option is unset by default.
+    default: Option<String>,
+    help: &'static str,
+}
+
+impl DatapathOption {
+    fn new(spec: &OptionSpec) -> Self {
+        Self {
+            key: spec.key,
+            values: spec.kind.to_string(),
+            default: match spec.default {
+                OptionDefault::Value(value) => Some(value.to_string()),
+                OptionDefault::Unset(_) => None,
+            },
+            help: spec.help,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Datapaths {
+    /// Write the list as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+impl Datapaths {
+    pub(crate) fn run(&self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        print_json_or(&report(), self.json.as_ref(), |_| text())
+    }
+}
+
+fn report() -> Report {
+    let datapaths = kinds().iter().map(|kind| Datapath {
+        name: kind.name(),
+        summary: kind.summary(),
+        options: kind.options().iter().map(DatapathOption::new).collect(),
+    });
+    Report {
+        schema: "isolane/datapaths/1",
+        datapaths: datapaths.collect(),
+    }
+}
+
+fn text() -> String {
+    let mut text = String::new();
+    for kind in kinds() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}: {}", kind.name(), kind.summary());
+        for spec in kind.options() {
+            let default = match spec.default {
+                OptionDefault::Value(value) => value.to_string(),
+                OptionDefault::Unset(effect) => effect.to_owned(),
+            };
+            let _ = writeln!(text, "  {} ({default}): {}", spec.key, spec.help);
+            let _ = writeln!(text, "      {}", spec.kind);
+        }
+    }
+    text.push_str("auto: the first of these whose requirements this machine meets\n");
+    text
 }
 
 #[cfg(test)]

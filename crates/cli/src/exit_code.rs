@@ -3,15 +3,15 @@
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitCode {
-    Done,
+    Done = 0,
     /// The command ran and the answer is no: a check failed, a bound was violated, peers do not match.
-    AnswerIsNo,
+    AnswerIsNo = 1,
     /// The command line or the description is invalid.
-    WrongUsage,
+    WrongUsage = 2,
     /// The machine does not allow it: permissions, kernel, device.
-    MachineForbids,
+    MachineForbids = 3,
     /// A signal ended the command early.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl ExitCode {
@@ -25,13 +25,7 @@ impl ExitCode {
     ];
 
     pub(crate) const fn number(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::AnswerIsNo => 1,
-            Self::WrongUsage => 2,
-            Self::MachineForbids => 3,
-            Self::Interrupted => 130,
-        }
+        self as u8
     }
 
     const fn meaning(self) -> &'static str {

@@ -52,6 +52,11 @@ impl Failure {
         Self::new(ExitCode::WrongUsage, what, why)
     }
 
+    /// Creates a failure for a refusal of the machine.
+    pub(crate) fn forbidden(what: impl Into<String>, why: impl ToString) -> Self {
+        Self::new(ExitCode::MachineForbids, what, why.to_string())
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Stated(statement) => statement.code,

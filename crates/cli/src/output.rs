@@ -43,8 +43,7 @@ fn write_out(text: &str) -> Result<ExitCode, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ExitCode::Done),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
-        Err(error) => Err(Failure::new(
-            ExitCode::MachineForbids,
+        Err(error) => Err(Failure::forbidden(
             "the result could not be written",
             error.to_string(),
         )),
@@ -183,6 +182,12 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
     }
 }
 
+/// Items as text with a separator between them.
+pub(crate) fn joined(items: impl IntoIterator<Item = impl Display>, separator: &str) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(separator)
+}
+
 pub(crate) enum JsonLines {
     StandardOutput,
     File(ResultFile, Destination),
@@ -241,7 +246,7 @@ fn not_written(destination: &Destination, error: &io::Error) -> Failure {
         let why = "no program reads it, and a signal ended the wait for one";
         return Failure::new(ExitCode::Interrupted, what, why);
     }
-    Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+    Failure::forbidden(what, error).with_remedy(
         "name a file in a directory that exists and this user may write to, or - for standard output",
     )
 }

@@ -44,7 +44,7 @@ fn register(second: Second) -> Result<Arc<AtomicBool>, Failure> {
     let wished = Arc::clone(WISHED.get_or_init(Arc::default));
     let failed = |error: io::Error| {
         let what = "signals cannot be caught";
-        Failure::new(ExitCode::MachineForbids, what, error.to_string())
+        Failure::forbidden(what, error)
     };
     let code = i32::from(ExitCode::Interrupted.number());
     for signal in [SIGINT, SIGTERM, SIGHUP] {

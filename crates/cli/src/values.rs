@@ -10,9 +10,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_model::limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD};
-use isolane_model::{
-    DurationError, OverBudget, SampleBytes, Word, format_duration, parse_duration,
-};
+use isolane_model::{DurationError, OverBudget, Word, format_duration, parse_duration};
 use isolane_wire::level::Level;
 
 use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SECONDS, MIN_PAYLOAD_BYTES};
@@ -192,33 +190,21 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Payload of a measurement: the serialised size in bytes without the encapsulation header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PayloadBytes(SampleBytes);
+/// Parses a payload of a measurement (the serialised size in bytes without the encapsulation header) that fits one frame
+/// in both directions.
+pub(crate) fn payload_of_round_trip(text: &str) -> Result<u32, String> {
+    payload(text, MAX_RTT_MESSAGE_BYTES)
+}
 
-impl PayloadBytes {
-    pub(crate) fn get(self) -> u32 {
-        self.0.get()
-    }
+/// Parses a payload of a measurement that fits one sample.
+pub(crate) fn payload_of_sample(text: &str) -> Result<u32, String> {
+    payload(text, MAX_PAYLOAD_BYTES)
+}
 
-    /// Parses a payload that fits one frame in both directions.
-    pub(crate) fn of_round_trip(text: &str) -> Result<Self, String> {
-        Self::parse(text, MAX_RTT_MESSAGE_BYTES)
-    }
-
-    /// Parses a payload that fits one sample.
-    pub(crate) fn of_sample(text: &str) -> Result<Self, String> {
-        Self::parse(text, MAX_PAYLOAD_BYTES)
-    }
-
-    fn parse(text: &str, most: u32) -> Result<Self, String> {
-        text.parse()
-            .ok()
-            .filter(|bytes| (MIN_PAYLOAD_BYTES..=most).contains(bytes))
-            .and_then(SampleBytes::new)
-            .map(Self)
-            .ok_or_else(|| format!("a payload has {MIN_PAYLOAD_BYTES} to {most} bytes here"))
-    }
+fn payload(text: &str, most: u32) -> Result<u32, String> {
+    let bytes = text.parse().ok();
+    let bytes = bytes.filter(|bytes| (MIN_PAYLOAD_BYTES..=most).contains(bytes));
+    bytes.ok_or_else(|| format!("a payload has {MIN_PAYLOAD_BYTES} to {most} bytes here"))
 }
 
 /// Data representation of samples (XTypes 1.3 §7.4).

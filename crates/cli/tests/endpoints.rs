@@ -288,7 +288,7 @@ fn no_sample_is_lost_without_a_name() {
     };
     let written = count(&publisher.err, "written");
     assert_eq!(written, 301, "{}", publisher.err);
-    let names = ["delivered", "lost", "evicted", "rejected", "from"];
+    let names = ["delivered", "lost", "evicted", "rejected", "skipped"];
     let named: u64 = names.iter().map(|name| count(&sub.err, name)).sum();
     assert_eq!(named, written, "{}{}", sub.err, publisher.err);
     assert!(sub.err.contains("history = 1 "), "{}", sub.err);
@@ -306,7 +306,7 @@ fn samples_too_large_for_a_subscriber_are_reported_while_it_runs_and_at_its_end(
     for part in ["topic Square", "the reader takes 24", "--max-bytes"] {
         assert!(sub.err.contains(part), "{part}: {}", sub.err);
     }
-    let end = "in all: 0 delivered, 20 too large for this reader";
+    let end = "in all: 0 delivered, 20 too large";
     assert!(sub.err.contains(end), "{}", sub.err);
     // The end of an instance of which no sample came is none either.
     assert_eq!(sub.out, "");

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use clap::Args;
 use isolane_datapath::kind::{OptionSpec, OptionValue};
 use isolane_model::{
     Budget, DatapathSettings, Host, Participant, Source, Sourced, System, Topic, Tuning, Word,
@@ -12,14 +13,28 @@ use serde_json::{Value, json};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output;
-use crate::settings::ConfigSettings;
+use crate::settings::Settings;
+use crate::values::Destination;
 
-pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
-    match settings {
-        ConfigSettings::Example => output::print(isolane_model::example()),
-        ConfigSettings::System(system, None) => output::print(&system.to_toml_with_sources()),
-        ConfigSettings::System(system, Some(destination)) => {
-            output::print_json(&of_system(&system), &destination)
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// Print a commented example instead
+    #[arg(long)]
+    pub(crate) example: bool,
+    /// Write the description as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "example")]
+    json: Option<Destination>,
+}
+
+impl Config {
+    /// Prints the description, or the example.
+    pub(super) fn run(&self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        // The description has been read unless the example is requested.
+        match (&settings.system, &self.json) {
+            (None, _) => output::print(isolane_model::example()),
+            (Some(system), None) => output::print(&system.to_toml_with_sources()),
+            (Some(system), Some(json)) => output::print_json(&of_system(system), json),
         }
     }
 }

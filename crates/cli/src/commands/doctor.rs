@@ -1,20 +1,46 @@
-//! `isolane doctor`: comparison of this machine with the needs of critical topics.
+//! `isolane doctor`: comparison of this machine with the needs of critical topics, and of running participants' core and
+//! scheduling policy with the description.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use isolane_model::{read_regular_text, visible_line};
-use isolane_tune::{Facts, Finding, Needs, Severity, examine, probe};
+use clap::Args;
+use isolane::observe::ParticipantSample;
+use isolane_model::{Host, visible_line};
+use isolane_tune::{Finding, Severity, examine, probe};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::RECORDED_BYTES;
-use crate::output::{count_of, print, print_json};
-use crate::settings::DoctorSettings;
+use crate::output::{count_of, joined, print_json, print_json_or};
+use crate::settings::Settings;
 use crate::values::Destination;
 
-use super::{needs, placements};
+use super::top::discovery::Watcher;
+use super::top::sample::Seen;
+use super::tune::{FACTS, recorded};
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Examine facts recorded with --facts, possibly on another machine
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Show also findings without a problem
+    #[arg(long)]
+    all: bool,
+    /// Print the facts of this machine as JSON, for --from, instead of findings
+    #[arg(long, conflicts_with_all = ["host", "all"])]
+    facts: bool,
+    /// Write the findings as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
 
 /// JSON form (`--json`).
 #[derive(Serialize)]
@@ -26,61 +52,40 @@ struct Report<'a> {
     findings: &'a [Finding],
 }
 
-/// Examines the machine and prints the findings; exit code 1 if the described topics cannot work.
-pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
-    let facts = match &settings.from {
-        Some(path) => recorded(path)?,
-        None => probe(),
-    };
-    if settings.facts {
-        let destination = settings.json.unwrap_or(Destination::StandardOutput);
-        return print_json(&facts, &destination);
+impl Doctor {
+    /// Examines the machine and prints the findings; exit code 1 if the described topics cannot work.
+    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        settings.check_host(self.host.as_ref())?;
+        let facts = match &self.from {
+            Some(path) => recorded(path, "facts", FACTS)?,
+            None => probe(),
+        };
+        if self.facts {
+            let destination = self.json.unwrap_or(Destination::StandardOutput);
+            return print_json(&facts, &destination);
+        }
+        let needs = settings.needs(self.host.as_deref(), &facts.hostname)?;
+        let mut findings = examine(&facts, &needs);
+        let host = settings.system.as_ref().zip(needs.host.as_deref());
+        let host = host.and_then(|(system, name)| system.host(name));
+        if let Some(host) = host.filter(|_| self.from.is_none()) {
+            findings.extend(examine_placements(host, needs.domain));
+        }
+        let report = Report {
+            schema: "isolane/doctor/1",
+            hostname: &facts.hostname,
+            host: needs.host.as_deref(),
+            domain: needs.domain,
+            findings: &findings,
+        };
+        let printed = print_json_or(&report, self.json.as_ref(), |report| text(report, self.all))?;
+        let is_error = |finding: &Finding| finding.severity == Severity::Error;
+        Ok(match findings.iter().any(is_error) {
+            true => ExitCode::AnswerIsNo,
+            false => printed,
+        })
     }
-    let domain = settings.network.domain.value.get();
-    let needs = needs::of(
-        settings.system.as_deref(),
-        domain,
-        settings.host.as_deref(),
-        &facts.hostname,
-    )?;
-    let mut findings = examine(&facts, &needs);
-    let host = settings.system.as_ref().zip(needs.host.as_deref());
-    let host = host.and_then(|(system, name)| system.host(name));
-    if let Some(host) = host.filter(|_| settings.from.is_none()) {
-        findings.extend(placements::examine(host, domain));
-    }
-    let printed = match &settings.json {
-        Some(destination) => print_json(
-            &Report {
-                schema: "isolane/doctor/1",
-                hostname: &facts.hostname,
-                host: needs.host.as_deref(),
-                domain: needs.domain,
-                findings: &findings,
-            },
-            destination,
-        )?,
-        None => ExitCode::Done,
-    };
-    if settings.json != Some(Destination::StandardOutput) {
-        print(&text(&facts, &needs, &findings, settings.all))?;
-    }
-    let is_error = |finding: &Finding| finding.severity == Severity::Error;
-    Ok(if findings.iter().any(is_error) {
-        ExitCode::AnswerIsNo
-    } else {
-        printed
-    })
-}
-
-fn recorded(path: &Path) -> Result<Facts, Failure> {
-    let failed = |why: String| {
-        Failure::wrong_usage(format!("cannot read the facts in {}", path.display()), why)
-            .with_remedy("record them on the machine they are about: isolane doctor --facts")
-    };
-    let text =
-        read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
 /// Groups of findings by the prefix of their ids.
@@ -99,11 +104,12 @@ const GROUPS: [(&str, &str); 12] = [
     ("lane", "Lanes of AF_XDP"),
 ];
 
-fn text(facts: &Facts, needs: &Needs, findings: &[Finding], all: bool) -> String {
+fn text(report: &Report<'_>, all: bool) -> String {
+    let findings = report.findings;
     // Writing to a string cannot fail.
     let mut text = String::new();
-    let _ = write!(text, "{}, domain {}", facts.hostname, needs.domain);
-    if let Some(host) = &needs.host {
+    let _ = write!(text, "{}, domain {}", report.hostname, report.domain);
+    if let Some(host) = report.host {
         let _ = write!(text, ", as host {host} of the description");
     }
     text.push('\n');
@@ -157,5 +163,131 @@ fn describe(text: &mut String, finding: &Finding) {
         if !said.is_empty() {
             let _ = writeln!(text, "         {name}: {}", visible_line(said));
         }
+    }
+}
+
+/// Time limit for the participants' snapshots, which are published once a second.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Polling interval.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Findings about the running participants of a domain, on a host with a described core or priority.
+fn examine_placements(host: &Host, domain: u32) -> Vec<Finding> {
+    if host.core.value.is_none() && host.priority.value.is_none() {
+        return Vec::new();
+    }
+    // Without /proc no participant can be found.
+    let running = running(domain).unwrap_or_default();
+    running
+        .iter()
+        .map(|participant| compare(host, participant))
+        .collect()
+}
+
+/// Snapshots of a domain's participants.
+fn running(domain: u32) -> io::Result<Vec<ParticipantSample>> {
+    let mut watcher = Watcher::new(Some(domain));
+    let begun = Instant::now();
+    loop {
+        watcher.look()?;
+        let seen = watcher.sample().participants;
+        let is_settled = |seen: &Seen| seen.snapshot.is_some() || seen.problem.is_some();
+        if seen.iter().all(is_settled) || begun.elapsed() >= PATIENCE {
+            let snapshots = seen.into_iter().filter_map(|seen| seen.snapshot);
+            return Ok(snapshots.map(|snapshot| snapshot.participant).collect());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn compare(host: &Host, participant: &ParticipantSample) -> Finding {
+    let mut differs = Vec::new();
+    if let Some(core) = host.core.value
+        && participant.allowed_cores != [usize::from(core)]
+    {
+        let cores = joined(&participant.allowed_cores, ", ");
+        differs.push(format!(
+            "may run on cores {cores}, and not on core {core} alone"
+        ));
+    }
+    if let Some(priority) = host.priority.value {
+        let wanted = format!("SCHED_FIFO {priority}");
+        let policy = participant.policy.as_deref().unwrap_or("an unknown policy");
+        if policy != wanted {
+            differs.push(format!("runs under {policy}, and not under {wanted}"));
+        }
+    }
+    let ParticipantSample { pid, name, .. } = participant;
+    let id = format!("scheduler.participant.{pid}.{}", participant.number);
+    let who = format!("participant \"{name}\" of process {pid}");
+    if differs.is_empty() {
+        return Finding {
+            id,
+            severity: Severity::Ok,
+            what: format!("{who} has the described core and policy"),
+            cost: String::new(),
+            remedy: String::new(),
+        };
+    }
+    Finding {
+        id,
+        severity: Severity::Warn,
+        what: format!("{who} {}", differs.join("; it ")),
+        cost: "other programs delay its loop, and the kernel may move it to another core".into(),
+        remedy: format!(
+            "start it with the description (isolane sub TOPIC --config FILE --host {}; a program: Builder::core and \
+             Builder::realtime), and read what it says of refused rights",
+            host.name.value
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(keys: &str) -> Host {
+        let text = format!("[host.a]\ninterface = \"lo\"\n{keys}");
+        let system = isolane_model::System::from_toml(&text, "isolane.toml", isolane::DATAPATHS);
+        system
+            .expect("a description")
+            .host("a")
+            .expect("it is there")
+            .clone()
+    }
+
+    fn participant(allowed: &[usize], policy: &str) -> ParticipantSample {
+        let sample = serde_json::json!({
+            "pid": 7, "number": 0, "name": "arm", "domain": 0, "guid_prefix": "", "datapath": "udp",
+            "at_us": 0.0, "allowed_cores": allowed, "policy": policy, "participants": 0, "notes": [],
+            "counters": {}, "frames_out": 0, "frames_armed": 0, "frames_lent": 0, "no_frame": 0,
+            "imbalance": null, "observers_refused": 0, "observers_dropped": 0,
+        });
+        serde_json::from_value(sample).expect("a participant")
+    }
+
+    #[test]
+    fn a_participant_that_runs_elsewhere_than_described_is_a_warning() {
+        let described = host("core = 1\npriority = 70\n");
+        let found = compare(&described, &participant(&[0, 1], "SCHED_OTHER"));
+        assert_eq!(found.severity, Severity::Warn);
+        for words in [
+            "cores 0, 1",
+            "core 1 alone",
+            "SCHED_OTHER",
+            "SCHED_FIFO 70",
+            "process 7",
+        ] {
+            assert!(found.what.contains(words), "no {words} in {}", found.what);
+        }
+        let found = compare(&described, &participant(&[1], "SCHED_OTHER"));
+        assert!(!found.what.contains("cores"), "{}", found.what);
+        let found = compare(&described, &participant(&[1], "SCHED_FIFO 70"));
+        assert_eq!(found.severity, Severity::Ok);
+    }
+
+    #[test]
+    fn without_a_description_nothing_is_found() {
+        assert_eq!(examine_placements(&host(""), 0), []);
     }
 }

@@ -16,7 +16,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, print_json, tell};
 use crate::settings::Settings;
-use crate::values::{Destination, Peer, seconds};
+use crate::values::{Destination, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -25,10 +25,6 @@ pub(crate) struct List {
     /// Listen for announcements for this many seconds; hearing none is no failure
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
-    /// address:port; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Vec<Peer>,
     /// Write the list as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
@@ -41,7 +37,7 @@ impl List {
         settings.begin()?;
         let network = &settings.network;
         let until = Until::new(Some(self.seconds))?.with_network(network);
-        let (participant, _) = build("isolane ls", network, &lane, &self.peer)?;
+        let (participant, _) = build("isolane ls", network, &lane)?;
         let seconds = self.seconds.as_secs();
         tell(format!(
             "listening for {seconds} s in domain {}",
@@ -53,7 +49,7 @@ impl List {
         }
         let full = full_tables(&participant, &lane);
         let refused = full.as_ref().map(|full| full.refused.clone());
-        let listing = Listing::of(&participant, refused, unreached_peers(&self.peer));
+        let listing = Listing::of(&participant, refused, unreached_peers(&lane.peers));
         let printed = match &self.json {
             Some(destination) => print_json(&listing, destination),
             None => print(&listing.text()),

@@ -64,8 +64,7 @@ impl Man {
                 "manual pages could not be written to {}",
                 directory.display()
             );
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
-                .with_remedy("name a directory this user may write to")
+            Failure::forbidden(what, error).with_remedy("name a directory this user may write to")
         })?;
         write_pages(&whole, directory)?;
         tell(format!("manual pages are in {}", directory.display()));
@@ -88,7 +87,7 @@ fn page(command: &Command) -> Result<String, Failure> {
     let made = clap_mangen::Man::new(command.clone()).render(&mut page);
     made.map_err(|error| {
         let what = "the manual page could not be made";
-        Failure::new(ExitCode::MachineForbids, what, error.to_string())
+        Failure::forbidden(what, error)
     })?;
     Ok(String::from_utf8_lossy(&page)
         .replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")

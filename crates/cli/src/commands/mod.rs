@@ -1,17 +1,13 @@
 //! Commands, one per file or folder: options and settings in, an exit code or a failure out.
 
 pub(crate) mod bench;
-mod config;
-pub(crate) mod datapaths;
-mod doctor;
+pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod endpoint;
-mod interface_watch;
 mod ledger_text;
 pub(crate) mod list;
 pub(crate) mod manual;
-mod needs;
 mod participant;
-mod placements;
 pub(crate) mod spy;
 pub(crate) mod top;
 pub(crate) mod tune;
@@ -26,7 +22,7 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// Reason why it failed.
-pub(crate) fn run(command: Command, mut settings: Settings) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: Command, settings: Settings) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo(demo) => demo.run(&settings),
         Command::Publish(publish) => publish.run(settings),
@@ -39,19 +35,10 @@ pub(crate) fn run(command: Command, mut settings: Settings) -> Result<ExitCode, 
         Command::Bench(bench) => bench.run(&settings),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
-        Command::Datapaths(datapaths) => {
-            settings.begin()?;
-            datapaths.run()
-        }
+        Command::Datapaths(datapaths) => datapaths.run(&settings),
         // A process of a measurement reports to its parent in its own format.
         Command::Child(child) => Ok(child.run()),
-        Command::Config(arguments) => {
-            settings.begin()?;
-            config::run(settings.config(arguments))
-        }
-        Command::Doctor(arguments) => {
-            settings.begin()?;
-            doctor::run(settings.doctor(arguments)?)
-        }
+        Command::Config(config) => config.run(&settings),
+        Command::Doctor(doctor) => doctor.run(&settings),
     }
 }

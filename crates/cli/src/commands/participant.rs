@@ -9,17 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{BuildError, Counters, Interfaces as Chosen, Participant};
+use isolane::{BuildError, Counters, Interfaces, Participant};
 use isolane_model::{Domain, Host, HostProtection, Source, Sourced, System};
 
 use super::endpoint::EndpointSettings;
-use super::interface_watch::InterfaceWatch;
 use super::why::FullTables;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{SEEN_PARTICIPANTS, remedy_of_full_tables};
-use crate::output::tell;
-use crate::settings::{Interfaces, LaneSettings, NetworkSettings};
+use crate::output::{joined, tell};
+use crate::settings::{LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::Peer;
 
@@ -31,10 +30,9 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(super) fn build<'a>(
     name: &str,
     network: &'a NetworkSettings,
-    lane: &LaneSettings,
-    peers: &'a [Peer],
+    lane: &'a LaneSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    build_with(name, network, &observing(lane), None, peers).map_err(failure)
+    build_with(name, network, &observing(lane), None, &lane.peers).map_err(failure)
 }
 
 /// Creates the participant of an endpoint, which may be a described one.
@@ -42,9 +40,9 @@ pub(super) fn build_endpoint<'a>(
     name: &str,
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
+    let (network, lane) = (&settings.network, &settings.lane);
     let described = settings.described.as_ref();
-    let (network, host) = (&settings.network, &settings.lane.host);
-    build_with(name, network, host, described, &settings.peers).map_err(failure)
+    build_with(name, network, &lane.host, described, &lane.peers).map_err(failure)
 }
 
 /// Settings of an observing command, which needs neither the host's core nor the protection of receivers, and knows all
@@ -69,10 +67,7 @@ pub(super) fn build_with<'a>(
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
     let builder = builder.name(name).observable(true).host(host);
-    let mut builder = builder.interfaces(match &network.interfaces.value {
-        Interfaces::All => Chosen::All,
-        Interfaces::Named(names) => Chosen::Named(names.clone()),
-    });
+    let mut builder = builder.interfaces(network.interfaces.value.clone());
     for peer in peers {
         builder = match peer.port {
             Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),
@@ -147,10 +142,8 @@ fn refused(counters: &Counters) -> Option<String> {
         ),
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let said: Vec<String> = counts
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let said = joined(counts.map(|(count, what)| format!("{count} {what}")), ", ");
+    (!said.is_empty()).then_some(said)
 }
 
 /// Participants that `--peer` does not reach; `None` if every peer has a port.
@@ -235,6 +228,95 @@ impl Until {
             }
             participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }
+    }
+}
+
+/// Polling interval: soon enough for a person, cheap for a machine.
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
+
+/// Interfaces in use with their states. A socket does not report the loss of its interface, so the command reports it and
+/// continues, because links come back.
+struct InterfaceWatch {
+    interfaces: Vec<(String, InterfaceState)>,
+    looked: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InterfaceState {
+    Works,
+    Down,
+    Gone,
+}
+
+impl InterfaceState {
+    fn of(name: &str, present: &[isolane_tune::Interface]) -> Self {
+        match present.iter().find(|known| known.name == name) {
+            None => Self::Gone,
+            Some(interface) if interface.is_up => Self::Works,
+            Some(_) => Self::Down,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Works => "up again",
+            Self::Down => "down",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl InterfaceWatch {
+    /// Interfaces of the settings, or all non-loopback interfaces that are up now.
+    fn new(network: &NetworkSettings) -> Self {
+        let names = match &network.interfaces.value {
+            Interfaces::Named(names) => names.clone(),
+            _ => isolane_tune::interfaces()
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|it| it.is_up && !it.is_loopback && !it.addresses.is_empty())
+                .map(|interface| interface.name)
+                .collect(),
+        };
+        Self {
+            interfaces: names
+                .into_iter()
+                .map(|name| (name, InterfaceState::Works))
+                .collect(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// Polls the interfaces when due, and reports changes.
+    fn look(&mut self) {
+        if self.looked.elapsed() < WATCH_PERIOD || self.interfaces.is_empty() {
+            return;
+        }
+        self.looked = Instant::now();
+        // Without netlink the state is unknown.
+        if let Ok(present) = isolane_tune::interfaces() {
+            self.compare(&present).into_iter().for_each(tell);
+        }
+    }
+
+    /// Sentences on changed states.
+    fn compare(&mut self, present: &[isolane_tune::Interface]) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (name, state) in &mut self.interfaces {
+            let now = InterfaceState::of(name, present);
+            if now != *state {
+                *state = now;
+                changed.push(format!("interface {name} is {}", now.word()));
+            }
+        }
+        let mut all = self.interfaces.iter();
+        if !changed.is_empty() && all.all(|(_, state)| *state != InterfaceState::Works) {
+            changed.push(String::from(
+                "nothing can be sent or received until an interface is back; waiting (`ip link` shows what there is, \
+                 ip link set NAME up brings it up)",
+            ));
+        }
+        changed
     }
 }
 
@@ -334,5 +416,31 @@ mod tests {
             refused(&counters).as_deref(),
             Some("3 participants that newer ones displaced, 2 endpoints")
         );
+    }
+
+    fn interface(name: &str, is_up: bool) -> isolane_tune::Interface {
+        isolane_tune::Interface {
+            name: name.into(),
+            is_up,
+            ..isolane_tune::Interface::default()
+        }
+    }
+
+    #[test]
+    fn interfaces_that_go_and_come_are_reported_once() {
+        let works = |name: &str| (String::from(name), InterfaceState::Works);
+        let mut watch = InterfaceWatch {
+            interfaces: vec![works("a"), works("b")],
+            looked: Instant::now(),
+        };
+        let both = [interface("a", true), interface("b", true)];
+        assert_eq!(watch.compare(&both), [""; 0]);
+        assert_eq!(watch.compare(&both[..1]), ["interface b is gone"]);
+        let down = [interface("a", false)];
+        let said = watch.compare(&down);
+        assert_eq!(said[0], "interface a is down");
+        assert!(said[1].contains("until an interface is back"), "{said:?}");
+        assert_eq!(watch.compare(&down), [""; 0]);
+        assert_eq!(watch.compare(&both[..1]), ["interface a is up again"]);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU32;
 
+use isolane::Interfaces;
 use isolane_model::{
     DatapathChoice, DatapathSettings, Host, Source, Sourced, System, Waiting, Word, format_duration,
 };
@@ -11,8 +12,10 @@ use crate::arguments::LaneArguments;
 use crate::datapaths::{DatapathArgument, kinds};
 use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
+use crate::output::joined;
+use crate::values::Peer;
 
-use super::{Interfaces, NetworkSettings};
+use super::NetworkSettings;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
@@ -20,6 +23,8 @@ pub(crate) struct LaneSettings {
     pub(crate) host: Host,
     /// True if the description has an entry of this machine.
     pub(crate) is_described: bool,
+    /// Unicast discovery addresses.
+    pub(crate) peers: Vec<Peer>,
     /// Note that this machine is not in the description.
     pub(crate) note: Option<String>,
 }
@@ -53,6 +58,7 @@ impl LaneSettings {
         Ok(Self {
             host,
             is_described: described.is_some(),
+            peers: arguments.peer,
             note: match described {
                 Some(_) => None,
                 None => system.and_then(no_host),
@@ -192,10 +198,9 @@ fn host<'a>(
         return Ok(system.host(hostname).or(only));
     };
     system.host(wanted).map(Some).ok_or_else(|| {
-        let names: Vec<&str> = names(system).collect();
         Failure::wrong_usage(
             format!("the description has no host \"{}\"", wanted.escape_debug()),
-            format!("its hosts are {}", names.join(", ")),
+            format!("its hosts are {}", joined(names(system), ", ")),
         )
         .with_remedy("name one of them: --host NAME")
     })
@@ -208,12 +213,10 @@ fn names(system: &System) -> impl Iterator<Item = &str> {
 
 /// Note for a description without an entry of this machine.
 fn no_host(system: &System) -> Option<String> {
-    let names: Vec<&str> = names(system).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "this machine is none of the description's hosts ({}): their interface, datapath and \
+    names(system).next()?;
+    Some(format!(
+        "this machine is none of the description's hosts ({}): their interface, datapath and \
              protection are not used. --host NAME says which it is",
-            names.join(", ")
-        )
-    })
+        joined(names(system), ", ")
+    ))
 }

@@ -9,14 +9,14 @@ mod lane;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 
+use isolane::Interfaces;
 use isolane_model::{Domain, Source, Sourced, System, is_interface_name};
+use isolane_tune::Needs;
 
-use crate::arguments::{
-    Call, Command, CommonArguments, ConfigArguments, DoctorArguments, LaneArguments, Refused,
-};
+use crate::arguments::{Call, Command, CommonArguments, LaneArguments, refused};
 use crate::datapaths::kinds;
 use crate::failure::{self, Failure};
 use crate::output;
@@ -57,42 +57,10 @@ pub(crate) struct SettingLine {
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     pub(crate) domain: Sourced<Domain>,
+    /// All that can multicast, or named ones without duplicates.
     pub(crate) interfaces: Sourced<Interfaces>,
     /// Verbosity. 0: results only; 1: settings too; 2: internals too.
     pub(crate) verbosity: u8,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Interfaces {
-    /// All interfaces that can multicast.
-    All,
-    /// Named interfaces, at least one, without duplicates.
-    Named(Vec<String>),
-}
-
-/// Output of `config`.
-#[derive(Debug)]
-pub(crate) enum ConfigSettings {
-    Example,
-    /// Description, printed as such, or as JSON to the destination.
-    System(Box<System>, Option<Destination>),
-}
-
-/// Settings of `doctor`: the machine to examine, and the description to compare it with.
-#[derive(Debug)]
-pub(crate) struct DoctorSettings {
-    pub(crate) network: NetworkSettings,
-    /// Description to compare the machine with.
-    pub(crate) system: Option<Box<System>>,
-    /// Host entry of the machine in the description.
-    pub(crate) host: Option<String>,
-    /// Recorded facts, instead of this machine's.
-    pub(crate) from: Option<PathBuf>,
-    /// Prints the facts instead of findings.
-    pub(crate) facts: bool,
-    /// Shows findings without a problem, too.
-    pub(crate) all: bool,
-    pub(crate) json: Option<Destination>,
 }
 
 impl Settings {
@@ -172,7 +140,11 @@ impl Settings {
         let network = self.network.clone();
         self.set("domain", network.domain.value, &network.domain.source);
         let interfaces = &network.interfaces;
-        self.set("interfaces", &interfaces.value, &interfaces.source);
+        let names = match &interfaces.value {
+            Interfaces::Named(names) => names.join(","),
+            _ => String::from("all that can multicast"),
+        };
+        self.set("interfaces", names, &interfaces.source);
         self.set("verbosity", network.verbosity, &Source::CommandLine("-v"));
     }
 
@@ -227,26 +199,20 @@ impl Settings {
         }
     }
 
-    /// Settings of `config`.
-    pub(crate) fn config(&mut self, arguments: ConfigArguments) -> ConfigSettings {
-        // The description has been read unless the example is requested.
-        match self.system.take() {
-            Some(system) => ConfigSettings::System(Box::new(system), arguments.json),
-            None => ConfigSettings::Example,
-        }
-    }
-
-    /// Settings of `doctor`.
-    pub(crate) fn doctor(&mut self, arguments: DoctorArguments) -> Result<DoctorSettings, Failure> {
-        self.check_host(arguments.host.as_ref())?;
-        Ok(DoctorSettings {
-            network: self.network.clone(),
-            system: self.system.take().map(Box::new),
-            host: arguments.host,
-            from: arguments.from,
-            facts: arguments.facts,
-            all: arguments.all,
-            json: arguments.json,
+    /// Needs of this machine's host entry, or of the domain alone without a description.
+    pub(crate) fn needs(&self, host: Option<&str>, hostname: &str) -> Result<Needs, Failure> {
+        let Some(system) = &self.system else {
+            return Ok(Needs::of_domain(self.network.domain.value.get()));
+        };
+        Needs::of_system(system, host, hostname).map_err(|hosts| {
+            Failure::wrong_usage(
+                format!(
+                    "the description has no host \"{}\"",
+                    host.unwrap_or_default().escape_debug()
+                ),
+                format!("its hosts are {}", hosts.join(", ")),
+            )
+            .with_remedy("name one of them: --host NAME")
         })
     }
 
@@ -289,15 +255,6 @@ impl Settings {
     }
 }
 
-impl Display for Interfaces {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => formatter.write_str("all that can multicast"),
-            Self::Named(names) => formatter.write_str(&names.join(",")),
-        }
-    }
-}
-
 /// Host name of this machine; empty if unknown.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
@@ -306,19 +263,17 @@ fn hostname() -> String {
 
 /// Refuses a common option without effect on the command.
 fn refuse_without_effect(common: &CommonArguments, command: &str) -> Result<(), Failure> {
-    let Some(refused) = Refused::of(command) else {
-        return Ok(());
-    };
+    let (refused, why) = refused(command);
     let is_given = |option: &&&str| match **option {
         "interface" => !common.interface.is_empty(),
         "domain" => common.domain.is_some(),
         _ => common.config.is_some(),
     };
     let name = command.split(' ').next().unwrap_or_default();
-    match refused.options.iter().find(is_given) {
+    match refused.iter().find(is_given) {
         Some(option) => Err(Failure::wrong_usage(
             format!("`{name}` takes no --{option}"),
-            refused.why,
+            why,
         )),
         None => Ok(()),
     }

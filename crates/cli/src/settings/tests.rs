@@ -264,7 +264,7 @@ fn peers_and_interfaces_may_be_repeated() {
     let line = "isolane sub T --peer 10.0.0.1 --peer 127.0.0.1:7410 -i lo -i lo -i a";
     let resolved = resolved(line);
     assert_eq!(resolved.value("peer"), "10.0.0.1,127.0.0.1:7410");
-    assert_eq!(resolved.endpoint.as_ref().expect("a reader").peers.len(), 2);
+    assert_eq!(resolved.lane.peers.len(), 2);
     let named = Interfaces::Named(vec![String::from("lo"), String::from("a")]);
     assert_eq!(resolved.settings.network.interfaces.value, named);
 }

@@ -23,6 +23,7 @@ pub use self::schema::{
     ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
 };
 pub(crate) use self::server::Observer;
+pub use self::snapshot::{protocol_counts, reader_counts, writer_counts};
 
 /// Schema of a snapshot. The number increases when a key changes its meaning.
 pub const SCHEMA: &str = "isolane/observe/3";

@@ -217,13 +217,14 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     reports.iter().map(sample).collect()
 }
 
-/// Generates a function that returns all fields of a ledger by their names.
+/// Generates a public function that returns all fields of a ledger by their names.
 macro_rules! counts_of {
     ($(#[$doc:meta])* $name:ident($Ledger:ident) {
         $($field:ident),* $(,)?
     }) => {
         $(#[$doc])*
-        fn $name(ledger: &$Ledger) -> Counts {
+        #[must_use]
+        pub fn $name(ledger: &$Ledger) -> Counts {
             let $Ledger { $($field),* } = *ledger;
             counts(&[$((stringify!($field), $field)),*])
         }

@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::{Config, ConfigError, Ledger};
 use crate::clock::NANOS_PER_SECOND;
@@ -278,8 +279,9 @@ pub(super) fn max_in_flight(config: &Config) -> u64 {
 pub(super) const CLASSES: usize = 8;
 
 /// Order in which waiting frames get the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Arbiter {
     /// Order of arrival, whatever the class.
     #[default]
@@ -290,14 +292,6 @@ pub enum Arbiter {
 }
 
 impl Arbiter {
-    /// Name used in result files and in printed text.
-    pub fn word(self) -> &'static str {
-        match self {
-            Arbiter::Fifo => "fifo",
-            Arbiter::Strict => "strict",
-        }
-    }
-
     /// Number of queues, each of the configured length.
     pub(super) const fn queues(self) -> usize {
         match self {

@@ -137,11 +137,7 @@ pub struct Distribution {
 impl Distribution {
     /// Histogram of samples in nanoseconds, in any order; `None` if there are none.
     pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
-        let buckets = || {
-            samples_ns
-                .iter()
-                .map(|&sample_ns| bucket(sample_ns, PER_DECADE))
-        };
+        let buckets = || samples_ns.iter().map(|&sample_ns| bucket(sample_ns));
         let (first, last) = (buckets().min()?, buckets().max()?);
         let mut counts = vec![0; (last - first + 1) as usize];
         for bucket in buckets() {
@@ -154,39 +150,17 @@ impl Distribution {
         })
     }
 
-    /// Total number of samples.
-    pub fn count(&self) -> u64 {
-        self.counts.iter().copied().map(u64::from).sum()
-    }
-
     /// Start of the bucket at index `at` of `counts`, in microseconds.
     pub fn start_us(&self, at: usize) -> f64 {
-        bucket_start_us(self.first + at as i32, self.per_decade)
-    }
-
-    /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of samples at or above
-    /// it. It begins with 1 and falls.
-    pub fn tail(&self) -> Vec<(f64, f64)> {
-        let all = self.count().max(1) as f64;
-        let mut left = self.count();
-        let point = |(at, &count): (usize, &u32)| {
-            let share = left as f64 / all;
-            left -= u64::from(count);
-            (self.start_us(at), share)
-        };
-        self.counts.iter().enumerate().map(point).collect()
+        let number = self.first + at as i32;
+        10_f64.powf(f64::from(number) / f64::from(self.per_decade))
     }
 }
 
 /// Bucket number of a sample, counted from 1 us. Samples below a nanosecond share the lowest bucket.
-pub(crate) fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
+fn bucket(sample_ns: u64) -> i32 {
     let decades = (sample_ns.max(1) as f64 / 1e3).log10();
-    (decades * f64::from(per_decade)).floor() as i32
-}
-
-/// Start of bucket `number`, in microseconds.
-pub(crate) fn bucket_start_us(number: i32, per_decade: u32) -> f64 {
-    10_f64.powf(f64::from(number) / f64::from(per_decade))
+    (decades * f64::from(PER_DECADE)).floor() as i32
 }
 
 #[cfg(test)]
@@ -286,15 +260,6 @@ mod distribution_tests {
     }
 
     #[test]
-    fn the_tail_says_which_share_is_not_below() {
-        let two = Distribution::of(&[100_000, 100_000, 100_000, 200_000]).unwrap();
-        let tail = two.tail();
-        assert_eq!(tail.first().map(|point| point.1), Some(1.0));
-        assert_eq!(tail.last().map(|point| point.1), Some(0.25));
-        assert_eq!(tail.len(), two.counts.len());
-    }
-
-    #[test]
     fn of_no_samples_there_is_no_distribution() {
         assert_eq!(Distribution::of(&[]), None);
     }
@@ -303,9 +268,8 @@ mod distribution_tests {
         #[test]
         fn every_sample_is_counted_once(samples in prop::collection::vec(any::<u64>(), 1..300)) {
             let all = Distribution::of(&samples).unwrap();
-            prop_assert_eq!(all.count(), samples.len() as u64);
+            prop_assert_eq!(all.counts.iter().sum::<u32>() as usize, samples.len());
             prop_assert!(all.counts.first() > Some(&0) && all.counts.last() > Some(&0));
-            prop_assert!(all.tail().windows(2).all(|pair| pair[0].1 >= pair[1].1));
         }
     }
 }

@@ -107,11 +107,6 @@ impl Rounds {
         self.ping.returned.duplicates + self.pong.received.duplicates
     }
 
-    /// Messages that belong to no round of this run, at both ends.
-    pub fn foreign(&self) -> u64 {
-        self.ping.returned.foreign + self.pong.received.foreign
-    }
-
     /// Number of pings sent more than half a period after their due time.
     pub fn late_sends(&self) -> u64 {
         self.sender_lateness_ns()

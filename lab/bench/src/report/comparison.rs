@@ -1,11 +1,10 @@
 //! Ratios between runs of one result that differ in one property.
 //!
 //! Comparisons: flood against undisturbed; FIFO link against strict link; FIFO jobs against jobs by priority; storm
-//! against undisturbed; large samples against undisturbed; a socket per level against each further step of an ablation.
-
-use std::fmt::Write;
+//! against undisturbed; large samples against undisturbed. The effects of an ablation's steps are in `ablation`.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::text_table::{Align, aligned, cells};
 use super::{Disturbance, Order, Publisher, Run, Step};
@@ -29,8 +28,6 @@ pub enum Kind {
     Storm,
     /// Dividend with large samples of the same participants, divisor undisturbed.
     Large,
-    /// Dividend with a socket per level, divisor with further steps of an ablation, with the same disturbance or none.
-    Step,
 }
 
 /// Compared part of a round trip.
@@ -44,22 +41,27 @@ pub enum Of {
 }
 
 /// Statistic of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 pub enum Measure {
     /// Median.
     #[serde(rename = "median")]
+    #[strum(serialize = "median")]
     Median,
     /// 99th percentile.
     #[serde(rename = "p99")]
+    #[strum(serialize = "p99")]
     P99,
     /// Median of the p99s of one-second windows.
     #[serde(rename = "1 s p99")]
+    #[strum(serialize = "1 s p99")]
     TypicalP99,
     /// 99.9th percentile. Stalls of the machine dominate it.
     #[serde(rename = "p99.9")]
+    #[strum(serialize = "p99.9")]
     P999,
     /// Maximum. Stalls of the machine dominate it.
     #[serde(rename = "max")]
+    #[strum(serialize = "max")]
     Max,
 }
 
@@ -90,17 +92,6 @@ pub struct Ratio {
 }
 
 impl Measure {
-    /// Display name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Measure::Median => "median",
-            Measure::P99 => "p99",
-            Measure::TypicalP99 => "1 s p99",
-            Measure::P999 => "p99.9",
-            Measure::Max => "max",
-        }
-    }
-
     /// Value for a whole run.
     fn of_run(self, of: Of, run: &Run) -> Option<f64> {
         let statistics: &Statistics = match of {
@@ -191,7 +182,7 @@ impl Pair<'_> {
         }
         match self.kind {
             Kind::Order => words.extend([run.order.word(), "order"]),
-            Kind::Storm | Kind::Step => words.extend(Step::of_run(run).map(Step::name)),
+            Kind::Storm => words.extend(Step::of_run(run).map(Step::word)),
             Kind::Flood | Kind::Arbiter | Kind::Large => {}
         }
         if of == Of::Host {
@@ -207,17 +198,12 @@ fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
     Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
 }
 
-/// All comparisons of a kind between valid runs, in the order of their dividends. A dividend is compared with the first
-/// suitable run; a step of an ablation, with all.
+/// Comparisons of a kind between valid runs, in the order of their dividends, each with the first suitable run.
 fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
-    let most = match kind {
-        Kind::Step => usize::MAX,
-        Kind::Flood | Kind::Arbiter | Kind::Order | Kind::Storm | Kind::Large => 1,
-    };
-    valid().flat_map(move |dividend| {
-        let divisors = valid().filter(move |divisor| compares(kind, dividend, divisor));
-        divisors.take(most).map(move |divisor| Pair {
+    valid().filter_map(move |dividend| {
+        let divisor = valid().find(|divisor| compares(kind, dividend, divisor))?;
+        Some(Pair {
             kind,
             dividend,
             divisor,
@@ -265,12 +251,6 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
                 && dividend.receive_work == divisor.receive_work;
             is_pair && is_in_process && same_disturbance && same_arbiter
         }
-        Kind::Step => {
-            let steps = (Step::of_run(dividend), Step::of_run(divisor));
-            let is_pair = steps.0 == Some(Step::SocketALevel)
-                && !matches!(steps.1, None | Some(Step::OneSocket | Step::SocketALevel));
-            is_pair && same_disturbance && same_arbiter
-        }
     };
     alike && differ
 }
@@ -289,21 +269,16 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
             ratios.extend([Median, P99, P999, Max].map(|measure| pair.ratio(of, measure)));
         }
     }
-    for kind in [Kind::Storm, Kind::Step] {
-        for pair in pairs(runs, kind) {
-            for of in [Of::Rtt, Of::Host] {
-                ratios.extend([Median, P99].map(|measure| pair.ratio(of, measure)));
-            }
+    for pair in pairs(runs, Kind::Storm) {
+        for of in [Of::Rtt, Of::Host] {
+            ratios.extend([Median, P99].map(|measure| pair.ratio(of, measure)));
         }
     }
     ratios
 }
 
-/// Width of a column of numbers.
-const COLUMN: usize = 9;
-
 /// Ratios under the flood: a line per payload, two columns per publisher. Empty without a comparison.
-pub fn flood_table(runs: &[Run]) -> String {
+pub(in crate::report) fn flood_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 2] = [Measure::Median, Measure::P99];
     let all: Vec<Pair<'_>> = pairs(runs, Kind::Flood)
         .filter(|pair| pair.dividend.arbiter() == pair.divisor.arbiter())
@@ -317,35 +292,29 @@ pub fn flood_table(runs: &[Run]) -> String {
     let is_by = |publisher| move |pair: &&Pair<'_>| pair.dividend.publisher == publisher;
     let mut publishers = vec![Publisher::Thread, Publisher::Job];
     publishers.retain(|&publisher| all.iter().any(|pair| is_by(publisher)(&pair)));
-
-    let mut text = String::from("Round trips under the flood, as multiples of undisturbed ones\n");
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{:>COLUMN$}", "");
+    let mut headings = cells([""]);
+    let mut names = cells(["payload"]);
     for publisher in &publishers {
-        let _ = write!(text, "{:>1$}", publisher.word(), SHOWN.len() * COLUMN);
+        headings.extend(cells(["", publisher.word()]));
+        names.extend(SHOWN.map(|measure| measure.word().to_owned()));
     }
-    let _ = write!(text, "\n{:>COLUMN$}", "payload");
-    for measure in publishers.iter().flat_map(|_| SHOWN) {
-        let _ = write!(text, "{:>COLUMN$}", measure.word());
-    }
-    text.push('\n');
+    let mut rows = vec![headings, names];
     for payload in payloads {
-        let _ = write!(text, "{:>COLUMN$}", format!("{payload} B"));
+        let mut row = vec![format!("{payload} B")];
         for &publisher in &publishers {
             let mut of_publisher = all.iter().filter(is_by(publisher));
             let pair = of_publisher.find(|pair| pair.dividend.payload_bytes == payload);
-            for measure in SHOWN {
-                let value = pair.and_then(|pair| pair.ratio(Of::Rtt, measure).value);
-                let _ = write!(text, "{:>COLUMN$}", times(value));
-            }
+            let value = |measure| pair.and_then(|pair| pair.ratio(Of::Rtt, measure).value);
+            row.extend(SHOWN.map(|measure| times(value(measure))));
         }
-        text.push('\n');
+        rows.push(row);
     }
-    text
+    "Round trips under the flood, as multiples of undisturbed ones\n".to_owned()
+        + &aligned(&rows, Align::Right)
 }
 
 /// Flood on a FIFO link and on a strict one. Empty without a comparison.
-pub fn arbiter_table(runs: &[Run]) -> String {
+pub(in crate::report) fn arbiter_table(runs: &[Run]) -> String {
     let mut rows: Vec<Vec<String>> = vec![
         cells([
             "",
@@ -391,7 +360,7 @@ pub fn arbiter_table(runs: &[Run]) -> String {
 }
 
 /// In-process disturbances with FIFO jobs and with jobs by priority. Empty without a comparison.
-pub fn order_table(runs: &[Run]) -> String {
+pub(in crate::report) fn order_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 4] = [Measure::Median, Measure::P99, Measure::P999, Measure::Max];
     let mut headings = vec![String::new(); 2];
     let mut names = cells(["interf.", "order"]);
@@ -626,18 +595,13 @@ mod tables_tests {
     fn ratios_are_shown_by_payload_and_publisher() {
         let mut runs = runs(&[64, 512]);
         runs[0].invalid = Some("the ledger is off".into());
-        let lines = [
-            "Round trips under the flood, as multiples of undisturbed ones",
-            "                      thread               job",
-            "  payload   median      p99   median      p99",
-            "     64 B        -        -     30.0     30.0",
-            "    512 B     30.0     30.0     30.0     30.0",
-        ];
         let text = flood_table(&runs);
-        let shown: Vec<&str> = text.lines().collect();
-        assert_eq!(shown[0], lines[0]);
-        assert_eq!(shown[2..], lines[2..], "{text}");
-        assert!(shown[1].ends_with("job") && shown[1].contains("thread"));
+        let rows: Vec<Vec<&str>> =
+            (text.lines().map(|line| line.split_whitespace().collect())).collect();
+        assert_eq!(rows[1], ["thread", "job"], "{text}");
+        assert_eq!(rows[2], ["payload", "median", "p99", "median", "p99"]);
+        assert_eq!(rows[3], ["64", "B", "-", "-", "30.0", "30.0"]);
+        assert_eq!(rows[4], ["512", "B", "30.0", "30.0", "30.0", "30.0"]);
         assert_eq!(flood_table(&runs[..1]), "");
     }
 

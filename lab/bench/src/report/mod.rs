@@ -1,4 +1,4 @@
-//! Results of round-trip measurements: the schema `isolane/rtt/1` and its text, terminal and HTML forms.
+//! Results of round-trip measurements: the schema `isolane/rtt/1` and its text and HTML forms.
 //!
 //! An unavailable value is null, never 0 and never left out: the structures have no optional keys, only optional
 //! values. Times are microseconds, sizes bytes.
@@ -6,7 +6,6 @@
 mod ablation;
 mod comparison;
 mod environment;
-mod histogram;
 mod page;
 mod run;
 mod scenario;
@@ -16,20 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
 
-pub use ablation::{
-    Baseline, Compared, Effect, Interval, Overall, Step, Unit, ablation_table, effects,
-    effects_table, overall, overall_table,
-};
-pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
+pub use ablation::{Baseline, Compared, Effect, Interval, Overall, Step, Unit, effects, overall};
+pub use comparison::{Kind, Measure, Of, Ratio, ratios};
 pub use environment::{Clock, Environment};
-pub use histogram::{Charset, Series, histogram, terminal_width};
 pub use page::page;
 pub use run::{
     BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, Inversions,
     Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
-pub use text_table::{one_way_table, table};
+pub use text_table::{Shown, tables};
 
 /// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";

@@ -1,12 +1,16 @@
 //! Parameters of a run. Each choice has one name, used in result files and printed text.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
+use super::{Measure, Step};
+use crate::cable::Arbiter;
 use crate::clock::NANOS_PER_SECOND;
 
 /// Isolation mechanism; those of a run are cumulative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Stage {
     /// Jobs by priority.
     Executor,
@@ -21,8 +25,9 @@ pub enum Stage {
 }
 
 /// Caller of `write` for pings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Publisher {
     /// A thread (`RemoteWriter`).
     Thread,
@@ -31,8 +36,9 @@ pub enum Publisher {
 }
 
 /// Order in which the executor runs ready jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Order {
     /// Most critical job first.
     Priority,
@@ -41,8 +47,9 @@ pub enum Order {
 }
 
 /// Receive path from a host's device to its sockets or lanes. Each value includes the previous ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ReceiveWork {
     /// One queue, in the softirq of the hosts' core.
     #[default]
@@ -54,8 +61,9 @@ pub enum ReceiveWork {
 }
 
 /// Disturbance of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Disturbance {
     /// Bulk traffic through the cable.
     Flood,
@@ -71,28 +79,29 @@ pub enum Disturbance {
     Large,
 }
 
-impl Stage {
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Stage::Executor => "executor",
-            Stage::Xdp => "xdp",
-            Stage::Lanes => "lanes",
-            Stage::Budgets => "budgets",
-            Stage::Tune => "tune",
-        }
-    }
+/// Gives each of these enums the method `word`.
+macro_rules! words {
+    ($($choice:ty),*) => {
+        $(impl $choice {
+            /// Name in results and in printed text.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                self.into()
+            }
+        })*
+    };
 }
 
-impl Publisher {
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Publisher::Thread => "thread",
-            Publisher::Job => "job",
-        }
-    }
-}
+words!(
+    Stage,
+    Publisher,
+    Order,
+    ReceiveWork,
+    Disturbance,
+    Arbiter,
+    Measure,
+    Step
+);
 
 /// Connection of a run's two hosts. An undisturbed run uses that of the runs it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,27 +118,6 @@ pub enum Place {
     Devices,
 }
 
-impl Order {
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Order::Priority => "priority",
-            Order::Fifo => "fifo",
-        }
-    }
-}
-
-impl ReceiveWork {
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            ReceiveWork::Softirq => "softirq",
-            ReceiveWork::Steered => "steered",
-            ReceiveWork::Threads => "threads",
-        }
-    }
-}
-
 impl Disturbance {
     /// Connection of the hosts in runs with this disturbance.
     pub fn place(self) -> Place {
@@ -143,18 +131,6 @@ impl Disturbance {
     /// Returns whether it is work inside the participants.
     pub fn is_in_process(self) -> bool {
         self.place() != Place::Link
-    }
-
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Disturbance::Flood => "flood",
-            Disturbance::Storm => "storm",
-            Disturbance::Joining => "joining",
-            Disturbance::Bulk => "bulk",
-            Disturbance::Repair => "repair",
-            Disturbance::Large => "large",
-        }
     }
 }
 

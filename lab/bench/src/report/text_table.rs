@@ -6,7 +6,37 @@
 
 use std::fmt::Write;
 
+use super::ablation::{ablation_table, effects_table, overall_table};
+use super::comparison::{arbiter_table, flood_table, order_table};
 use super::{ReceiveWork, Run, Stage};
+
+/// Form of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A line with every number per run.
+    EachRun,
+    /// Ablation tables only, because a table of alternating runs would be unreadable.
+    Steps,
+}
+
+/// Tables of a result for people, without the empty ones.
+pub fn tables(runs: &[Run], shown: Shown) -> Vec<String> {
+    let all: &[fn(&[Run]) -> String] = match shown {
+        Shown::EachRun => &[
+            table,
+            one_way_table,
+            flood_table,
+            arbiter_table,
+            order_table,
+            ablation_table,
+            effects_table,
+            overall_table,
+        ],
+        Shown::Steps => &[ablation_table, effects_table, overall_table],
+    };
+    let tables = all.iter().map(|table| table(runs));
+    tables.filter(|table| !table.is_empty()).collect()
+}
 
 /// Side to which cells are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +104,7 @@ const COLUMNS: [Column; 20] = [
 
 /// Table of all runs in blocks with the same settings, in the given order. Times are microseconds, variances square
 /// microseconds; "-" marks unknown values.
-pub fn table(runs: &[Run]) -> String {
+fn table(runs: &[Run]) -> String {
     let mut text = String::new();
     for block in runs.chunk_by(|a, b| settings(a) == settings(b)) {
         if !text.is_empty() {
@@ -122,7 +152,7 @@ fn settings(run: &Run) -> String {
     )
 }
 
-pub(super) fn interference(run: &Run) -> String {
+fn interference(run: &Run) -> String {
     let word = run
         .disturbance
         .map_or("off", |disturbance| disturbance.word());
@@ -132,17 +162,17 @@ pub(super) fn interference(run: &Run) -> String {
     }
 }
 
-pub(super) fn arbiter(run: &Run) -> String {
+fn arbiter(run: &Run) -> String {
     let word = run.arbiter().map(|arbiter| arbiter.word());
     word.unwrap_or("-").to_owned()
 }
 
-pub(super) fn micros(value: Option<f64>) -> String {
+fn micros(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 
 /// Description of the check on each round's timestamps, and of its limits.
-pub(super) const CHECKED: &str = "each round has all its timestamps, in order. That both ways and the turnaround add up to \
+const CHECKED: &str = "each round has all its timestamps, in order. That both ways and the turnaround add up to \
                                   the round trip is no proof of a shared clock: they would add up by any clocks";
 
 const ONE_WAY_COLUMNS: [Column; 12] = [
@@ -164,7 +194,7 @@ const ONE_WAY_COLUMNS: [Column; 12] = [
 
 /// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons why runs have no
 /// one-way delays. Empty without runs.
-pub fn one_way_table(runs: &[Run]) -> String {
+fn one_way_table(runs: &[Run]) -> String {
     let mut text = String::new();
     let has_delays = |run: &&Run| run.one_way.refused.is_none();
     for block in runs.chunk_by(|a, b| a.datapath == b.datapath) {

@@ -28,6 +28,7 @@
 mod verdict;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::flow::Flow;
 use super::plan;
@@ -247,21 +248,26 @@ impl Base {
 }
 
 /// Mechanism that a companion turns off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
     /// Jobs by priority, and a lane per level. Both go together, because a single lane has a single order.
+    #[strum(serialize = "jobs by priority and a lane a level")]
     PrioritiesAndLanes,
     /// Strict priority of classes on the link.
+    #[strum(serialize = "a strict link")]
     StrictLink,
     /// Recycling: bulk returns buffers before it takes any reserved for the most critical lane.
+    #[strum(serialize = "recycling of bulk")]
     Recycling,
     /// Named drops: the companion's link counts some lost frames as delivered.
+    #[strum(serialize = "names of drops")]
     Ledger,
 }
 
 /// Isolation counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "kebab-case")]
 pub enum Counter {
     /// Priority inversions of all levels at both ends.
@@ -294,14 +300,9 @@ impl Mechanism {
         }
     }
 
-    /// Descriptive name.
+    /// Name in texts.
     pub fn name(self) -> &'static str {
-        match self {
-            Mechanism::PrioritiesAndLanes => "jobs by priority and a lane a level",
-            Mechanism::StrictLink => "a strict link",
-            Mechanism::Recycling => "recycling of bulk",
-            Mechanism::Ledger => "names of drops",
-        }
+        self.into()
     }
 }
 
@@ -316,12 +317,7 @@ impl Counter {
 
     /// Display name.
     pub fn name(self) -> &'static str {
-        match self {
-            Counter::Inversions => "inversions",
-            Counter::Lost => "lost",
-            Counter::Touched => "touched",
-            Counter::Unaccounted => "unaccounted",
-        }
+        self.into()
     }
 }
 

@@ -3,21 +3,20 @@
 //! A critical topic makes round trips between two hosts over a link; a flood fills the link, or the participants do
 //! other work.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use isolane_bench::report::Shown;
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
 
-use super::page_file;
-use super::round_trips::{self, Outputs, Shown};
+use super::round_trips::{self, RoundTripArguments};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
+use crate::values::{MeasuredDatapath, one_of, payload_of_round_trip, seconds};
 
 /// Default duration of a run in seconds; all rows take about two minutes.
 const RUN_SECONDS: u32 = 2;
@@ -34,6 +33,8 @@ const PARTS: &[(&str, Part)] = &[
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
+    #[command(flatten)]
+    round_trips: RoundTripArguments,
     /// Set the duration of each run in seconds [default: 2; 5 where work inside the participants disturbs]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
@@ -43,38 +44,19 @@ pub(crate) struct Demo {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(PARTS),
-        hide_possible_values = true,
         default_value = "link,arbiter,lane,executor",
         hide_default_value = true
     )]
     rows: Vec<Part>,
-    /// Select datapaths, separated by commas: udp (with all rows), xdp, memory (undisturbed)
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
     /// Set payload sizes in bytes, 12 to 1400, separated by commas
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = PayloadBytes::of_round_trip,
+        value_parser = payload_of_round_trip,
         default_value = "64,512,1024"
     )]
-    payload: Vec<PayloadBytes>,
-    /// Write the results as JSON; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the results as one self-contained HTML page with figures
-    #[arg(long, value_name = "FILE", value_parser = page_file)]
-    page: Option<PathBuf>,
+    payload: Vec<u32>,
 }
 
 /// Announcement of the measurement.
@@ -83,47 +65,6 @@ two hosts in network namespaces, a link
 between them, and a critical topic that makes 2000 round trips a second: without and with a flood
 on the link, with heavy receive work on the hosts, and with work inside its own participants. Nothing
 leaves this machine, and nothing of it stays.";
-
-/// Explanations of each part for first-time readers.
-const MEANING_OF_LINK: &str = "\
-What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one
-network stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the
-flood puts into that queue first, the critical sample waits for; when the queue is full, the
-critical sample is dropped like any other. These rows are the problem.
-
-The flood's datagrams have 512 B with smaller payloads too: of 64 B ones the link would take more a
-second than one core can relay (on a machine of two cores such a flood reached 0.40 of the link's
-rate), and a link that is not full shows nothing.";
-
-const MEANING_OF_ARBITER: &str = "\
-The strict rows are the same flood on the same link, which now sends the most urgent class first, as
-a network controller with several queues does. Nothing else has changed: isolane gives every level
-its own socket, UDP port and DSCP, and the link classifies frames by them. What is
-left is at most one frame of the flood on the wire, each way, and the hosts' own work.";
-
-const MEANING_OF_LANE: &str = "\
-The storm rows run during short multicast datagrams (10000 a second, both ways together), each of which
-the kernel delivers to 250 sockets on each host: the link has room, the receiving core has not. One
-remedy at a time: a socket for all levels; a socket a level; the link puts critical frames into a receive
-queue of their own, and kernel threads serve the queues, the critical one's above the application, the
-other's below it; AF_XDP, past the shared stack, with one lane for all levels; a lane a level; and
-budgets, which drop in the driver what would become receive work beyond them. The last rows run during a
-flood that a bulk reader of the same participants gets: there the budget is that reader's. Compare the
-hosts' part. The ratios over all payloads are computed from this run; a row of fewer than three seconds has
-no separate ratio.";
-
-const MEANING_OF_EXECUTOR: &str = "\
-The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred
-endpoints that appear and leave; reliable bulk both ways (level 1); the same with a tenth of its
-samples lost and repaired. In FIFO order jobs run as they became ready, and all levels share one
-socket; by priority the most urgent job is chosen each time and each level has a socket. A priority
-inversion is less urgent work that began while a critical sample was waiting: by priority there is
-none, whatever the load, and a critical sample waits at most for the one activation that was running.
-The link is fast here (10000 Mbit/s), the same for both orders, and each end has its own core,
-where the machine has two: what the order of jobs is answerable for is the hosts' part. In it is also
-what no order can change: the kernel's receive work, and the relay, which takes the pong end's core
-for each frame it carries. So p99.9 and max may be the machine's in either order: compare the median
-and p99 of the hosts' part. The inversions are the proof.";
 
 /// Outlook, and advice on reading the numbers.
 const MEANING_OF_NUMBERS: &str = "\
@@ -136,13 +77,7 @@ between rows of this run, and quote ratios.";
 
 /// Explanations of the selected parts.
 fn meaning(parts: &[Part]) -> String {
-    let of_part = |part: &Part| match part {
-        Part::Link => MEANING_OF_LINK,
-        Part::Arbiter => MEANING_OF_ARBITER,
-        Part::Lane => MEANING_OF_LANE,
-        Part::Executor => MEANING_OF_EXECUTOR,
-    };
-    let mut paragraphs: Vec<&str> = parts.iter().map(of_part).collect();
+    let mut paragraphs: Vec<&str> = parts.iter().map(|part| part.meaning()).collect();
     paragraphs.push(MEANING_OF_NUMBERS);
     paragraphs.join("\n\n")
 }
@@ -168,10 +103,7 @@ impl Demo {
             what,
             round_trips::Plan { rows, left_out },
             &meaning,
-            Outputs {
-                json: self.json.as_ref(),
-                page: self.page.as_deref(),
-            },
+            &self.round_trips,
             Shown::EachRun,
         )
     }
@@ -182,9 +114,9 @@ impl Demo {
             link: given.unwrap_or(RUN_SECONDS),
             in_process: given.unwrap_or(INSIDE_SECONDS),
         };
-        let payloads: Vec<u32> = self.payload.iter().map(|size| size.get()).collect();
+        let payloads: Vec<u32> = self.payload.clone();
         let mut rows = Vec::new();
-        for &datapath in &self.datapath {
+        for &datapath in &self.round_trips.measured.datapath {
             match hosts.name_of(datapath)? {
                 "udp" => rows.extend(plan::demo(&self.rows, &payloads, seconds)),
                 own @ ("memory" | "xdp") => {
@@ -193,7 +125,12 @@ impl Demo {
                 // The memory rows show the round trip without sockets.
                 loopback => {
                     rows.extend(plan::quiet(loopback, &payloads, seconds.link));
-                    if !self.datapath.contains(&MeasuredDatapath::Memory) {
+                    if !self
+                        .round_trips
+                        .measured
+                        .datapath
+                        .contains(&MeasuredDatapath::Memory)
+                    {
                         rows.extend(plan::quiet("memory", &payloads, seconds.link));
                     }
                 }

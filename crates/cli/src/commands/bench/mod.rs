@@ -10,9 +10,7 @@ mod run_queue;
 mod test_hosts;
 mod throughput;
 
-use std::path::PathBuf;
-
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 pub(crate) use self::demo::Demo;
 use self::rtt::Rtt;
@@ -20,6 +18,24 @@ use self::throughput::Throughput;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::values::{Destination, MeasuredDatapath, word};
+
+/// Options of every measurement.
+#[derive(Debug, Args)]
+struct MeasurementArguments {
+    /// Write the results as JSON; `-` is standard output. A file of round trips also receives intermediate results
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Select datapaths, separated by commas: udp, xdp, and memory for undisturbed round trips. `demo` measures its rows
+    /// with udp alone, and `throughput` joins its hosts by a link without a rate
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = word::<MeasuredDatapath>(),
+        default_value = "udp"
+    )]
+    datapath: Vec<MeasuredDatapath>,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -48,13 +64,5 @@ impl Bench {
             Self::Rtt(rtt) => rtt.run(settings),
             Self::Throughput(throughput) => throughput.run(settings),
         }
-    }
-}
-
-/// Parses a file name; refuses standard output, because a page is useless on a terminal.
-fn page_file(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
-        file => Ok(PathBuf::from(file)),
     }
 }

@@ -1,17 +1,18 @@
 //! Common part of `demo` and `bench rtt`: runs the plan and shows the results.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::multicast_load;
 use isolane_bench::report::{
-    Charset, Disturbance, Environment, Missing, Order, Place, Report, Run, Series, ablation_table,
-    arbiter_table, effects, effects_table, flood_table, histogram, one_way_table, order_table,
-    overall, overall_table, page, ratios, table, terminal_width,
+    Disturbance, Environment, Missing, Order, Place, Report, Run, Shown, effects, overall, page,
+    ratios, tables,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
+use super::MeasurementArguments;
 use super::run_queue::{self, Measured, Row};
 use super::test_hosts::TestHosts;
 use crate::exit_code::ExitCode;
@@ -21,20 +22,22 @@ use crate::values::Destination;
 
 pub(super) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
-/// Files for the results, in addition to the text.
-#[derive(Clone, Copy)]
-pub(super) struct Outputs<'a> {
-    pub(super) json: Option<&'a Destination>,
-    pub(super) page: Option<&'a Path>,
+/// Options of both commands: the datapaths, and files for the results in addition to the text.
+#[derive(Debug, Args)]
+pub(super) struct RoundTripArguments {
+    #[command(flatten)]
+    pub(super) measured: MeasurementArguments,
+    /// Write the results as one self-contained HTML page with figures
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    page: Option<PathBuf>,
 }
 
-/// Form of the results.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// A line with every number per run.
-    EachRun,
-    /// Ablation tables only, because a table of alternating runs would be unreadable.
-    Steps,
+/// Parses a file name; refuses standard output, because a page is useless on a terminal.
+fn page_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        file => Ok(PathBuf::from(file)),
+    }
 }
 
 pub(super) struct Plan {
@@ -49,9 +52,10 @@ pub(super) fn run(
     what: &str,
     plan: Plan,
     meaning: &str,
-    outputs: Outputs<'_>,
+    outputs: &RoundTripArguments,
     shown: Shown,
 ) -> Result<ExitCode, Failure> {
+    let json = outputs.measured.json.as_ref();
     let Plan { rows, left_out } = plan;
     let cable = rows
         .first()
@@ -60,7 +64,7 @@ pub(super) fn run(
     let rows = rows.into_iter().map(row).collect();
     let mut report = Report::new(Environment::probe(), &cable);
     report.left_out = left_out;
-    let mut growing = outputs.json.map(GrowingJson::new);
+    let mut growing = json.map(GrowingJson::new);
     let keep = |outcome: &Outcome| {
         report.add(outcome.run.clone());
         if let Some(growing) = &mut growing {
@@ -80,10 +84,10 @@ pub(super) fn run(
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(&report)?;
     }
-    if let Some(file) = outputs.page {
+    if let Some(file) = &outputs.page {
         write_text(&page(&report), file)?;
     }
-    show(&text, outputs.json)?;
+    show(&text, json)?;
     if let Some(growing) = growing {
         growing.finish(&report)?;
     }
@@ -130,37 +134,10 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
     disturbance.map_or("undisturbed", Disturbance::word)
 }
 
-/// Text with tables, histogram, ratios, disturbances and notes.
+/// Text with tables, disturbances and notes.
 fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
-    let mut text = match shown {
-        Shown::EachRun => table(&report.runs),
-        Shown::Steps => String::new(),
-    };
-    // Writing to a string cannot fail.
+    let mut text = tables(&report.runs, shown).join("\n");
     text.push_str(&measured.failures());
-    if shown == Shown::EachRun && !report.runs.is_empty() {
-        let _ = write!(text, "\n{}", one_way_table(&report.runs));
-    }
-    if let (Shown::EachRun, Some(first)) = (shown, measured.finished.first()) {
-        let _ = write!(text, "\n{}", picture(first, &measured.finished));
-    }
-    let comparisons: &[fn(&[Run]) -> String] = match shown {
-        Shown::EachRun => &[
-            flood_table,
-            arbiter_table,
-            order_table,
-            ablation_table,
-            effects_table,
-            overall_table,
-        ],
-        Shown::Steps => &[ablation_table, effects_table, overall_table],
-    };
-    for comparison in comparisons {
-        let comparison = comparison(&report.runs);
-        if !comparison.is_empty() {
-            let _ = write!(text, "\n{comparison}");
-        }
-    }
     floods(&mut text, &report.runs);
     storms(&mut text, &report.runs);
     let mut notes: Vec<String> = Vec::new();
@@ -171,49 +148,9 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
         }
     }
     notes.push(format!("clock: {}", report.environment.clock.words()));
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "\nThis machine\n  {}", notes.join("\n  "));
     text
-}
-
-/// Histogram of the first run and of runs that differ only in disturbance, arbiter or order.
-fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
-    let cores = first.run.cores;
-    let alike = |run: &Run| {
-        run.datapath == first.run.datapath
-            && run.publisher == first.run.publisher
-            && run.payload_bytes == first.run.payload_bytes
-            && run.receive_work == first.run.receive_work
-            && run.bulk_reader == first.run.bulk_reader
-            && run.cores == cores
-    };
-    // Four columns fit a terminal; the table has the others.
-    const MOST: usize = 4;
-    let name = |run: &Run| {
-        let mut words = vec![word_of(run.disturbance)];
-        if run.arbiter() == Some(Arbiter::Strict) {
-            words.push(Arbiter::Strict.word());
-        }
-        if run.order == Order::Fifo {
-            words.push("fifo order");
-        }
-        words.join(", ")
-    };
-    let series: Vec<Series> = outcomes
-        .iter()
-        .filter(|outcome| alike(&outcome.run))
-        .take(MOST)
-        .map(|outcome| Series {
-            name: name(&outcome.run),
-            samples_ns: outcome.rtt_ns.clone(),
-        })
-        .collect();
-    let title = format!(
-        "Round trips of {} B over {}, published by a {}; the time is logarithmic",
-        first.run.payload_bytes,
-        first.run.datapath,
-        first.run.publisher.word()
-    );
-    histogram(&title, &series, terminal_width(), Charset::of_environment())
 }
 
 /// Tolerated deviation of a flood's rate, as a multiple of the link's rate.

@@ -1,23 +1,21 @@
 //! `isolane bench rtt`: round-trip times of small samples at a fixed rate.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use isolane_bench::cable::Arbiter;
-use isolane_bench::report::{Disturbance, Order, Place, Publisher, Step};
+use isolane_bench::report::{Disturbance, Order, Place, Publisher, Shown, Step};
 use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
-use super::page_file;
-use super::round_trips::{self, Outputs, Shown};
+use super::round_trips::{self, RoundTripArguments};
 use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
 use crate::output::tell;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
+use crate::values::{one_of, payload_of_round_trip, seconds};
 
 const DISTURBANCES: &[(&str, Condition)] = &[
     ("none", Condition::foreign(None)),
@@ -36,6 +34,8 @@ const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order
 // p99.9 then; stalls of the machine would dominate it anyway.
 #[derive(Debug, Args)]
 pub(crate) struct Rtt {
+    #[command(flatten)]
+    round_trips: RoundTripArguments,
     /// Set the duration of each run in seconds [default: 10; 3 with --ablation]
     #[arg(
         long,
@@ -46,32 +46,15 @@ pub(crate) struct Rtt {
         hide_default_value = true
     )]
     seconds: Duration,
-    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the results as one self-contained HTML page with figures
-    #[arg(long, value_name = "FILE", value_parser = page_file)]
-    page: Option<PathBuf>,
-    /// Select datapaths, separated by commas: udp, xdp, memory
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
     /// Set payload sizes in bytes, 12 to 1400, separated by commas
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = PayloadBytes::of_round_trip,
+        value_parser = payload_of_round_trip,
         default_value_if("ablation", "true", "64,512,1024"),
         default_value = "64,1024"
     )]
-    payload: Vec<PayloadBytes>,
+    payload: Vec<u32>,
     /// Set the number of pings per second
     #[arg(
         long,
@@ -87,9 +70,7 @@ pub(crate) struct Rtt {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(DISTURBANCES),
-        hide_possible_values = true,
         default_value_if("ablation", "true", "none,flood,storm,read-flood"),
         default_value = "none"
     )]
@@ -98,23 +79,14 @@ pub(crate) struct Rtt {
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         value_parser = one_of(ARBITERS),
-        hide_possible_values = true,
         default_value_if("ablation", "true", "fifo,strict"),
         default_value = "fifo"
     )]
     arbiter: Vec<Arbiter>,
     /// Select job orders of the executors, separated by commas: priority, fifo (order of readiness, and one socket for
     /// all levels)
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = one_of(ORDERS),
-        hide_possible_values = true,
-        default_value = "priority"
-    )]
+    #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
     /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket per level,
     /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with none, flood, storm and read-flood,
@@ -155,11 +127,7 @@ impl Rtt {
             Err(_) => round_trips::WITHOUT_HOSTS,
         };
         let plan = round_trips::Plan { rows, left_out };
-        let outputs = Outputs {
-            json: self.json.as_ref(),
-            page: self.page.as_deref(),
-        };
-        round_trips::run(hosts, what, plan, "", outputs, shown)
+        round_trips::run(hosts, what, plan, "", &self.round_trips, shown)
     }
 
     /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
@@ -177,8 +145,7 @@ impl Rtt {
 
     fn ablation(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
         if hosts.hosts.is_err() {
-            return Err(Failure::new(
-                ExitCode::MachineForbids,
+            return Err(Failure::forbidden(
                 "there is no ablation without test hosts",
                 "its rows differ in how hosts receive what comes through the cable",
             )
@@ -188,7 +155,7 @@ impl Rtt {
             steps: Step::ALL.to_vec(),
             conditions: self.disturbance.clone(),
             arbiters: self.arbiter.clone(),
-            payloads: self.payload.iter().map(|payload| payload.get()).collect(),
+            payloads: self.payload.clone(),
             repetitions: self.repetitions,
             rate_hz: self.rate,
             seconds: self.seconds.as_secs() as u32,
@@ -201,13 +168,13 @@ impl Rtt {
     /// Runs in order, with runs to be compared adjacent.
     fn rows(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
         let mut rows: Vec<rtt::Config> = Vec::new();
-        for &datapath in &self.datapath {
+        for &datapath in &self.round_trips.measured.datapath {
             let datapath = hosts.name_of(datapath)?;
-            for payload in &self.payload {
+            for &payload in &self.payload {
                 for &disturbance in &self.disturbance {
                     reaches(datapath, disturbance)?;
                     for place in places(disturbance, &self.disturbance) {
-                        rows.extend(self.variants(datapath, payload.get(), disturbance, place));
+                        rows.extend(self.variants(datapath, payload, disturbance, place));
                     }
                 }
             }
@@ -296,8 +263,7 @@ fn reaches(datapath: &str, disturbance: Condition) -> Result<(), Failure> {
         false => "it goes through the cable, between hosts in namespaces",
     };
     let what = word_of(disturbance);
-    Err(Failure::new(
-        ExitCode::MachineForbids,
+    Err(Failure::forbidden(
         format!("nothing was measured with `{what}` over `{datapath}`"),
         reason,
     )

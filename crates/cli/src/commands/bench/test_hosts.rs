@@ -102,14 +102,9 @@ impl TestHosts {
             (MeasuredDatapath::Memory, _) => Ok("memory"),
             (MeasuredDatapath::Xdp, Ok(_)) => match self.without_lanes() {
                 None => Ok("xdp"),
-                Some(why) => Err(Failure::new(
-                    ExitCode::MachineForbids,
-                    "nothing was measured with `xdp`",
-                    why,
-                )),
+                Some(why) => Err(Failure::forbidden("nothing was measured with `xdp`", why)),
             },
-            (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::new(
-                ExitCode::MachineForbids,
+            (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::forbidden(
                 "nothing was measured with `xdp`",
                 "its lanes need an interface, and there are no test hosts that have one",
             )
@@ -133,10 +128,6 @@ pub(super) fn failure(error: &ScenarioError) -> Failure {
 }
 
 fn system(what: &str, error: &std::io::Error) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
-        format!("isolane could not {what}"),
-        error.to_string(),
-    )
-    .with_remedy("check the limits of this session (`ulimit -a`)")
+    Failure::forbidden(format!("isolane could not {what}"), error.to_string())
+        .with_remedy("check the limits of this session (`ulimit -a`)")
 }

@@ -11,6 +11,7 @@ use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::throughput::{self, Config, Report, Run};
 use isolane_bench::scenario::transport::{Lanes, Transport};
 
+use super::MeasurementArguments;
 use super::round_trips::show;
 use super::run_queue::{self, Row};
 use super::test_hosts::TestHosts;
@@ -18,35 +19,18 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::print_json;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, PayloadBytes, duration, seconds, word};
+use crate::values::{duration, payload_of_sample, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct Throughput {
+    #[command(flatten)]
+    measured: MeasurementArguments,
     /// Set the duration of each run in seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
     seconds: Duration,
-    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Select datapaths, separated by commas: udp, xdp; both use two hosts joined by one link without a rate
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<MeasuredDatapath>(),
-        hide_possible_values = true,
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
     /// Set payload sizes in bytes, 12 to 60000, separated by commas
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = PayloadBytes::of_sample,
-        default_value = "64,1024"
-    )]
-    payload: Vec<PayloadBytes>,
+    #[arg(long, value_name = "LIST", value_parser = payload_of_sample, default_value = "64,1024")]
+    payload: Vec<u32>,
     /// Do not retransmit lost samples
     #[arg(long)]
     best_effort: bool,
@@ -67,9 +51,9 @@ impl Throughput {
         text.push_str(&measured.failures());
         // Writing to a string cannot fail.
         let _ = writeln!(text, "clock: {}", environment.clock.words());
-        show(&text, self.json.as_ref())?;
+        show(&text, self.measured.json.as_ref())?;
         let exit_code = measured.exit_code(|run| run.invalid.is_none());
-        if let Some(destination) = &self.json {
+        if let Some(destination) = &self.measured.json {
             let report = Report {
                 schema: throughput::SCHEMA.to_owned(),
                 environment,
@@ -89,24 +73,23 @@ impl Throughput {
         };
         let latency_budget = self.latency_budget.unwrap_or_default();
         let mut plan = Vec::new();
-        for &datapath in &self.datapath {
+        for &datapath in &self.measured.datapath {
             let datapath = hosts.name_of(datapath)?;
             if datapath == "memory" {
-                return Err(Failure::new(
-                    ExitCode::MachineForbids,
+                return Err(Failure::forbidden(
                     "nothing was measured with `memory`",
                     "on its one thread, writer and reader only take turns",
                 ));
             }
-            plan.extend(self.payload.iter().map(|payload| Row {
-                title: format!("{datapath}, {} B", payload.get()),
+            plan.extend(self.payload.iter().map(|&payload| Row {
+                title: format!("{datapath}, {} B", payload),
                 seconds,
                 config: Planned {
                     datapath,
                     config: Config {
                         reliability,
                         latency_budget_us: latency_budget.as_micros() as u64,
-                        payload_bytes: payload.get(),
+                        payload_bytes: payload,
                         seconds,
                         cores: Cores::of_machine(),
                     },

@@ -19,6 +19,7 @@ use isolane_model::{
 use isolane_wire::cdr::ENCAPSULATION_BYTES;
 use isolane_wire::level::Level;
 
+use self::match_report::Side;
 pub(crate) use self::publish::Publish;
 pub(crate) use self::subscribe::Subscribe;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::arguments::LaneArguments;
 use crate::failure::Failure;
 use crate::limits::READER_HISTORY;
 use crate::settings::{LaneSettings, NetworkSettings, Settings};
-use crate::values::{Peer, Representation, level, seconds, word};
+use crate::values::{Representation, level, seconds, word};
 
 /// Name of the type of both commands, as announced.
 const TYPE_NAME: &str = "ShapeType";
@@ -41,12 +42,7 @@ pub(crate) struct EndpointArguments {
     topic: String,
     /// Set the durability: volatile, or transient-local, which sends the history to late joiners [default: the
     /// description's, else volatile]
-    #[arg(
-        long,
-        value_name = "WORD",
-        value_parser = word::<Durability>(),
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "WORD", value_parser = word::<Durability>())]
     durability: Option<Durability>,
     /// Set the criticality level, 0 to 7 (most critical) [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
@@ -54,17 +50,22 @@ pub(crate) struct EndpointArguments {
     /// Set the maximum sample size in bytes, without the encapsulation header [default: the description's, else 65532]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
     max_bytes: Option<u32>,
-    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
-    /// address:port; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Vec<Peer>,
+    /// Retransmit lost samples [default for `pub`, and with transient-local]
+    #[arg(long, conflicts_with = "best_effort")]
+    reliable: bool,
+    /// Send each sample once, and count the lost ones; a reliable reader does not match a best-effort writer [default
+    /// for `sub`]
+    #[arg(long)]
+    best_effort: bool,
+    /// Keep this many samples of an instance, or `all` [default: the description's, else 1; for `sub` 64]
+    #[arg(long, value_name = "N|all")]
+    history: Option<History>,
     /// Set the data representation of a writer: xcdr1, which programs with any ShapeType accept, or xcdr2, for those
     /// that declare it appendable
     #[arg(
         long,
         value_name = "WORD",
         value_parser = word::<Representation>(),
-        hide_possible_values = true,
         default_value = "xcdr1"
     )]
     representation: Representation,
@@ -90,24 +91,20 @@ pub(crate) struct EndpointSettings {
     pub(crate) qos: Qos,
     pub(crate) is_reliable: bool,
     pub(crate) is_volatile: bool,
-    pub(crate) peers: Vec<Peer>,
     /// Run time; `None`: until stopped.
     pub(crate) run_for: Option<Duration>,
 }
 
-/// Options with different defaults for writers and readers.
-struct Own {
-    is_writer: bool,
-    /// `--reliable` and `--best-effort`.
-    reliability: [bool; 2],
-    history: Option<History>,
-    /// Period of a writer from the command line, which overrides the description's.
-    period: Option<Duration>,
-}
-
 impl EndpointArguments {
-    /// Resolves the options with the description's topic, if it has one.
-    fn resolve(self, own: Own, settings: &mut Settings) -> Result<EndpointSettings, Failure> {
+    /// Resolves the options with the description's topic, if it has one. `period` is that of a writer from the command
+    /// line, which overrides the description's.
+    fn resolve(
+        self,
+        side: Side,
+        period: Option<Duration>,
+        settings: &mut Settings,
+    ) -> Result<EndpointSettings, Failure> {
+        let is_writer = side == Side::Writer;
         let system = settings.system.clone();
         let domain = &settings.network.domain;
         let described_as = DescribedAs::new(self.participant, system.as_ref(), domain)?;
@@ -132,7 +129,7 @@ impl EndpointArguments {
             Sourced::default_value(Durability::default()),
             |durability| durability.word().into(),
         );
-        let (option, reliability) = match own.reliability {
+        let (option, reliability) = match [self.reliable, self.best_effort] {
             [true, _] => ("--reliable", Some(Reliability::Reliable)),
             [_, true] => ("--best-effort", Some(Reliability::BestEffort)),
             [false, false] => ("--reliable", None),
@@ -140,16 +137,16 @@ impl EndpointArguments {
         let reliability = match (reliability, topic) {
             (Some(given), _) => Sourced::new(given, Source::CommandLine(option)),
             (None, Some(topic)) => topic.reliability.clone(),
-            (None, None) => default_reliability(own.is_writer, durability),
+            (None, None) => default_reliability(is_writer, durability),
         };
         let word = reliability.value.word();
         settings.set("reliability", word, &reliability.source);
-        let has_own_history = own.history.is_some();
+        let has_own_history = self.history.is_some();
         let history = settings.layered(
             "--history",
-            own.history,
+            self.history,
             topic.map(|topic| &topic.history),
-            default_history(own.is_writer),
+            default_history(is_writer),
             History::to_string,
         );
         // The description's number belongs to the description's history.
@@ -181,7 +178,7 @@ impl EndpointArguments {
         let shown = deadline.value.map_or(String::from("none"), format_duration);
         settings.set("deadline", shown, &deadline.source);
         // One sample may be early by the whole deadline, and the next late by it.
-        let period = own.period.or(topic.and_then(|topic| topic.period.value));
+        let period = period.or(topic.and_then(|topic| topic.period.value));
         let separation_max = period.zip(deadline.value).map(|(period, by)| period + by);
         let shown = separation_max.map_or(String::from("none"), format_duration);
         settings.set("qos_deadline", shown, &deadline.source);
@@ -211,7 +208,6 @@ impl EndpointArguments {
             qos,
             is_reliable: reliability.value == Reliability::Reliable,
             is_volatile: durability == Durability::Volatile,
-            peers: self.peer,
             run_for: self.seconds,
         })
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use isolane::types::BoundedString;
 use isolane::{DataWriter, Participant};
-use isolane_model::{History, Sourced, format_duration};
+use isolane_model::{Sourced, format_duration};
 
 use super::match_report::{MatchReport, Side};
 use super::shape::{ShapeType, position};
-use super::{EndpointArguments, EndpointSettings, Own};
+use super::{EndpointArguments, EndpointSettings};
 use crate::commands::ledger_text;
 use crate::commands::participant::{Until, build_endpoint, failure};
 use crate::exit_code::ExitCode;
@@ -33,15 +33,6 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
 pub(crate) struct Publish {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Retransmit lost samples to readers that request them [default]
-    #[arg(long, conflicts_with = "best_effort")]
-    reliable: bool,
-    /// Send each sample once; reliable readers do not match
-    #[arg(long)]
-    best_effort: bool,
-    /// Keep this many samples of an instance, or `all` [default: the description's, else 1]
-    #[arg(long, value_name = "N|all")]
-    history: Option<History>,
     /// Set the colour of the shape, the key of its instance
     #[arg(long, value_name = "COLOR", value_parser = color, default_value = "BLUE")]
     color: BoundedString<MAX_COLOR_BYTES>,
@@ -103,14 +94,8 @@ impl Publish {
             Sourced::default_value(DEFAULT_PERIOD),
             |period| format_duration(*period),
         );
-        let own = Own {
-            is_writer: true,
-            reliability: [self.reliable, self.best_effort],
-            history: self.history,
-            period: self.period,
-        };
         Ok(PublishSettings {
-            endpoint: self.endpoint.resolve(own, settings)?,
+            endpoint: self.endpoint.resolve(Side::Writer, self.period, settings)?,
             period,
             shape: ShapeType {
                 color: self.color,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use isolane::{Budget, DataReader, InstanceState, Qos, Sample, SampleInfo};
-use isolane_model::{History, Sourced, Topic, visible_line};
+use isolane_model::{Sourced, Topic, visible_line};
 use serde_json::{Value, json};
 
 use super::match_report::{MatchReport, Side};
 use super::shape::{ShapeType, line};
-use super::{EndpointArguments, EndpointSettings, Own};
+use super::{EndpointArguments, EndpointSettings};
 use crate::commands::ledger_text;
 use crate::commands::participant::{Until, build_endpoint, failure};
 use crate::exit_code::ExitCode;
@@ -23,15 +23,6 @@ use crate::values::{Destination, ReceiveBudget, count};
 pub(crate) struct Subscribe {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Request lost samples again; best-effort writers do not match [default with transient-local]
-    #[arg(long, conflicts_with = "best_effort")]
-    reliable: bool,
-    /// Accept losses; lost samples are counted [default]
-    #[arg(long)]
-    best_effort: bool,
-    /// Hold this many samples of an instance until they are printed, or `all` [default: the description's, else 64]
-    #[arg(long, value_name = "N|all")]
-    history: Option<History>,
     /// Limit the datagrams of the topic per period, and drop or demote the others: N/PERIOD, N/PERIOD/drop or
     /// N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
     #[arg(long, value_name = "N/PERIOD")]
@@ -76,14 +67,8 @@ impl Subscribe {
             Sourced::default_value(None),
             |budget| budget.map_or(String::from("none"), |it| it.to_string()),
         );
-        let own = Own {
-            is_writer: false,
-            reliability: [self.reliable, self.best_effort],
-            history: self.history,
-            period: None,
-        };
         Ok(SubscribeSettings {
-            endpoint: self.endpoint.resolve(own, settings)?,
+            endpoint: self.endpoint.resolve(Side::Reader, None, settings)?,
             budget,
             count: self.count,
             json: self.json,

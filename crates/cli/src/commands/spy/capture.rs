@@ -348,7 +348,7 @@ impl Live {
 
 fn cannot_listen(why: impl Display) -> Failure {
     let what = "cannot listen to the interfaces";
-    Failure::new(ExitCode::MachineForbids, what, why.to_string())
+    Failure::forbidden(what, why)
         .with_remedy("`ip link` shows which interfaces there are, and whether they are up")
 }
 
@@ -468,6 +468,6 @@ impl CaptureWriter {
 
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let what = format!("the capture cannot be written to {}", path.display());
-    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+    Failure::forbidden(what, error)
         .with_remedy("name a file in a directory that exists and this user may write to")
 }

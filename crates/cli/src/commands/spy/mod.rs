@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use isolane::{Interfaces as Chosen, Participant};
+use isolane::{Interfaces, Participant};
 use isolane_wire::guid::Guid;
 use isolane_wire::level::Level;
 
@@ -33,7 +33,7 @@ use super::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{JsonLines, print, tell};
-use crate::settings::{Interfaces, Settings};
+use crate::settings::Settings;
 use crate::values::{Destination, count, level, seconds, word};
 
 /// Longest wait for a frame: then the participant runs, and the end is checked.
@@ -54,18 +54,12 @@ pub(crate) struct Spy {
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     writer: Vec<EntityPattern>,
     /// Show only datagrams of these levels, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    #[arg(long, value_name = "LIST", value_parser = level)]
     level: Vec<Level>,
     /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack,
     /// nack-frag, gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and
     /// pad only where they are named
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = word::<Kind>(),
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "LIST", value_parser = word::<Kind>())]
     kind: Vec<Kind>,
     /// Stop after showing this number of datagrams
     #[arg(long, value_name = "N", value_parser = count())]
@@ -87,8 +81,8 @@ impl Spy {
     /// Shows datagrams until the end of the file, the count, the time or a signal.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let interfaces = match settings.network.interfaces.value.clone() {
-            Interfaces::All => Vec::new(),
             Interfaces::Named(names) => names,
+            _ => Vec::new(),
         };
         self.check(!interfaces.is_empty())?;
         // The default is all domains: interfaces carry more than one.
@@ -328,7 +322,7 @@ impl Decoder {
 fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let mut builder = Participant::builder(domain).name("isolane spy");
     if !interfaces.is_empty() {
-        builder = builder.interfaces(Chosen::Named(interfaces.to_vec()));
+        builder = builder.interfaces(Interfaces::Named(interfaces.to_vec()));
     }
     let built = builder.build();
     match &built {

@@ -1,13 +1,12 @@
 //! `isolane top`: live state of the isolane processes on this host, as they report it.
 //!
 //! `discovery` lists their sockets from `/proc/net/unix` of this network namespace, and reads a snapshot per second;
-//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`, with `format`), or a scrollable
+//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`), or a scrollable
 //! terminal view (`view`).
 //!
 //! Reports are not trusted: a line has a bound, and control characters are not shown.
 
 pub(super) mod discovery;
-mod format;
 mod lines;
 pub(super) mod sample;
 mod view;
@@ -99,8 +98,7 @@ fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<S
 
 fn look(watcher: &mut Watcher) -> Result<(), Failure> {
     watcher.look().map_err(|error| {
-        Failure::new(
-            ExitCode::MachineForbids,
+        Failure::forbidden(
             "the participants of this host cannot be found",
             format!("/proc/net/unix: {error}"),
         )
@@ -201,10 +199,6 @@ fn title(sample: &Sample) -> String {
 }
 
 fn no_terminal(error: io::Error) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
-        "the terminal cannot be used",
-        error.to_string(),
-    )
-    .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
+    Failure::forbidden("the terminal cannot be used", error.to_string())
+        .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
 }

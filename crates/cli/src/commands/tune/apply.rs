@@ -196,8 +196,7 @@ fn not_kept(error: BootError) -> Failure {
         }
         BootError::Setting(_) | BootError::System(_) => "--no-boot applies it until then",
     };
-    Failure::new(
-        ExitCode::MachineForbids,
+    Failure::forbidden(
         "the plan cannot be saved for the next boot, and nothing was changed",
         error.to_string(),
     )
@@ -217,7 +216,7 @@ fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
                 "isolane tune rollback removes it; then plan and apply again",
             ),
         };
-        Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(remedy)
+        Failure::forbidden(what, error).with_remedy(remedy)
     })
 }
 

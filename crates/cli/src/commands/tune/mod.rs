@@ -12,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use isolane::Interfaces;
 use isolane_tune::apply::{Links, STATE_FOLDER, damaged_journals};
 use isolane_tune::limits::LINK_TIMEOUT;
 use isolane_tune::verify::{ProbeError, ReceiveQueues};
@@ -20,13 +21,14 @@ use isolane_tune::{Interface, interfaces, vlan_parent};
 use self::apply::Apply;
 use self::failure::failure;
 use self::plan::{Export, PlanChanges};
+pub(super) use self::plan::{FACTS, recorded};
 use self::receive_queues::{Answer, Learn, Ports};
 use self::status::ShowStatus;
 use self::verify::Verify;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::tell;
-use crate::settings::{Interfaces, Settings};
+use crate::output::{joined, tell};
+use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {
@@ -145,7 +147,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     let (known, device) = served_by(interface)?;
     let failed = |why: &str| {
         let what = format!("{interface} cannot be used");
-        Failure::new(ExitCode::MachineForbids, what, why)
+        Failure::forbidden(what, why)
     };
     let Some((address, _)) = known.addresses.first() else {
         let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
@@ -159,16 +161,13 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
 fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let failed = |why: String| {
         let what = format!("{interface} cannot be used");
-        Failure::new(ExitCode::MachineForbids, what, why)
+        Failure::forbidden(what, why)
     };
     let all = interfaces().map_err(|error| failed(error.to_string()))?;
     let known = all.iter().find(|known| known.name == interface);
     let known = known.ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
-        failed(format!(
-            "there is none of that name, only {}",
-            names.join(", ")
-        ))
+        let names = joined(all.iter().map(|known| &known.name), ", ");
+        failed(format!("there is none of that name, only {names}"))
     })?;
     Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
@@ -179,8 +178,7 @@ fn check_state(state: &StateArguments) -> Result<(), Failure> {
     if folder.as_os_str() == STATE_FOLDER || folder.symlink_metadata().is_ok() {
         return Ok(());
     }
-    Err(Failure::new(
-        ExitCode::MachineForbids,
+    Err(Failure::forbidden(
         format!("cannot look into {}", folder.display()),
         "there is no such folder, or it cannot be seen",
     )
@@ -195,11 +193,11 @@ fn damaged(state: &StateArguments) -> Result<Vec<PathBuf>, Failure> {
 
 /// Sentence on damaged journals and what they leave changed; `None` if there are none.
 fn damage_note(kept: &[PathBuf]) -> Option<String> {
-    let paths: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
-    (!paths.is_empty()).then(|| {
+    let paths = joined(kept.iter().map(|path| path.display()), ", ");
+    (!kept.is_empty()).then(|| {
         format!(
             "{}: settings missing from a damaged journal were not restored, and may still have the values of the plan",
-            paths.join(", ")
+            paths
         )
     })
 }
@@ -218,17 +216,15 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
 /// Failure to bind a port.
 fn taken(port: u16, error: &io::Error) -> Failure {
     let what = format!("port {port} cannot be opened");
-    Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
-        match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                "end the participant that uses it, or name others: --ports LIST"
-            }
-            io::ErrorKind::PermissionDenied => {
-                "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
-            }
-            _ => "name others: --ports LIST",
-        },
-    )
+    Failure::forbidden(what, error).with_remedy(match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "end the participant that uses it, or name others: --ports LIST"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
+        }
+        _ => "name others: --ports LIST",
+    })
 }
 
 /// Failure to get answers from a peer. `remedy` names the command to run there.
@@ -247,8 +243,7 @@ fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
             "its device has another RSS hash key since: answers before and after do not fit together",
         )
         .with_remedy("measure again"),
-        ProbeError::System(error) => Failure::new(
-            ExitCode::MachineForbids,
+        ProbeError::System(error) => Failure::forbidden(
             "the measurement ended early",
             error.to_string(),
         ),

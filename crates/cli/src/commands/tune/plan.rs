@@ -16,7 +16,6 @@ use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 
 use super::StateArguments;
-use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -99,7 +98,7 @@ impl PlanChanges {
             Some(Destination::File(path)) => {
                 keep_from_others(&path).map_err(|error| {
                     let what = format!("cannot restrict who may write to {}", path.display());
-                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                    Failure::forbidden(what, error)
                 })?;
                 print(&written(&path, &self.from, &plan))
             }
@@ -173,7 +172,7 @@ impl PlanSource {
         standing: &[SettingStatus],
     ) -> Result<Plan, Failure> {
         let facts: Facts = match &self.facts {
-            Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
+            Some(path) => recorded(path, "facts", FACTS)?,
             None => probe(),
         };
         let mut placement = FlowQueues::default();
@@ -185,12 +184,7 @@ impl PlanSource {
             }
             placement.flows.extend(more.flows);
         }
-        let needs = needs::of(
-            settings.system.as_ref(),
-            settings.network.domain.value.get(),
-            self.host.as_deref(),
-            &facts.hostname,
-        )?;
+        let needs = settings.needs(self.host.as_deref(), &facts.hostname)?;
         let plan = |facts: &Facts| isolane_tune::plan(facts, &needs, tuning, &placement);
         Ok(replan(&facts, standing, &plan))
     }
@@ -260,8 +254,15 @@ fn outdated(path: &Path) -> Failure {
     )
 }
 
-/// Reads recorded JSON.
-fn recorded<T: DeserializeOwned>(path: &Path, what: &str, form: &str) -> Result<T, Failure> {
+/// Command that writes facts.
+pub(in crate::commands) const FACTS: &str = "isolane doctor --facts --json FILE";
+
+/// Reads recorded JSON, which the command `form` writes.
+pub(in crate::commands) fn recorded<T: DeserializeOwned>(
+    path: &Path,
+    what: &str,
+    form: &str,
+) -> Result<T, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)
             .with_remedy(format!("they are written by {form}"))
@@ -294,8 +295,7 @@ fn write(file: &ExportedFile, folder: &Path) -> Result<(), Failure> {
 }
 
 fn not_written(file: &ExportedFile, folder: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
+    Failure::forbidden(
         format!("{} cannot be written below {}", file.path, folder.display()),
         error.to_string(),
     )

@@ -21,11 +21,10 @@ use serde::Serialize;
 
 use super::failure::{failure, left};
 use super::{StateArguments, only_interface, place_of, served_by, taken, unanswered};
-use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, print_json_or, tell};
+use crate::output::{count_of, joined, print_json_or, tell};
 use crate::settings::Settings;
 use crate::stop;
 use crate::values::{Destination, level, seconds};
@@ -43,7 +42,7 @@ pub(crate) struct Answer {
     host: Option<String>,
     /// Answer at these ports, separated by commas [default: those of the host's described participants, else 16 that a
     /// participant may have, its level's]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Answer at the ports used by `tune learn` instead
     #[arg(long, conflicts_with = "ports")]
@@ -62,10 +61,10 @@ pub(crate) struct Ports {
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
     level: Level,
     /// Use these ports of this host, separated by commas [default: as `tune answer`]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Use these ports of the other host [default: as `tune answer`]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     peer_ports: Vec<u16>,
     /// Require that answers arrive on this receive queue of this host
     #[arg(long, value_name = "N")]
@@ -116,7 +115,7 @@ fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Setti
         return given.to_vec();
     }
     let ports = places(level);
-    settings.set(name, listed(&ports), &Source::Default);
+    settings.set(name, joined(&ports, ","), &Source::Default);
     ports
 }
 
@@ -278,19 +277,17 @@ struct LearnReport<'a> {
 impl Learn {
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
-        let system = settings.system.as_ref().ok_or_else(|| {
-            Failure::wrong_usage(
+        if settings.system.is_none() {
+            return Err(Failure::wrong_usage(
                 "learning needs the described flows",
                 "neither --config nor ISOLANE_CONFIG names a description, and there is no isolane.toml here",
             )
-            .with_remedy("name a description with --config FILE; it says which participants have which ports")
-        })?;
+            .with_remedy("name a description with --config FILE; it says which participants have which ports"));
+        }
         let interface = only_interface(settings)?;
         let (address, queues) = place_of(interface)?;
         let here = here();
-        let host = self.host.as_deref();
-        let domain = system.domain().value.get();
-        let needs = needs::of(Some(system), domain, host, &here.machine.hostname)?;
+        let needs = settings.needs(self.host.as_deref(), &here.machine.hostname)?;
         let flows = flows_from(&needs, self.peer)?;
         let lesson = LearnParameters {
             // The table belongs to the device.
@@ -393,8 +390,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
     match error {
         LearnError::Apply(error) => failure(&what, &error),
         LearnError::Probe(error) => unanswered(peer, error, remedy),
-        LearnError::Unrestored(settings) => Failure::new(
-            ExitCode::MachineForbids,
+        LearnError::Unrestored(settings) => Failure::forbidden(
             format!("{what}, and not all settings could be restored"),
             left(&settings).trim_start(),
         )
@@ -407,7 +403,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
             Failure::new(ExitCode::Interrupted, what, "it was stopped on request; all settings were restored")
         }
         error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
-            Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+            Failure::forbidden(what, error).with_remedy(
                 "choose ports that land where they should instead: isolane tune ports",
             )
         }
@@ -422,7 +418,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
 impl Answer {
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let ports = self.ports(&settings);
-        settings.set("ports", listed(&ports.value), &ports.source);
+        settings.set("ports", joined(&ports.value, ","), &ports.source);
         settings.begin()?;
         let (address, queues) = place_of(only_interface(&settings)?)?;
         let answerer = ProbeServer::open(queues, address, &ports.value, self.level)
@@ -430,12 +426,12 @@ impl Answer {
         let until = Until::new(Some(self.seconds))?;
         tell(format!(
             "answering at {address}, ports {}; on the other host: isolane tune ports {address} -i NAME",
-            listed(&ports.value)
+            joined(&ports.value, ",")
         ));
         let answered = answerer.serve(self.seconds, until.flag());
         let answered = answered.map_err(|error| {
             let what = "answering ended early";
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
+            Failure::forbidden(what, error)
         })?;
         tell(format!(
             "{} answered, {} were none, {} came too fast",
@@ -468,9 +464,4 @@ impl Answer {
             None => Sourced::default_value(places(self.level)),
         }
     }
-}
-
-fn listed(ports: &[u16]) -> String {
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    ports.join(",")
 }

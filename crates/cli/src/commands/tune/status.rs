@@ -134,8 +134,7 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
     ));
     print(&text)?;
     if !restored.left.is_empty() {
-        return Err(Failure::new(
-            ExitCode::MachineForbids,
+        return Err(Failure::forbidden(
             "not all could be restored",
             format!("the journal is kept for{}", left(&restored.left)),
         )
@@ -144,8 +143,7 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
     let journal_not_closed = done.journal_not_closed.as_ref().map(unclosed_text);
     match (done.broken, journal_not_closed) {
         (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
-        (None, Some(journal_not_closed)) => Err(Failure::new(
-            ExitCode::MachineForbids,
+        (None, Some(journal_not_closed)) => Err(Failure::forbidden(
             "all was restored, but the journal could not be removed",
             journal_not_closed,
         )

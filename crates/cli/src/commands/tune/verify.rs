@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use isolane::Interfaces;
 use isolane_model::{System, format_duration};
 use isolane_tune::apply::{SettingStatus, Status, status};
 use isolane_tune::verify::{
@@ -24,12 +25,11 @@ use serde::Serialize;
 use super::failure::failure;
 use super::receive_queues::landed;
 use super::{StateArguments, check_state, no_interface, place_of, served_by, unanswered};
-use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, print, print_json_or, tell};
-use crate::settings::{Interfaces, Settings};
+use crate::output::{count_of, joined, print, print_json_or, tell};
+use crate::settings::Settings;
 use crate::values::{Destination, duration, seconds};
 
 /// Wake-up period, the usual one of a critical topic.
@@ -50,7 +50,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "NAME", conflicts_with = "core")]
     host: Option<String>,
     /// Measure wake-ups on these cores, separated by commas [default: the described host's]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST")]
     core: Vec<u16>,
     /// Measure wake-ups for this many seconds on each core
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
@@ -123,7 +123,7 @@ impl Verify {
             report.transmit_queues =
                 transmit_reports(device, address, peer, DATAGRAMS).map_err(|error| {
                     let what = format!("cannot count the datagrams by transmit queue of {device}");
-                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                    Failure::forbidden(what, error)
                 })?;
         }
         let mut failed = self.failed(&report);
@@ -156,17 +156,15 @@ impl Verify {
 
     /// Cores and interface to check: the named ones, or those of the described host.
     fn meant(&self, settings: &Settings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
-        let domain = settings.network.domain.value.get();
         let hostname = here().machine.hostname;
-        let system = settings.system.as_ref();
-        let needs = needs::of(system, domain, self.host.as_deref(), &hostname)?;
+        let needs = settings.needs(self.host.as_deref(), &hostname)?;
         let cores = match self.core.is_empty() {
             true => needs.core.into_iter().collect(),
             false => self.core.clone(),
         };
         let interface = match &settings.network.interfaces.value {
             Interfaces::Named(names) => names.first().cloned(),
-            Interfaces::All => needs.interface.clone(),
+            _ => needs.interface.clone(),
         };
         match (self.peer, &interface) {
             (Some(_), None) => Err(no_interface()),
@@ -190,7 +188,7 @@ impl Verify {
             ));
             let woken = measure_wake_up(what, until.flag()).map_err(|error| {
                 let what = format!("wake-ups on core {core} cannot be measured");
-                Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+                Failure::forbidden(what, error).with_remedy(
                     "run it as root (CAP_SYS_NICE), with an existing core; see isolane doctor",
                 )
             })?;
@@ -456,8 +454,7 @@ fn microseconds(ns: u64) -> String {
 }
 
 fn listed(queues: &[u32]) -> String {
-    let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
-    queues.join(",")
+    joined(queues, ",")
 }
 
 /// Queue counts as text: `queue 0: 3, queue 1: 100`.

@@ -1,11 +1,10 @@
 //! Reasons about a described topic. Its endpoints are not announced, so only the presence of the participants and the
 //! digest of their description can be checked.
 
-use isolane::{EndpointKind, differences};
+use isolane::{EndpointKind, RemoteEndpoint as Endpoint, differences};
 use isolane_wire::guid::GuidPrefix;
 
-use super::facts::{Endpoint, Facts, Who, kind_of};
-use super::facts::{Reason, Verdict};
+use super::facts::{Facts, Reason, Verdict, Who, kind_of};
 
 /// Described participant that writes or reads the topic.
 #[derive(Debug)]
@@ -156,7 +155,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
     let topic = topic(facts);
     let mut described = facts.described.iter();
-    let prefix = endpoint.guid().prefix;
+    let prefix = endpoint.data.guid.prefix;
     if let Some(own) = described.clone().find(|one| one.is(prefix)) {
         let sentence = format!(
             "the {said} belongs to {} and is not described: it is announced, and meets described ones of \

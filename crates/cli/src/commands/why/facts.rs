@@ -1,10 +1,10 @@
 //! Facts from which `isolane why` derives its reasons, and the form of a reason.
 
-use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
+use isolane::{EndpointKind, Participant, RemoteEndpoint as Endpoint, RemoteParticipant};
 use isolane_tune::PacketFilters;
-use isolane_wire::builtin_data::{EndpointData, LocatorList};
+use isolane_wire::builtin_data::LocatorList;
 use isolane_wire::cdr::EncapsulationId;
-use isolane_wire::guid::{Guid, GuidPrefix};
+use isolane_wire::guid::GuidPrefix;
 use serde::Serialize;
 
 use super::described::DescribedHere;
@@ -60,13 +60,6 @@ pub(crate) struct Who {
     pub(crate) digest: Option<u64>,
 }
 
-/// Writer or reader.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub(crate) kind: EndpointKind,
-    pub(crate) data: EndpointData,
-}
-
 /// Address of this host with the prefix length of its network.
 #[derive(Debug)]
 pub(crate) struct LocalNetwork {
@@ -104,11 +97,7 @@ impl Heard {
         Self {
             domain,
             participants: participant.participants().iter().map(Who::of).collect(),
-            endpoints: participant
-                .endpoints()
-                .into_iter()
-                .map(Endpoint::of)
-                .collect(),
+            endpoints: participant.endpoints(),
         }
     }
 
@@ -177,19 +166,6 @@ impl Who {
             is_validated: participant.is_proven(),
             digest: data.static_digest,
         }
-    }
-}
-
-impl Endpoint {
-    fn of(endpoint: RemoteEndpoint) -> Self {
-        Self {
-            kind: endpoint.kind,
-            data: endpoint.data,
-        }
-    }
-
-    pub(crate) fn guid(&self) -> Guid {
-        self.data.guid
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use isolane::observe::Snapshot;
 use isolane::types::EncapsulationId;
-use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant, StaticDescription};
+use isolane::{BuildError, EndpointKind, Participant, StaticDescription};
 use isolane_model::{Domain, Host, System};
 use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
@@ -33,8 +33,8 @@ use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{OTHER_DOMAINS, SHOWN_REASONS};
-use crate::output::{count_of, print_json_or, tell};
-use crate::settings::{Interfaces, Settings};
+use crate::output::{count_of, joined, print_json_or, tell};
+use crate::settings::Settings;
 use crate::values::{Destination, Peer, seconds};
 
 #[derive(Debug, Args)]
@@ -47,15 +47,10 @@ pub(crate) struct Why {
     /// Listen for announcements for this many seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
-    /// address:port; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Vec<Peer>,
     /// Search these other domains for the topic, separated by commas [default: 0 to 4]
     #[arg(
         long,
         value_name = "LIST",
-        value_delimiter = ',',
         conflicts_with = "no_other_domains",
         default_values_t = OTHER_DOMAINS.filter_map(Domain::new),
         hide_default_value = true
@@ -108,14 +103,14 @@ impl Why {
             .retain(|other| *other != domain && !self.no_other_domains);
         settings.begin()?;
         let (network, host) = (&settings.network, observing(&lane));
-        let built = build_with("isolane why", network, &host, None, &self.peer);
+        let built = build_with("isolane why", network, &host, None, &lane.peers);
         let participant = match built {
             Ok((participant, _)) => participant,
             Err(error) if error.is_port_taken() => return self.answer_port(domain, &error),
             Err(error) => return Err(super::participant::failure(error)),
         };
         let until = Until::new(Some(self.seconds))?.with_network(&settings.network);
-        let others = self.other_participants(&settings, &host);
+        let others = self.other_participants(&settings, &host, &lane.peers);
         let seconds = self.seconds.as_secs();
         tell(format!(
             "listening for {seconds} s in domain {domain}{}",
@@ -146,7 +141,7 @@ impl Why {
             described: described(settings.system.as_ref(), &self.topic),
             filters: packet_filters(&|| until.interrupted()),
             full: full_tables(&participant, &lane),
-            unreached_peers: unreached_peers(&self.peer),
+            unreached_peers: unreached_peers(&lane.peers),
         };
         if until.interrupted() {
             return Ok(ExitCode::Interrupted);
@@ -156,14 +151,17 @@ impl Why {
     }
 
     /// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
-    fn other_participants(&self, settings: &Settings, host: &Host) -> Vec<(u32, Participant)> {
+    fn other_participants(
+        &self,
+        settings: &Settings,
+        host: &Host,
+        peers: &[Peer],
+    ) -> Vec<(u32, Participant)> {
         let made = self.other_domains.iter().map(|domain| {
             let builder = Participant::builder(domain.get()).name("isolane why");
             let mut builder = builder.host_limits(host);
-            if let Interfaces::Named(names) = &settings.network.interfaces.value {
-                builder = builder.interfaces(Chosen::Named(names.clone()));
-            }
-            for peer in &self.peer {
+            builder = builder.interfaces(settings.network.interfaces.value.clone());
+            for peer in peers {
                 // A port belongs to a domain.
                 builder = builder.peer(peer.address);
             }
@@ -240,13 +238,12 @@ fn judge(facts: &Facts) -> Vec<Reason> {
 }
 
 fn other_domains(others: &[(u32, Participant)]) -> String {
-    let domains: Vec<String> = others
-        .iter()
-        .map(|(domain, _)| domain.to_string())
-        .collect();
-    match domains.is_empty() {
-        true => String::new(),
-        false => format!(", and in {}", domains.join(", ")),
+    match others {
+        [] => String::new(),
+        others => format!(
+            ", and in {}",
+            joined(others.iter().map(|(domain, _)| domain), ", ")
+        ),
     }
 }
 

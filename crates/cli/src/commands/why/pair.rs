@@ -1,13 +1,12 @@
 //! Reasons about pairs of a writer and a reader: QoS and types, networks, ignore lists.
 
-use isolane::{Difference, EndpointKind, PolicyId, differences};
+use isolane::{Difference, EndpointKind, PolicyId, RemoteEndpoint as Endpoint, differences};
 use isolane_wire::qos::DataRepresentationId;
 
-use super::facts::{Disagreement, Reason, Verdict};
-use super::facts::{Endpoint, Facts, LocalNetwork};
+use super::facts::{Disagreement, Facts, LocalNetwork, Reason, Verdict};
 use crate::commands::spy::names;
 use crate::limits::WHY_PAIRS;
-use crate::output::count_of;
+use crate::output::{count_of, joined};
 
 const LOOPBACK: u8 = 127;
 
@@ -43,8 +42,8 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
         facts.here.said(reader)
     );
     let about = |id, verdict, sentence: String, remedy: String| Reason {
-        writer: Some(writer.guid().to_string()),
-        reader: Some(reader.guid().to_string()),
+        writer: Some(writer.data.guid.to_string()),
+        reader: Some(reader.data.guid.to_string()),
         ..Reason::new(id, verdict, facts.here.domain, sentence, remedy)
     };
     let no = |id, because: String, remedy: String| {
@@ -130,7 +129,7 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
 /// Reports that the reader, on this host, refused the writer's samples because of their encapsulation.
 fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
     let prefix = reader.data.guid.prefix.to_string();
-    let guid = writer.guid().to_string();
+    let guid = writer.data.guid.to_string();
     let refusal = facts.refusals.iter().find(|refusal| {
         let is_reader = refusal.reader_prefix == prefix && refusal.topic == facts.topic;
         is_reader && refusal.writer == guid
@@ -295,7 +294,7 @@ fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String
                     topic.escape_debug()
                 ));
             }
-            if of.entities.contains(&other.guid().to_string()) {
+            if of.entities.contains(&other.data.guid.to_string()) {
                 return Some(format!("{whose} ignores the other one"));
             }
             if of.entities.contains(&other.data.participant().to_string()) {
@@ -341,8 +340,7 @@ fn apart(
     };
     (!from.iter().any(meets)).then(|| {
         let names = |of: &[&LocalNetwork]| -> String {
-            let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
-            names.join(", ")
+            joined(of.iter().map(|net| &net.interface), ", ")
         };
         // Routers and named peers may still connect them.
         (

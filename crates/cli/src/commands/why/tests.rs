@@ -1,6 +1,6 @@
 //! Tests of reasons derived from facts, without a network.
 
-use isolane::{EndpointKind, ReliabilityKind};
+use isolane::{EndpointKind, ReliabilityKind, RemoteEndpoint as Endpoint};
 use isolane_tune::PacketFilters;
 use isolane_wire::builtin_data::EndpointData;
 use isolane_wire::cdr::EncapsulationId;
@@ -8,7 +8,7 @@ use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
 use isolane_wire::qos::{DataRepresentationId, LivelinessKind, OwnershipKind};
 
-use super::facts::{Endpoint, Who};
+use super::facts::Who;
 use super::*;
 use crate::limits::remedy_of_full_tables;
 
@@ -292,7 +292,7 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
         facts.refusals.push(Refusal {
             reader_prefix: GuidPrefix([2; 12]).to_string(),
             topic: String::from("Square"),
-            writer: facts.here.endpoints[0].guid().to_string(),
+            writer: facts.here.endpoints[0].data.guid.to_string(),
             total: 3,
             encapsulation: EncapsulationId(identifier),
         });

@@ -30,7 +30,7 @@ impl Baseline {
     /// Description of the baseline.
     pub fn words(self) -> &'static str {
         match self {
-            Baseline::Step(step) => step.name(),
+            Baseline::Step(step) => step.word(),
             Baseline::Undisturbed => "the same, undisturbed",
         }
     }
@@ -75,7 +75,7 @@ impl Compared {
             interval.map_or_else(|| "too few values".to_owned(), |interval| interval.words())
         };
         vec![
-            self.step.name().to_owned(),
+            self.step.word().to_owned(),
             self.baseline.words().to_owned(),
             words(rtt),
             words(host),
@@ -219,7 +219,7 @@ fn lost(runs: &[&Run]) -> f64 {
 }
 
 /// Text table of the effects, one line per step and baseline. Empty without a comparison.
-pub fn effects_table(runs: &[Run]) -> String {
+pub(in crate::report) fn effects_table(runs: &[Run]) -> String {
     let blocks = blocks(runs);
     let mut tables = Vec::new();
     let mut units = Vec::new();
@@ -385,7 +385,7 @@ fn overall_effect(
 }
 
 /// Text table of the effects over all payloads. Empty without a comparison.
-pub fn overall_table(runs: &[Run]) -> String {
+pub(in crate::report) fn overall_table(runs: &[Run]) -> String {
     let all = overall(runs);
     let mut tables = Vec::new();
     let conditions = |one: &Overall| one.compared.conditions();

@@ -20,9 +20,8 @@ use super::{Disturbance, Publisher, Run};
 use crate::cable::Arbiter;
 use crate::record::Statistics;
 
-pub use effects::{
-    Baseline, Compared, Effect, Overall, effects, effects_table, overall, overall_table,
-};
+pub use effects::{Baseline, Compared, Effect, Overall, effects, overall};
+pub(super) use effects::{effects_table, overall_table};
 pub use interval::{Interval, Unit};
 pub use step::Step;
 
@@ -64,7 +63,7 @@ fn steps_of(block: &[&Run]) -> Vec<Step> {
 
 /// Text table of an ablation: a block per payload, disturbance and arbiter, a line per step, all repetitions in each
 /// cell, and median and range of the p99s. Empty without two steps to compare.
-pub fn ablation_table(runs: &[Run]) -> String {
+pub(in crate::report) fn ablation_table(runs: &[Run]) -> String {
     let mut tables: Vec<String> = Vec::new();
     for block in blocks(runs) {
         let steps = steps_of(&block);
@@ -104,7 +103,7 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
             let _ = writeln!(
                 text,
                 "INVALID: {}, repetition {}: {reason}",
-                step.name(),
+                step.word(),
                 run.repetition
             );
         }
@@ -121,7 +120,7 @@ fn summary(runs: &[&Run], steps: &[Step]) -> String {
             .collect();
         let cell = |of: fn(&Run) -> &Statistics| range(of_step.iter().map(|run| of(run).p99));
         rows.push(vec![
-            format!("{:<25}", step.name()),
+            format!("{:<25}", step.word()),
             cell(|run| &run.rtt_us),
             cell(|run| &run.host_us),
             cell(|run| &run.cable_us),
@@ -190,7 +189,7 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
         })
     };
     vec![
-        format!("{:<25}", step.name()),
+        format!("{:<25}", step.word()),
         time(|run| &run.rtt_us, |us| us.median),
         time(|run| &run.rtt_us, |us| us.p99),
         time(|run| &run.host_us, |us| us.median),

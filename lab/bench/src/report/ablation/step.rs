@@ -1,26 +1,36 @@
 //! Steps of an ablation.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::report::{Order, ReceiveWork, Run, Scenario, Stage};
 
 /// Step of an ablation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// One socket for all levels and FIFO jobs: the baseline.
+    #[strum(serialize = "one socket for all levels")]
     OneSocket,
     /// A socket per level, and jobs by priority.
+    #[strum(serialize = "a socket a level")]
     SocketALevel,
     /// The link steers critical frames into a separate receive queue.
+    #[strum(serialize = "+ steering")]
     Steering,
     /// A kernel thread per queue, with priorities above and below the applications'.
+    #[strum(serialize = "+ NAPI priorities")]
     NapiPriorities,
     /// AF_XDP instead of sockets: one lane for all levels, on the critical queue.
+    #[strum(serialize = "+ AF_XDP")]
     Xdp,
     /// A lane per level: the participants' bulk has a separate ring, queue and class.
+    #[strum(serialize = "+ lane")]
     Lane,
     /// Budgets: the classifier polices bulk before it becomes receive work.
+    #[strum(serialize = "+ budgets")]
     Budgets,
 }
 
@@ -36,19 +46,6 @@ impl Step {
         Step::Lane,
         Step::Budgets,
     ];
-
-    /// Display name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Step::OneSocket => "one socket for all levels",
-            Step::SocketALevel => "a socket a level",
-            Step::Steering => "+ steering",
-            Step::NapiPriorities => "+ NAPI priorities",
-            Step::Xdp => "+ AF_XDP",
-            Step::Lane => "+ lane",
-            Step::Budgets => "+ budgets",
-        }
-    }
 
     /// Scenario with this step and the previous ones, and no other mechanism.
     #[must_use]
@@ -143,7 +140,7 @@ mod tests {
         let stages = |step: Step| step.of(scenario(64, None)).stages;
         for pair in Step::ALL.windows(2) {
             let (before, after) = (stages(pair[0]), stages(pair[1]));
-            assert!(after.starts_with(&before), "{}", pair[1].name());
+            assert!(after.starts_with(&before), "{}", pair[1].word());
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::figure::{Bucket, Curve};
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
+use crate::scenario::plan::Part;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -33,26 +34,12 @@ impl Subject {
         }
     }
 
-    pub(super) fn explanation(self) -> &'static str {
+    /// Explanations of the demo for the parts about this subject.
+    pub(super) fn explanation(self) -> &'static [Part] {
         match self {
-            Subject::Link => {
-                "A flood of other datagrams fills the link. First in, first out, the critical sample waits for \
-                 whatever was queued before it. Where the link sends the most critical frame first, it waits for \
-                 one frame at most; it can, because each level has its own port and DSCP."
-            }
-            Subject::Receive => {
-                "A storm of short multicast datagrams, each delivered to hundreds of sockets on each host, keeps the \
-                 receiving core busy; the link has room. One remedy at a time: a socket a level, receive queues of \
-                 their own for critical frames, kernel threads for the queues at priorities around the application's, \
-                 a lane past the shared stack, budgets enforced before bulk becomes receive work. The flood for a \
-                 bulk reader is read by the same participants: there the budget is that reader's."
-            }
-            Subject::InProcess => {
-                "The participant itself has other work: endpoints that join, a bulk topic, its repair. With one \
-                 socket and jobs in the order they became ready, the critical sample waits for all of it; with a \
-                 socket a level and the most critical job first, for one activation. Priority inversions count \
-                 the activations that were started although the more critical sample was already there."
-            }
+            Subject::Link => &[Part::Link, Part::Arbiter],
+            Subject::Receive => &[Part::Lane],
+            Subject::InProcess => &[Part::Executor],
         }
     }
 }
@@ -173,7 +160,8 @@ fn is_in_process(disturbance: &Disturbance) -> bool {
     disturbance.is_in_process()
 }
 
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+/// Values without repetitions, in their order.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
         if !distinct.contains(&value) {
@@ -216,7 +204,7 @@ pub(super) fn name(run: &Run) -> String {
         _ => "",
     };
     let remedy = match Step::of_run(run) {
-        Some(step) if is_about_receive_work(run) => format!(", {}", step.name()),
+        Some(step) if is_about_receive_work(run) => format!(", {}", step.word()),
         _ => String::new(),
     };
     format!("{disturbance}{executor}{order}{link}{remedy}")

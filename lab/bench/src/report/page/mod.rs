@@ -1,16 +1,15 @@
 //! Result as one self-contained HTML page, without scripts, fonts or network access.
 //!
-//! The page begins with the answers (ratios within the result), followed by the figures of each comparison, all
-//! numbers, the machine and command, and the missing or invalid runs. It is computed from the report alone, so a page
-//! can be regenerated from the JSON.
+//! The page begins with the answers (ratios within the result), followed by the figures of each comparison, the tables
+//! of the terminal, the missing or invalid runs, and the machine and command. It is computed from the report alone, so
+//! a page can be regenerated from the JSON.
 
 mod figure;
 mod groups;
-mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Kind, Measure, Of, Order, Ratio, Report, Run};
+use super::{Kind, Measure, Of, Order, Ratio, Report, Run, Shown, tables};
 use figure::Curve;
 use groups::{Group, Subject};
 
@@ -35,14 +34,9 @@ pub fn page(report: &Report) -> String {
                 @for subject in Subject::ALL {
                     (comparisons(subject, &groups))
                 }
-                (tables::all_runs(&report.runs))
-                (tables::one_way(&report.runs))
-                (tables::in_process(&report.runs))
-                (tables::overall(&report.overall))
-                (tables::effects(&report.effects))
-                (tables::ratios(&report.ratios))
+                (numbers(&report.runs))
                 (no_results(report))
-                (tables::environment(report))
+                (environment(report))
             }
         }
     };
@@ -86,7 +80,7 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     // Executor and receive work affect the hosts' share; the link affects the whole round trip.
     let of = match kind {
         Kind::Flood | Kind::Arbiter | Kind::Large => Of::Rtt,
-        Kind::Order | Kind::Storm | Kind::Step => Of::Host,
+        Kind::Order | Kind::Storm => Of::Host,
     };
     let mut ratios: Vec<&Ratio> = report
         .ratios
@@ -104,7 +98,7 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
 fn range(ratio: &Ratio) -> String {
     let ends = ratio.low.zip(ratio.high);
     ends.map_or_else(String::new, |(low, high)| {
-        format!("({} to {}) ", tables::digits(low), tables::digits(high))
+        format!("({} to {}) ", digits(low), digits(high))
     })
 }
 
@@ -131,10 +125,6 @@ fn sentence(ratio: &Ratio) -> String {
         Kind::Large => format!(
             "as long at p99 with samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
         ),
-        Kind::Step => format!(
-            "as long at p99, the hosts' part, under {disturbance} with a socket a level as with {} ({payload_bytes} B)",
-            ratio.name
-        ),
     }
 }
 
@@ -156,10 +146,7 @@ fn inversions(runs: &[Run]) -> Option<(String, String)> {
 }
 
 fn times(value: Option<f64>) -> String {
-    value.map_or_else(
-        || "–".to_owned(),
-        |value| format!("{} ×", tables::digits(value)),
-    )
+    value.map_or_else(|| "–".to_owned(), |value| format!("{} ×", digits(value)))
 }
 
 /// All groups of one subject, under its heading.
@@ -171,7 +158,7 @@ fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
     html! {
         @if about.peek().is_some() {
             h2 { (subject.title()) }
-            p { (subject.explanation()) }
+            @for part in subject.explanation() { p { (part.meaning()) } }
             @for group in about { (pictures(group)) }
         }
     }
@@ -217,6 +204,22 @@ fn picture(svg: Option<String>, caption: &str) -> Markup {
     }
 }
 
+/// Tables of the terminal; the first has a line per run.
+fn numbers(runs: &[Run]) -> Markup {
+    html! {
+        @if !runs.is_empty() {
+            h2 { "All numbers" }
+            p.faint {
+                "hosts: the round trip without the link's part. 1 s p99: the median of one-second windows' p99. late: pings "
+                "sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-)."
+            }
+            @for (number, table) in tables(runs, Shown::EachRun).iter().enumerate() {
+                pre.table id=[(number == 0).then_some("runs")] { (table) }
+            }
+        }
+    }
+}
+
 /// Missing and invalid runs.
 fn no_results(report: &Report) -> Markup {
     let invalid: Vec<&Run> = report
@@ -237,6 +240,50 @@ fn no_results(report: &Report) -> Markup {
             }
         }
     }
+}
+
+/// Section with the environment of the measurement.
+fn environment(report: &Report) -> Markup {
+    let environment = &report.environment;
+    let word = |is_so: bool| if is_so { "yes" } else { "no" };
+    let cable = &report.cable;
+    html! {
+        h2 { "Where and how" }
+        dl {
+            dt { "Command" } dd { code { (environment.command) } }
+            dt { "Built from" } dd { (environment.commit.as_deref().unwrap_or("an unknown commit")) }
+            dt { "Kernel" } dd { (environment.kernel) }
+            dt { "PREEMPT_RT" } dd { (word(environment.realtime_kernel)) }
+            dt { "Processor" } dd { (environment.cpu.as_deref().unwrap_or("–")) ", " (environment.cores) " cores" }
+            dt { "As root" } dd { (word(environment.root)) }
+            dt { "Clock" } dd { (environment.clock.words()) }
+            dt { "Link" } dd {
+                (digits(cable.bits_per_s as f64 / 1e6)) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
+                ", " (cable.ingress_drops) " frames dropped before it"
+            }
+        }
+        (notes(report))
+    }
+}
+
+/// Distinct notes on refused steps and remarks on the runs.
+fn notes(report: &Report) -> Markup {
+    let of_run = |run: &Run| {
+        let notes = run.notes.iter().map(ToString::to_string);
+        notes.chain(run.remarks.clone()).collect::<Vec<String>>()
+    };
+    let sentences = groups::distinct(report.runs.iter().flat_map(of_run));
+    html! { @if !sentences.is_empty() { ul { @for sentence in sentences { li { (sentence) } } } } }
+}
+
+/// Formats a ratio with three digits.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]
@@ -290,14 +337,12 @@ mod tests {
         let html = page(&report);
         assert_eq!(html.matches("<svg").count(), 4, "bulk and joining: {html}");
         assert!(html.contains("jobs by priority") && html.contains("jobs first in first out"));
-        let rows = html
-            .split("All runs")
-            .nth(1)
-            .unwrap()
-            .split("</table>")
-            .next()
-            .unwrap();
-        assert_eq!(rows.matches("<tr").count(), 1 + report.runs.len());
+        let (_, rows) = html.split_once("id=\"runs\"").unwrap();
+        let (rows, _) = rows.split_once("</pre>").unwrap();
+        let of_runs = rows
+            .lines()
+            .filter(|line| line.trim_start().starts_with("64 B"));
+        assert_eq!(of_runs.count(), report.runs.len());
     }
 
     #[test]
@@ -306,7 +351,7 @@ mod tests {
         let unknown = page(&report(vec![run(None, Order::Priority, 300)]));
         assert!(
             unknown.contains("the boot id of an end is unknown")
-                && !unknown.contains("id=\"one-way\"")
+                && !unknown.contains("One way over")
         );
         let mut known = run(None, Order::Priority, 300);
         known.one_way.refused = None;
@@ -314,7 +359,7 @@ mod tests {
         known.one_way.back_us.median = Some(123.25);
         let html = page(&report(vec![known]));
         assert!(
-            html.contains("id=\"one-way\"") && html.contains("<td>123.2</td>"),
+            html.contains("One way over") && html.contains(" 123.2 "),
             "{html}"
         );
         assert!(html.contains("the &lt;clock&gt;"), "escaped");

@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use isolane::{
-    Budget, DataReader, InterfaceRateLimit, Limits, OverBudget, Participant, Qos, RateLimit,
-    RateLimitError,
+    Budget, DataReader, InterfaceRateLimit, Level, Limits, OverBudget, Participant, Qos, RateLimit,
+    RateLimitError, Timer,
 };
 use serde::{Deserialize, Serialize};
 
 use super::publisher::Publisher;
-use super::starvation::Starvation;
 use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
 use crate::clock::now_ns;
 use crate::limits::LOST_AFTER_MS;
@@ -332,5 +332,46 @@ fn budget(allowance: Allowance) -> Budget {
         // Budgets have a minimum capacity of one.
         capacity: NonZeroU32::new(allowance.capacity).unwrap_or(NonZeroU32::MIN),
         period: Duration::from_micros(allowance.period_us.into()),
+    }
+}
+
+/// Level above bulk and below the measured one.
+const BUSY_LEVEL: u8 = 4;
+/// Duration of an activation, below the round trips' period, because they wait for one.
+const BUSY_ACTIVATION: Duration = Duration::from_micros(250);
+/// Period shorter than an activation, so that the job is always due.
+const BUSY_PERIOD: Duration = Duration::from_micros(100);
+
+/// Busy job at a level between measured and bulk traffic. It takes all the time the measured level leaves, so that the
+/// executor never drains the bulk lane, and its datagrams stay in the ring or socket.
+///
+/// It emulates an application that computes too much at a middle level. The job sleeps instead, which is equivalent for
+/// its executor beca
+struct Starvation(Option<Timer>);
+
+impl Starvation {
+    /// Starts the job if bulk must not be drained.
+    fn begin(participant: &Participant, config: &EndConfig) -> Result<Starvation, EndError> {
+        if !config.starves_bulk() {
+            return Ok(Starvation(None));
+        }
+        let level = Level::clamp(BUSY_LEVEL.into());
+        let timer = participant.create_timer(
+            "busy middle level",
+            level,
+            BUSY_PERIOD,
+            Duration::ZERO,
+            |_release| {
+                thread::sleep(BUSY_ACTIVATION);
+            },
+        )?;
+        Ok(Starvation(Some(timer)))
+    }
+
+    /// Stops the job, so that waiting bulk is drained.
+    fn end(self, participant: &Participant) {
+        if let Some(timer) = self.0 {
+            participant.stop_timer(timer);
+        }
     }
 }

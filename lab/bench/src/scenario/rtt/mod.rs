@@ -14,13 +14,11 @@
 //! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
 //! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
 
-mod disturbance;
 mod ends;
 mod memory;
 mod outcome;
 mod publisher;
 mod run;
-mod starvation;
 
 use isolane::{Level, Qos};
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,7 @@
 //! A run with balanced samples is invalid for these reasons: a weak disturbance, an unused lane, or unaccounted foreign
 //! traffic.
 
-use super::disturbance::Achieved;
-use super::run::Config;
+use super::run::{Achieved, Config};
 use super::{PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
 use crate::cable::{self, RoundPassages, wire_bytes};
 use crate::limits::MESSAGE_HEADS_BYTES;
@@ -25,7 +24,7 @@ use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 pub struct Outcome {
     /// Entry for the report.
     pub run: Run,
-    /// Durations of all returned round trips in nanoseconds, for a histogram.
+    /// Durations of all returned round trips in nanoseconds.
     pub rtt_ns: Vec<u64>,
 }
 

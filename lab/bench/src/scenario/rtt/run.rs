@@ -1,16 +1,18 @@
 //! Parent's part of a round-trip measurement.
 
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::EndConfig;
-use super::disturbance::RunningDisturbance;
 use super::outcome::{Outcome, Parts, outcome};
+use crate::background_load::BackgroundLoad;
 use crate::cable::{self, Cable, Observe};
-use crate::child::{Program, Role, Running};
+use crate::child::{ChildError, Program, Role, Running};
+use crate::multicast_load::MulticastLoad;
 use crate::namespace::{Host, Testbed, TestbedConfig};
-use crate::process::HOST_PRIORITY;
+use crate::process::{HOST_PRIORITY, Note};
 use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
-use crate::scenario::in_process_load::{BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
+use crate::scenario::in_process_load::{self, BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::traffic_source::Target;
@@ -292,5 +294,93 @@ impl Ends {
         pong.map_err(ScenarioError::of("the pong end"))?;
         let ping = self.ping.wait_until_ready();
         ping.map_err(ScenarioError::of("the ping end"))
+    }
+}
+
+/// Lead time of a load before the first ping, in which queues reach a steady state.
+const SETTLES: Duration = Duration::from_millis(300);
+
+/// Disturbance in separate processes.
+enum RunningDisturbance {
+    /// No process: undisturbed, or the ends create the load themselves.
+    None,
+    Background(Box<BackgroundLoad>),
+    Multicast(Box<MulticastLoad>),
+    Joining(Running),
+}
+
+/// Reports of a disturbance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Achieved {
+    pub(super) flood: Option<background_load::Report>,
+    pub(super) storm: Option<multicast_load::Report>,
+    pub(super) joining: Option<in_process_load::JoiningReport>,
+}
+
+impl RunningDisturbance {
+    /// Starts the disturbance and returns once it is active.
+    fn start(
+        testbed: &Testbed,
+        program: &Program,
+        config: &Config,
+    ) -> Result<RunningDisturbance, ScenarioError> {
+        let Some(disturbance) = config.scenario.disturbance else {
+            return Ok(RunningDisturbance::None);
+        };
+        let start = || -> Result<RunningDisturbance, ChildError> {
+            Ok(match disturbance {
+                Disturbance::Flood => {
+                    let load = BackgroundLoad::start(testbed, program, &config.flood())?;
+                    thread::sleep(SETTLES);
+                    RunningDisturbance::Background(Box::new(load))
+                }
+                Disturbance::Storm => {
+                    let load = MulticastLoad::start(testbed, program, &config.storm())?;
+                    thread::sleep(SETTLES);
+                    RunningDisturbance::Multicast(Box::new(load))
+                }
+                Disturbance::Joining => {
+                    let role = Role::Joining(in_process_load::JoiningConfig {
+                        site: Site::Host(Host::B),
+                        core: Some(config.cores().cable),
+                    });
+                    let mut joining = Running::start(testbed, Host::B, program, &role)?;
+                    joining.go()?;
+                    RunningDisturbance::Joining(joining)
+                }
+                Disturbance::Bulk | Disturbance::Repair | Disturbance::Large => {
+                    RunningDisturbance::None
+                }
+            })
+        };
+        start().map_err(ScenarioError::of(disturbance.word()))
+    }
+
+    fn notes(&self) -> &[Note] {
+        match self {
+            RunningDisturbance::Joining(joining) => joining.notes(),
+            // A load returns its notes with its report.
+            _ => &[],
+        }
+    }
+
+    fn finish(self) -> Result<Achieved, ScenarioError> {
+        let mut achieved = Achieved::default();
+        match self {
+            RunningDisturbance::None => {}
+            RunningDisturbance::Background(load) => {
+                let report = load.finish().map_err(ScenarioError::of("flood"))?;
+                achieved.flood = Some(report);
+            }
+            RunningDisturbance::Multicast(load) => {
+                let report = load.finish().map_err(ScenarioError::of("storm"))?;
+                achieved.storm = Some(report);
+            }
+            RunningDisturbance::Joining(joining) => {
+                let report = joining.finish().map_err(ScenarioError::of("joining"))?;
+                achieved.joining = Some(report);
+            }
+        }
+        Ok(achieved)
     }
 }

@@ -91,7 +91,7 @@ fn count_into(
 ) -> Result<DataReader<RttMessage>, EndError> {
     let tally = Rc::clone(tally);
     let qos = config.qos();
-    Ok(match config.reliability {
+    Ok(match config.run.reliability {
         Reliability::BestEffort => {
             let reader = participant.create_view_reader::<RttMessage>(TOPIC, &qos)?;
             reader.on_view(move |sample| tally.set(tally.get().count(&sample)));
@@ -99,7 +99,7 @@ fn count_into(
         }
         Reliability::Reliable => {
             let reader = participant.create_reader::<RttMessage>(TOPIC, &qos)?;
-            let value = RttMessage::of_size(config.payload_bytes)?;
+            let value = RttMessage::of_size(config.run.payload_bytes)?;
             reader.on_sample(value, move |sample| tally.set(tally.get().count(&sample)))?;
             reader
         }
@@ -150,7 +150,7 @@ pub fn run_writer(
         counts: EndCounts::default(),
     };
     write_for(config, &participant, &writer, stop, &mut report)?;
-    if config.reliability == Reliability::Reliable {
+    if config.run.reliability == Reliability::Reliable {
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
     } else {
@@ -171,9 +171,9 @@ fn write_for(
     stop: &Stop,
     report: &mut WriterReport,
 ) -> Result<(), EndError> {
-    let mut message = RttMessage::of_size(config.payload_bytes)?;
+    let mut message = RttMessage::of_size(config.run.payload_bytes)?;
     let start_ns = now_ns();
-    let length_ns = u64::from(config.seconds) * NANOS_PER_SECOND;
+    let length_ns = u64::from(config.run.seconds) * NANOS_PER_SECOND;
     let mut since_look = 0;
     loop {
         report.elapsed_ns = now_ns() - start_ns;

@@ -68,34 +68,28 @@ pub enum Reliability {
 pub struct EndConfig {
     /// Location of the end.
     pub site: Site,
-    /// Reliability of the topic.
-    pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0 sends every sample at once.
-    pub latency_budget_us: u64,
-    /// Serialised size of the message, in bytes.
-    pub payload_bytes: u32,
-    /// Writing time in seconds.
-    pub seconds: u32,
     /// CPU core of the end.
     pub core: Option<usize>,
     /// Transport of its datagrams.
     pub transport: Transport,
+    /// Configuration of the run.
+    pub run: Config,
 }
 
 impl EndConfig {
     /// Checks whether the configuration can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        RttMessage::of_size(self.payload_bytes).map(drop)
+        RttMessage::of_size(self.run.payload_bytes).map(drop)
     }
 
     fn qos(&self) -> Qos {
-        let qos = match self.reliability {
+        let qos = match self.run.reliability {
             Reliability::BestEffort => Qos::best_effort(),
             Reliability::Reliable => Qos::reliable().keep_all().max_samples(HISTORY_SAMPLES),
         };
         qos.level(measured_level())
-            .latency_budget(Duration::from_micros(self.latency_budget_us))
-            .max_bytes(RttMessage::max_bytes(self.payload_bytes))
+            .latency_budget(Duration::from_micros(self.run.latency_budget_us))
+            .max_bytes(RttMessage::max_bytes(self.run.payload_bytes))
     }
 }
 
@@ -109,11 +103,12 @@ const TOO_LARGE: &str =
     "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane";
 
 /// Configuration of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// Reliability of the topic.
     pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0 for none.
+    /// LATENCY_BUDGET of the topic, in microseconds; 0 sends every sample at once.
     pub latency_budget_us: u64,
     /// Serialised size of the message, in bytes.
     pub payload_bytes: u32,
@@ -241,12 +236,9 @@ impl Config {
     fn end(&self, site: Site, transport: Transport, core: usize) -> EndConfig {
         EndConfig {
             site,
-            reliability: self.reliability,
-            latency_budget_us: self.latency_budget_us,
-            payload_bytes: self.payload_bytes,
-            seconds: self.seconds,
             core: Some(core),
             transport,
+            run: *self,
         }
     }
 
