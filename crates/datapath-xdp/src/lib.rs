@@ -9,6 +9,6 @@
 pub mod classifier;
 pub mod egress;
 pub mod limits;
-pub mod preflight;
+pub mod requirements;
 pub mod socket;
 pub mod xdp;

@@ -7,6 +7,7 @@ use isolane_model::{read_regular_text, visible_line};
 use isolane_tune::{Facts, Finding, Needs, Severity, examine, probe};
 use serde::Serialize;
 
+use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -30,7 +31,7 @@ struct Report<'a> {
 pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
     let facts = match &settings.from {
         Some(path) => recorded(path)?,
-        None => probe(),
+        None => probe(kinds()),
     };
     if settings.facts {
         let destination = settings.json.unwrap_or(Destination::StandardOutput);
@@ -43,7 +44,7 @@ pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
         settings.host.as_deref(),
         &facts.hostname,
     )?;
-    let mut findings = examine(&facts, &needs);
+    let mut findings = examine(&facts, &needs, kinds());
     let host = settings.system.as_ref().zip(needs.host.as_deref());
     let host = host.and_then(|(system, name)| system.host(name));
     if let Some(host) = host.filter(|_| settings.from.is_none()) {

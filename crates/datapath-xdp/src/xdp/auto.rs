@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Instant;
 
+use isolane_datapath::kind::{Met, Requirement};
 use isolane_datapath::udp::interfaces;
 use isolane_datapath::{Datapath, DatapathFactory, NetworkConfig, OpenError};
 
@@ -11,7 +12,7 @@ use super::config::{OnFailure, XdpConfig, XdpOptions};
 use super::lanes::choose;
 use super::plan::Plan;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
-use crate::preflight::{Check, Outcome, Subject, Wanted, look};
+use crate::requirements::{Wanted, facts, requirements};
 use crate::socket::BindMode;
 
 impl DatapathFactory for XdpOptions {
@@ -69,18 +70,17 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
     };
     let begin = Instant::now();
     loop {
-        let checks = look(&interface.name, &wanted).into_iter();
-        let impossible = checks.filter(|check| check.outcome == Outcome::Impossible);
-        let impossible: Vec<Check> = impossible.collect();
+        let mut unmet = requirements(&facts(&interface.name), &wanted);
+        unmet.retain(|requirement| requirement.met == Met::No);
         // The queue of a process that has just died stays bound for a while; wait for it, as opening does.
-        let may_be_over = |check: &Check| check.subject == Subject::Queues;
-        let is_over_soon = !impossible.is_empty() && impossible.iter().all(may_be_over);
+        let may_be_over = |requirement: &Requirement| requirement.id == "queues";
+        let is_over_soon = !unmet.is_empty() && unmet.iter().all(may_be_over);
         if is_over_soon && begin.elapsed() < BIND_PATIENCE {
             thread::sleep(BIND_RETRY);
             continue;
         }
-        let reasons = impossible.iter();
-        let reasons = reasons.map(|check| format!("{}: {}", check.what, check.remedy));
-        return (!impossible.is_empty()).then(|| reasons.collect::<Vec<_>>().join("; "));
+        let reasons = unmet.iter();
+        let reasons = reasons.map(|it| format!("{}: {}", it.found, it.remedy));
+        return (!unmet.is_empty()).then(|| reasons.collect::<Vec<_>>().join("; "));
     }
 }

@@ -1,11 +1,12 @@
-//! AF_XDP as a kind of datapath: its options by name.
+//! AF_XDP as a kind of datapath: its options by name, and its requirements on recorded facts.
 
 use isolane_datapath::DatapathFactory;
 use isolane_datapath::kind::{
-    DatapathKind,
+    DatapathKind, DeviceUse, FactsError,
     OptionDefault::{Unset, Value},
-    OptionError, OptionKind, OptionSpec, OptionValue, Options,
+    OptionError, OptionKind, OptionSpec, OptionValue, Options, Requirement,
 };
+use isolane_hostnet::xdp_facts::XdpFacts;
 
 use super::XdpOptions;
 use crate::classifier::AttachMode;
@@ -13,6 +14,7 @@ use crate::limits::{
     BUSY_POLL, DEFAULT_CRITICAL_RESERVE, DEFAULT_RING_ENTRIES, MAX_CHUNKS, MAX_QUEUES,
     MAX_RING_ENTRIES, MAX_VLAN, MIN_RING_ENTRIES,
 };
+use crate::requirements::{Wanted, facts, requirements};
 use crate::socket::BindMode;
 
 /// Kind of the datapath over AF_XDP.
@@ -119,6 +121,27 @@ impl DatapathKind for XdpKind {
 
     fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
         Ok(Box::new(XdpOptions::from_options(options)?))
+    }
+
+    fn probe(&self, interface: &str) -> Option<String> {
+        serde_json::to_string(&facts(interface)).ok()
+    }
+
+    fn requirements(&self, facts: &str) -> Result<Vec<Requirement>, FactsError> {
+        let facts: XdpFacts =
+            serde_json::from_str(facts).map_err(|error| FactsError(error.to_string()))?;
+        Ok(requirements(&facts, &Wanted::default()))
+    }
+
+    fn device_use(&self, options: &Options) -> Option<DeviceUse> {
+        let names_queues = options.get("queue").or(options.get("queues")).is_some();
+        let options = XdpOptions::from_options(options).ok()?;
+        Some(DeviceUse {
+            queues: names_queues.then_some(options.queues),
+            needs_zero_copy: options.mode == BindMode::ZeroCopy
+                && options.attach == AttachMode::Native,
+            vlan: options.vlan,
+        })
     }
 }
 

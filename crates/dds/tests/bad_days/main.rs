@@ -8,17 +8,17 @@
 //!
 //! | day | here | below |
 //! | --- | --- | --- |
-//! | no native XDP | `opening` | `classifier_attach`, `preflight` |
+//! | no native XDP | `opening` | `classifier_attach`, `requirements` |
 //! | a queue that is taken, or not there | `opening` | `socket/opening`, `xdp/interface` |
 //! | taken for a while after a death | `killed` | `socket/opening` |
 //! | memory too small for the lanes | `opening` | `xdp/sharing` |
-//! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `preflight` |
-//! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `preflight` |
-//! | a program of somebody else | `opening` | `classifier_attach`, `preflight` |
+//! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `requirements` |
+//! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `requirements` |
+//! | a program of somebody else | `opening` | `classifier_attach`, `requirements` |
 //! | interface down, flapping | `opening`, `interface` | `egress/interface`, `socket/full`, `xdp/interface` |
 //! | renamed | `interface` | `egress/interface`, `classifier_attach` |
 //! | deleted, or in another namespace | `interface` | `egress/interface`, `xdp/interface` |
-//! | another MTU | `interface` | `egress/interface`, `xdp/sending`, `preflight` |
+//! | another MTU | `interface` | `egress/interface`, `xdp/sending`, `requirements` |
 //! | a neighbour with another MAC | `interface` | `egress/neighbours` |
 //! | killed in any state | `killed` | `classifier_attach`, `napi` |
 //! | receive rings full | `full` | `socket/full`, `xdp/sharing` |

@@ -1,6 +1,6 @@
 //! Flows between described participants of different hosts. Addresses and ports follow from the description.
 
-use super::lane_options;
+use super::device_use;
 use isolane_model::{Participant, Reliability, System, Topic};
 use serde::{Deserialize, Serialize};
 
@@ -104,10 +104,10 @@ fn add(
             Direction::Transmit
         },
         peer: peer.clone(),
-        peer_vlan: system.host(peer).and_then(|peer| lane_options(peer).vlan),
-        queue: receiver.map_or(0, |receiver| {
-            lane_options(receiver).queues[usize::from(level.get())]
-        }),
+        peer_vlan: system.host(peer).and_then(|peer| device_use(peer).vlan),
+        queue: receiver
+            .and_then(|receiver| device_use(receiver).queues)
+            .map_or(0, |queues| queues[usize::from(level.get())]),
         topics: vec![name],
     });
 }

@@ -9,13 +9,15 @@ pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders
 pub(crate) use files::number_list;
 pub use links::interfaces;
 
+use isolane_datapath::Kinds;
+
 use self::files::text;
 use crate::apply::Here;
 use crate::facts::Facts;
 use crate::plan::Identity;
 
-/// Reads the machine, as visible to this process in its namespaces.
-pub fn probe() -> Facts {
+/// Reads the machine, as visible to this process in its namespaces, with what the kinds of datapaths depend on.
+pub fn probe(kinds: Kinds) -> Facts {
     let name = rustix::system::uname();
     // Without netlink no interface is known.
     let interfaces = interfaces().unwrap_or_default();
@@ -31,7 +33,7 @@ pub fn probe() -> Facts {
         memory: system::memory(),
         network: system::network(),
         devices: devices::devices(&interfaces),
-        lanes: links::lanes(&interfaces),
+        lanes: links::lanes(&interfaces, kinds),
         interrupts: devices::all_interrupts(),
         programs: system::programs(),
         boot: system::boot(),

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use super::StateArguments;
 use crate::commands::needs;
+use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -174,7 +175,7 @@ impl PlanSource {
     ) -> Result<Plan, Failure> {
         let facts: Facts = match &self.facts {
             Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
-            None => probe(),
+            None => probe(kinds()),
         };
         let mut placement = FlowQueues::default();
         for path in &self.receive_queues {

@@ -5,7 +5,8 @@ mod bpf;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 
-use isolane_datapath_xdp::preflight::{Check, Outcome, Subject, Wanted, look};
+use isolane_datapath::kind::{Met, Requirement};
+use isolane_datapath_xdp::requirements::{Wanted, facts, requirements};
 use isolane_hostnet::xdp_facts::{Sockets, XdpFacts};
 
 use isolane_datapath_xdp::socket::{BindMode, ChunkBytes, Queue, QueueConfig, Umem};
@@ -20,18 +21,18 @@ fn wanted() -> Wanted {
     }
 }
 
-fn obstacles(interface: &str, wanted: &Wanted) -> Vec<Check> {
-    let mut checks = look(interface, wanted);
-    checks.retain(|check| check.outcome == Outcome::Impossible);
+fn obstacles(interface: &str, wanted: &Wanted) -> Vec<Requirement> {
+    let mut checks = requirements(&facts(interface), wanted);
+    checks.retain(|check| check.met == Met::No);
     checks
 }
 
-/// The only obstacle, which is this subject's.
-fn obstacle(interface: &str, wanted: &Wanted, subject: Subject) -> Check {
+/// The only obstacle, which has this id.
+fn obstacle(interface: &str, wanted: &Wanted, id: &str) -> Requirement {
     let mut checks = obstacles(interface, wanted);
     assert_eq!(checks.len(), 1, "{checks:#?}");
     let check = checks.remove(0);
-    assert_eq!(check.subject, subject, "{check:#?}");
+    assert_eq!(check.id, id, "{check:#?}");
     check
 }
 
@@ -48,31 +49,31 @@ fn nothing_is_in_the_way_on_a_veth_pair() {
 fn an_interface_that_is_down_renamed_or_moved_away_is_reported() {
     let hosts = Hosts::new();
     ip("link set host-a down");
-    let check = obstacle("host-a", &wanted(), Subject::Interface);
+    let check = obstacle("host-a", &wanted(), "interface");
     assert!(check.remedy.contains("ip link set host-a up"), "{check:?}");
     ip("link set host-a up");
     ip("link set host-a name critical0");
-    obstacle("host-a", &wanted(), Subject::Interface);
+    obstacle("host-a", &wanted(), "interface");
     assert_eq!(obstacles("critical0", &wanted()), []);
     ip(&format!("link set critical0 netns {}", hosts.path()));
-    obstacle("critical0", &wanted(), Subject::Interface);
+    obstacle("critical0", &wanted(), "interface");
 }
 
 #[test]
 fn packets_longer_than_a_lanes_frames_are_reported() {
     let _hosts = Hosts::new();
     ip("link set host-a mtu 9000");
-    obstacle("host-a", &wanted(), Subject::Mtu);
+    obstacle("host-a", &wanted(), "mtu");
 }
 
 #[test]
 fn another_program_is_named_and_left_alone() {
     let _hosts = Hosts::new();
     let _program = PassAll::attach(index_of("host-a")).expect("veth runs programs");
-    let check = obstacle("host-a", &wanted(), Subject::Program);
+    let check = obstacle("host-a", &wanted(), "program");
     let ours = format!("process {}", std::process::id());
-    assert!(check.what.contains("program "), "{check:?}");
-    assert!(check.what.contains(&ours), "{check:?}");
+    assert!(check.found.contains("program "), "{check:?}");
+    assert!(check.found.contains(&ours), "{check:?}");
     assert!(ip("-d link show host-a").contains("prog/xdp"));
 }
 
@@ -83,19 +84,19 @@ fn a_missing_queue_and_impossible_zero_copy_are_reported() {
         queues: vec![2],
         ..wanted()
     };
-    obstacle("host-a", &beyond, Subject::Queues);
+    obstacle("host-a", &beyond, "queues");
     let zero_copy = Wanted {
         zero_copy: true,
         ..wanted()
     };
-    obstacle("host-a", &zero_copy, Subject::ZeroCopy);
+    obstacle("host-a", &zero_copy, "zero-copy");
 }
 
 #[test]
 fn an_interface_whose_driver_runs_no_programs_is_reported() {
     let _hosts = Hosts::new();
     let mut checks = obstacles("lo", &wanted());
-    checks.retain(|check| check.subject == Subject::Driver);
+    checks.retain(|check| check.id == "driver");
     assert_eq!(checks.len(), 1);
 }
 
@@ -118,8 +119,8 @@ fn a_queue_that_another_program_has_is_reported() {
         queues: vec![1],
         ..wanted()
     };
-    let check = obstacle("host-a", &second, Subject::Queues);
-    assert!(check.what.contains("queue 1"), "{check:?}");
+    let check = obstacle("host-a", &second, "queues");
+    assert!(check.found.contains("queue 1"), "{check:?}");
     drop(taken);
     // The kernel lets go of a queue some time after its socket was closed.
     hosts::eventually("the queue is free", || {
@@ -148,21 +149,21 @@ fn drop_capabilities() {
 fn capabilities_that_are_missing_are_named_exactly() {
     let _hosts = Hosts::new();
     drop_capabilities();
-    let ground = XdpFacts::look("host-a");
+    let found = XdpFacts::look("host-a");
     let expected = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
-    assert_eq!(ground.missing_capabilities, expected);
-    assert_eq!(ground.sockets, Sockets::Refused);
-    let subjects: Vec<Subject> = obstacles("host-a", &wanted())
+    assert_eq!(found.missing_capabilities, expected);
+    assert_eq!(found.sockets, Sockets::Refused);
+    let ids: Vec<&str> = obstacles("host-a", &wanted())
         .iter()
-        .map(|check| check.subject)
+        .map(|check| check.id)
         .collect();
-    assert_eq!(subjects, [Subject::Capabilities, Subject::Sockets]);
+    assert_eq!(ids, ["capabilities", "sockets"]);
     let much = Wanted {
         memory_bytes: u64::MAX,
         ..wanted()
     };
     let memory = obstacles("host-a", &much);
-    let limited = ground.lockable_bytes.is_some();
-    let is_reported = memory.iter().any(|check| check.subject == Subject::Memory);
+    let limited = found.lockable_bytes.is_some();
+    let is_reported = memory.iter().any(|check| check.id == "memory");
     assert_eq!(is_reported, limited, "{memory:?}");
 }
