@@ -23,7 +23,7 @@
 //! | killed in any state | `killed` | `classifier_attach`, `napi` |
 //! | receive rings full | `full` | `socket/full`, `xdp/sharing` |
 //! | completions late | `full` | `socket/full` |
-//! | malformed headers, tags in tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
+//! | malformed headers, tags in tags, fragments | `frames` | `reference_model`, `xdp/sending` |
 //! | 64 KiB datagrams in fragments | `dds/tests/lanes.rs` | `xdp/sending` |
 //! | floods: on the critical port, on another one, on an unused one | `floods` | `xdp/flows`, `xdp/sharing` |
 

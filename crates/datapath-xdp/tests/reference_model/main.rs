@@ -1,4 +1,4 @@
-//! The loaded classifier and its twin decide alike.
+//! The loaded classifier and its model decide alike.
 //!
 //! A seed makes a sequence: frames of all kinds, and between them changes of everything that can be
 //! changed while frames arrive. Both get the same configuration and the same frames; each verdict is compared,
@@ -14,7 +14,7 @@ mod world;
 
 use std::time::Instant;
 
-use isolane_datapath_xdp::classifier::twin::Twin;
+use isolane_datapath_xdp::classifier::reference_model::ReferenceModel;
 use isolane_datapath_xdp::classifier::{Action, Counts, FlowReason, OthersReason};
 
 use crate::mistakes::{MISTAKES, Mistake, Mistaken};
@@ -23,7 +23,7 @@ use crate::world::{Sequence, World};
 /// Frames of the gate.
 const FRAMES: u64 = 1_000_000;
 
-/// Frames within which a mistake of the twin must be found.
+/// Frames within which a mistake of the model must be found.
 const FRAMES_FOR_A_MISTAKE: u64 = 100_000;
 
 fn seed() -> u64 {
@@ -32,16 +32,16 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn a_million_frames_are_decided_as_the_twin_decides_and_every_reason_is_reached() {
+fn a_million_frames_are_decided_as_the_model_decides_and_every_reason_is_reached() {
     let Some(mut world) = World::new() else {
         return;
     };
     let seed = seed();
     println!("ISOLANE_TEST_SEED={seed}");
     let begin = Instant::now();
-    let mut twin = Twin::new();
+    let mut model = ReferenceModel::new();
     let mut sequence = Sequence::new(seed);
-    let compared = sequence.run(&mut world, &mut twin, FRAMES);
+    let compared = sequence.run(&mut world, &mut model, FRAMES);
     let frames = compared.unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
     assert_eq!(frames, FRAMES);
 
@@ -71,18 +71,18 @@ fn a_million_frames_are_decided_as_the_twin_decides_and_every_reason_is_reached(
 }
 
 #[test]
-fn every_mistake_of_the_twin_is_found() {
+fn every_mistake_of_the_model_is_found() {
     let seed = seed();
     println!("ISOLANE_TEST_SEED={seed}");
     for (mistake, about) in MISTAKES {
         let Some(mut world) = World::new() else {
             return;
         };
-        let mut twin = Mistaken::new(*mistake);
+        let mut model = Mistaken::new(*mistake);
         let mut sequence = Sequence::new(seed);
         match (
             mistake,
-            sequence.run(&mut world, &mut twin, FRAMES_FOR_A_MISTAKE),
+            sequence.run(&mut world, &mut model, FRAMES_FOR_A_MISTAKE),
         ) {
             (Mistake::Nothing, Ok(_)) => println!("{about}: no difference"),
             (Mistake::Nothing, Err(difference)) => panic!("seed {seed}: {difference}"),

@@ -2,18 +2,15 @@
 //!
 //! The model reads frames through the views of `isolane-wire`, searches all flows instead of following a chain, and
 //! keeps budgets and free buffers as plain numbers. Tests give model and program the same configuration and frames, and
-//! require the same verdicts (`tests/classifier_twin.rs`). The model has no clock, kernel or shared memory. It also
+//! require the same verdicts (`tests/reference_model`). The model has no clock, kernel or shared memory. It also
 //! predicts verdicts where no program can be loaded.
-
-mod message;
 
 use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit, RateLimitError};
 use isolane_wire::level::Level;
+use isolane_wire::{ethernet, ipv4, udp};
 
-use self::message::Message;
-use super::counts::Counts;
-use super::decision::{FlowReason, OthersReason, Verdict};
-use super::flow::{Flow, FlowError, FlowSlot, Way};
+use super::decision::{Counts, FlowReason, OthersReason, Verdict};
+use super::flows::{Flow, FlowError, FlowSlot, Way};
 use super::{Enforcement, budgets};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
 
@@ -84,7 +81,7 @@ struct Interface {
 
 /// Reference model of the classifier.
 #[derive(Clone, Debug)]
-pub struct Twin {
+pub struct ReferenceModel {
     flows: [Option<Flow>; MAX_FLOWS],
     budgets: [Option<Server>; MAX_FLOWS],
     interface: Option<Interface>,
@@ -94,17 +91,17 @@ pub struct Twin {
     counts: Box<Counts>,
 }
 
-impl Default for Twin {
-    fn default() -> Twin {
-        Twin::new()
+impl Default for ReferenceModel {
+    fn default() -> ReferenceModel {
+        ReferenceModel::new()
     }
 }
 
-impl Twin {
+impl ReferenceModel {
     /// Creates a model without flows and lanes, which passes every frame.
     #[must_use]
-    pub fn new() -> Twin {
-        Twin {
+    pub fn new() -> ReferenceModel {
+        ReferenceModel {
             flows: [None; MAX_FLOWS],
             budgets: [None; MAX_FLOWS],
             interface: None,
@@ -390,4 +387,48 @@ fn lowest(lanes: Option<&[Lane; MAX_LANES]>, own: Option<Level>) -> Option<Level
         .into_iter()
         .find(|level| is_bound(lanes, *level))?;
     own.is_some_and(|own| lowest <= own).then_some(lowest)
+}
+
+/// Protocol id at the start of every RTPS message (RTPS 2.5 §9.4.4).
+const RTPS: &[u8] = b"RTPS";
+
+/// Fields of an RTPS message's headers that select its flow, read through the checked views of `isolane-wire`.
+struct Message {
+    source: [u8; 4],
+    destination: [u8; 4],
+    port: u16,
+}
+
+impl Message {
+    /// Parses a frame's headers.
+    ///
+    /// # Errors
+    /// The reason that the frame holds no RTPS message.
+    fn read(bytes: &[u8]) -> Result<Message, OthersReason> {
+        let frame = ethernet::Frame::new_checked(bytes).map_err(|_| OthersReason::Runt)?;
+        match frame.ether_type() {
+            ethernet::EtherType::IPV4 => {}
+            ethernet::EtherType::IPV6 => return Err(OthersReason::Ipv6),
+            ethernet::EtherType::ARP => return Err(OthersReason::Arp),
+            _ => return Err(OthersReason::OtherEtherType),
+        }
+        let packet = ipv4::Packet::new_checked(frame.payload());
+        let packet = packet.map_err(|_| OthersReason::MalformedIpv4)?;
+        if packet.is_fragment() {
+            return Err(OthersReason::Fragment);
+        }
+        if packet.protocol() != ipv4::PROTOCOL_UDP {
+            return Err(OthersReason::OtherProtocol);
+        }
+        let datagram = udp::Datagram::new_checked(packet.payload());
+        let datagram = datagram.map_err(|_| OthersReason::MalformedUdp)?;
+        if !datagram.payload().starts_with(RTPS) {
+            return Err(OthersReason::NotRtps);
+        }
+        Ok(Message {
+            source: packet.source(),
+            destination: packet.destination(),
+            port: datagram.destination_port(),
+        })
+    }
 }

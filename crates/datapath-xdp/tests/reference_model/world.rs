@@ -1,4 +1,4 @@
-//! The loaded program in a network namespace, and sequences that it and a twin go through together.
+//! The loaded program in a network namespace, and sequences that it and a model go through together.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit};
-use isolane_datapath_xdp::classifier::twin::Twin;
+use isolane_datapath_xdp::classifier::reference_model::ReferenceModel;
 use isolane_datapath_xdp::classifier::{
     Action, Arrival, Classifier, ClassifierConfig, ClassifierError, Counts, Enforcement, Flow,
     FlowError, FlowSlot, Verdict, Way,
@@ -118,32 +118,32 @@ fn socket() -> OwnedFd {
 
 /// Model that processes the same sequence as the program: the reference model, or one with a mistake.
 pub(crate) trait Model {
-    fn twin(&mut self) -> &mut Twin;
+    fn reference(&mut self) -> &mut ReferenceModel;
 
     fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
-        self.twin().judge(frame, queue)
+        self.reference().judge(frame, queue)
     }
 
     fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
-        self.twin().set_flow(slot, flow)
+        self.reference().set_flow(slot, flow)
     }
 
     fn set_interface_rate_limit(&mut self, rate_limit: &InterfaceRateLimit) {
-        let set = self.twin().set_interface_rate_limit(rate_limit);
+        let set = self.reference().set_interface_rate_limit(rate_limit);
         set.expect("the interface is protected");
     }
 
     fn replenish(&mut self, now_ns: u64) {
-        self.twin().replenish(now_ns);
+        self.reference().replenish(now_ns);
     }
 
     fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
-        self.twin().set_low_water(queue, lane, low_water);
+        self.reference().set_low_water(queue, lane, low_water);
     }
 }
 
-impl Model for Twin {
-    fn twin(&mut self) -> &mut Twin {
+impl Model for ReferenceModel {
+    fn reference(&mut self) -> &mut ReferenceModel {
         self
     }
 }
@@ -174,16 +174,16 @@ impl Sequence {
     pub(crate) fn run(
         &mut self,
         world: &mut World,
-        twin: &mut impl Model,
+        model: &mut impl Model,
         frames: u64,
     ) -> Result<u64, String> {
         for number in 0..frames {
             // A quiet stretch now and then, so that budgets are used up and filled again.
             if happens(&mut self.rng, 2) {
-                self.change(world, twin);
+                self.change(world, model);
             }
             if happens(&mut self.rng, 5) {
-                self.let_time_pass(world, twin);
+                self.let_time_pass(world, model);
             }
             let bytes = frame(&mut self.rng);
             // Mostly on one queue, so that its buffers run low.
@@ -192,10 +192,10 @@ impl Sequence {
                 60..90 => 1,
                 _ => self.rng.u32(..QUEUES),
             };
-            let (theirs, ours) = (world.judge(&bytes, queue), twin.judge(&bytes, queue));
+            let (theirs, ours) = (world.judge(&bytes, queue), model.judge(&bytes, queue));
             if theirs != ours {
                 return Err(format!(
-                    "frame {number} on queue {queue}: the program decides {theirs:?}, the twin \
+                    "frame {number} on queue {queue}: the program decides {theirs:?}, the model \
                      {ours:?}: {bytes:02x?}"
                 ));
             }
@@ -205,24 +205,25 @@ impl Sequence {
             }
             let is_last = number + 1 == frames;
             if is_last || number % FRAMES_A_COMPARISON == 0 {
-                compare(world, twin.twin()).map_err(|what| format!("frame {number}: {what}"))?;
+                compare(world, model.reference())
+                    .map_err(|what| format!("frame {number}: {what}"))?;
             }
         }
         Ok(frames)
     }
 
-    fn let_time_pass(&mut self, world: &mut World, twin: &mut impl Model) {
+    fn let_time_pass(&mut self, world: &mut World, model: &mut impl Model) {
         self.now_ns += match self.rng.u8(..10) {
             0 => self.rng.u64(..50_000_000),
             _ => self.rng.u64(..500_000),
         };
         world.classifier.replenish(self.now_ns);
-        twin.replenish(self.now_ns);
+        model.replenish(self.now_ns);
         self.replenished += 1;
     }
 
     /// Changes one thing.
-    fn change(&mut self, world: &mut World, twin: &mut impl Model) {
+    fn change(&mut self, world: &mut World, model: &mut impl Model) {
         self.changes += 1;
         let rng = &mut self.rng;
         let slot = FlowSlot(rng.u8(..MAX_FLOWS as u8));
@@ -236,23 +237,23 @@ impl Sequence {
             0..25 => {
                 let flow = flow(rng);
                 let set = world.classifier.set_flow(slot, &flow);
-                assert_eq!(set, twin.set_flow(slot, &flow));
+                assert_eq!(set, model.set_flow(slot, &flow));
                 self.refused += u64::from(set.is_err());
             }
             25..33 => {
                 world.classifier.remove_flow(slot);
-                twin.twin().remove_flow(slot);
+                model.reference().remove_flow(slot);
             }
             33..43 => {
                 let rate_limit = rate_limit(rng);
                 let set = world.classifier.set_rate_limit(slot, rate_limit);
-                assert_eq!(set, twin.twin().set_rate_limit(slot, rate_limit));
+                assert_eq!(set, model.reference().set_rate_limit(slot, rate_limit));
             }
             43..50 => {
                 let rate_limit = interface_rate_limit(rng);
                 let set = world.classifier.set_interface_rate_limit(&rate_limit);
                 set.expect("the interface is protected");
-                twin.set_interface_rate_limit(&rate_limit);
+                model.set_interface_rate_limit(&rate_limit);
             }
             50..53 => {
                 let enforcement = Enforcement {
@@ -260,29 +261,29 @@ impl Sequence {
                     reserve: happens(rng, 80),
                 };
                 world.classifier.enforce(enforcement);
-                twin.twin().enforce(enforcement);
+                model.reference().enforce(enforcement);
             }
             53..68 => {
                 world.bind(queue, lane);
-                twin.twin().bind_lane(queue, lane);
+                model.reference().bind_lane(queue, lane);
             }
             68..74 => {
                 world.classifier.unbind_lane(queue, lane);
-                twin.twin().unbind_lane(queue, lane);
+                model.reference().unbind_lane(queue, lane);
             }
             74..76 => {
                 world.lose(queue, lane);
-                twin.twin().lose_socket(queue, lane);
+                model.reference().lose_socket(queue, lane);
             }
             76..84 => {
                 let low_water = happens(rng, 70).then(|| rng.u32(..40));
                 world.classifier.set_low_water(queue, lane, low_water);
-                twin.set_low_water(queue, lane, low_water);
+                model.set_low_water(queue, lane, low_water);
             }
             _ => {
                 let free = rng.u32(..200);
                 world.classifier.note_free(queue, || free);
-                twin.twin().note_free(queue, free);
+                model.reference().note_free(queue, free);
             }
         }
     }
@@ -300,12 +301,12 @@ impl fmt::Display for Sequence {
 }
 
 /// Compares all that both have counted and have left.
-fn compare(world: &World, twin: &Twin) -> Result<(), String> {
-    let (theirs, ours) = (world.counts(), twin.counts());
+fn compare(world: &World, model: &ReferenceModel) -> Result<(), String> {
+    let (theirs, ours) = (world.counts(), model.counts());
     for slot in (0..MAX_FLOWS as u8).map(FlowSlot) {
         same("counted of a flow", theirs.flow(slot), ours.flow(slot))?;
         let left = world.classifier.left(slot);
-        same("left of a budget", left, twin.left(slot))?;
+        same("left of a budget", left, model.left(slot))?;
     }
     same("counted of no flow", theirs.others, ours.others)?;
     let touched = |counts: &Counts| (counts.touched_fill, counts.touched_reserve);
@@ -318,7 +319,7 @@ fn same<T: PartialEq + fmt::Debug>(what: &str, theirs: T, ours: T) -> Result<(),
         return Ok(());
     }
     Err(format!(
-        "{what}: {theirs:?} by the program, {ours:?} by the twin"
+        "{what}: {theirs:?} by the program, {ours:?} by the model"
     ))
 }
 

@@ -1,15 +1,15 @@
 //! Twins that make a mistake each: if a sequence did not tell them from the program, it would not tell
-//! a mistaken program from the twin.
+//! a mistaken program from the model.
 
 use isolane_datapath::flow::InterfaceRateLimit;
-use isolane_datapath_xdp::classifier::twin::Twin;
+use isolane_datapath_xdp::classifier::reference_model::ReferenceModel;
 use isolane_datapath_xdp::classifier::{Flow, FlowError, FlowSlot, Verdict};
 use isolane_wire::ethernet::Frame;
 use isolane_wire::level::Level;
 
 use crate::world::Model;
 
-/// What a twin does wrong.
+/// What a model does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     Nothing,
@@ -25,7 +25,7 @@ use Mistake::*;
 
 /// All of them, in words.
 pub(crate) const MISTAKES: &[(Mistake, &str)] = &[
-    (Nothing, "a twin without mistake"),
+    (Nothing, "a model without mistake"),
     (
         TakesFirstFragments,
         "the first fragment of a packet is taken for a whole one",
@@ -50,10 +50,10 @@ pub(crate) const MISTAKES: &[(Mistake, &str)] = &[
     ),
 ];
 
-/// The twin, with a mistake.
+/// The model, with a mistake.
 pub(crate) struct Mistaken {
     mistake: Mistake,
-    twin: Twin,
+    model: ReferenceModel,
     last_ns: u64,
 }
 
@@ -61,15 +61,15 @@ impl Mistaken {
     pub(crate) fn new(mistake: Mistake) -> Mistaken {
         Mistaken {
             mistake,
-            twin: Twin::new(),
+            model: ReferenceModel::new(),
             last_ns: 0,
         }
     }
 }
 
 impl Model for Mistaken {
-    fn twin(&mut self) -> &mut Twin {
-        &mut self.twin
+    fn reference(&mut self) -> &mut ReferenceModel {
+        &mut self.model
     }
 
     fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
@@ -91,7 +91,7 @@ impl Model for Mistaken {
             }
             _ => {}
         }
-        self.twin.judge(&frame, queue)
+        self.model.judge(&frame, queue)
     }
 
     fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
@@ -101,7 +101,7 @@ impl Model for Mistaken {
             LetsCriticalFlowsBeAnybodys => flow.is_critical = false,
             _ => {}
         }
-        self.twin.set_flow(slot, &flow)
+        self.model.set_flow(slot, &flow)
     }
 
     fn set_interface_rate_limit(&mut self, rate_limit: &InterfaceRateLimit) {
@@ -109,7 +109,7 @@ impl Model for Mistaken {
         if let (LendsTheReserve, Some((_, reserved))) = (self.mistake, &mut rate_limit.topics) {
             *reserved = 0;
         }
-        let set = self.twin.set_interface_rate_limit(&rate_limit);
+        let set = self.model.set_interface_rate_limit(&rate_limit);
         set.expect("the interface is protected");
     }
 
@@ -119,16 +119,16 @@ impl Model for Mistaken {
             const STEP_NS: u64 = 100_000;
             while self.last_ns + STEP_NS < now_ns {
                 self.last_ns += STEP_NS;
-                self.twin.replenish(self.last_ns);
+                self.model.replenish(self.last_ns);
             }
         }
         self.last_ns = now_ns;
-        self.twin.replenish(now_ns);
+        self.model.replenish(now_ns);
     }
 
     fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
         let less = u32::from(self.mistake == KeepsOneBufferLess);
         let low_water = low_water.and_then(|mark| mark.checked_sub(less));
-        self.twin.set_low_water(queue, lane, low_water);
+        self.model.set_low_water(queue, lane, low_water);
     }
 }
