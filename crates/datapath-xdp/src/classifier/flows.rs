@@ -25,7 +25,7 @@ impl FlowSlot {
 
 /// Destination of a flow's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum RedirectAction {
     /// The level's lane on the queue of arrival.
     Lane(Level),
     /// The kernel, always, for own traffic without a lane such as discovery. It is counted as a
@@ -43,7 +43,7 @@ pub struct Flow {
     /// Source address; `None` matches any. Flows with a source take precedence over those without.
     pub source: Option<[u8; 4]>,
     /// Destination of the frames.
-    pub way: Way,
+    pub way: RedirectAction,
     /// Whether the flow may use the reserve of the interface's budget. A demoted frame may not.
     pub is_critical: bool,
     /// Budget; `None` is unlimited.
@@ -131,8 +131,8 @@ impl Table {
         let has_source = u8::from(flow.source.is_some());
         entry.has_source.store(has_source, Relaxed);
         let lane = match flow.way {
-            Way::Lane(level) => level.get(),
-            Way::Kernel => KERNEL,
+            RedirectAction::Lane(level) => level.get(),
+            RedirectAction::Kernel => KERNEL,
         };
         entry.lane.store(lane, Relaxed);
         let is_critical = u8::from(flow.is_critical);

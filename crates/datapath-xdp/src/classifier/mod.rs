@@ -39,7 +39,7 @@ pub use self::decision::{
 };
 pub use self::error::ClassifierError;
 use self::flows::Table;
-pub use self::flows::{Flow, FlowError, FlowSlot, Way};
+pub use self::flows::{Flow, FlowError, FlowSlot, RedirectAction};
 use self::program::Loaded;
 pub use self::program::Tag;
 use self::shared_memory::{Memory, Queue};

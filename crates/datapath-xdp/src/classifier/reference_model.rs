@@ -10,7 +10,7 @@ use isolane_wire::level::Level;
 use isolane_wire::{ethernet, ipv4, udp};
 
 use super::decision::{Counts, FlowReason, OthersReason, Verdict};
-use super::flows::{Flow, FlowError, FlowSlot, Way};
+use super::flows::{Flow, FlowError, FlowSlot, RedirectAction};
 use super::{Enforcement, budgets};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
 
@@ -316,8 +316,8 @@ impl ReferenceModel {
             return (FlowReason::OverBudget, None);
         }
         let own = match flow.way {
-            Way::Lane(level) => Some(level),
-            Way::Kernel => None,
+            RedirectAction::Lane(level) => Some(level),
+            RedirectAction::Kernel => None,
         };
         let (lane, here, without) = match (is_over, own) {
             (true, _) => (

@@ -104,7 +104,7 @@ impl Datapath for Xdp {
         for lane in Lane::ALL {
             let is_for_news = lane == Lane::Discovery && !self.udp.unicast(lane).is_empty();
             let way = self.way.as_ref().filter(|_| is_for_news);
-            descriptors.extend(way.map(|way| (lane, way.egress.descriptor())));
+            descriptors.extend(way.map(|way| (lane, way.router.descriptor())));
             let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
                 let open = device.lanes[usize::from(level.get())].as_deref()?;
                 Some((lane, open.receive.as_fd()))

@@ -13,8 +13,8 @@ use super::plan::{Plan, QueuePlan};
 use super::single::LastPlace;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow};
-use crate::egress::Partial;
 use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
+use crate::routing::Partial;
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
 /// Socket-buffer bytes charged per frame in flight, including the kernel's overhead.

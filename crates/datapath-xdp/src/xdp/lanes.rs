@@ -80,7 +80,7 @@ fn flows(
     way: &Way,
     unicast: &[Locator],
     multicast: &[Locator],
-    to: classifier::Way,
+    to: classifier::RedirectAction,
     rate_limit: Option<RateLimit>,
 ) -> Vec<Flow> {
     let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
@@ -145,7 +145,7 @@ impl Xdp {
         }
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
-        let to = classifier::Way::Lane(level);
+        let to = classifier::RedirectAction::Lane(level);
         let rate_limit = self.asked.lane(lane);
         let flows = flows(way, unicast, self.udp.multicast(lane), to, rate_limit);
         let Way { device, plan, .. } = way;
@@ -193,7 +193,7 @@ impl Xdp {
             return Err(none);
         };
         let socket = self.udp.open_flow_socket(lane)?;
-        let to = classifier::Way::Lane(level);
+        let to = classifier::RedirectAction::Lane(level);
         let unicast = self.udp.flow_socket_unicast(lane, socket);
         let mut flows = flows(way, unicast, &[], to, None);
         let Some(device) = way.device.as_deref_mut() else {
@@ -251,8 +251,8 @@ impl Xdp {
     /// critical work waits for at most one such step.
     pub(super) fn follow_news(&mut self) {
         if let Some(way) = self.way.as_deref_mut() {
-            way.egress.follow_at_most(FOLLOWED_BY_A_LOOK);
-            self.looks.martians.follow(&way.egress);
+            way.router.follow_at_most(FOLLOWED_BY_A_LOOK);
+            self.looks.martians.follow(&way.router);
         }
     }
 
@@ -261,10 +261,10 @@ impl Xdp {
         let Some(way) = self.way.as_deref_mut() else {
             return;
         };
-        way.egress.follow();
-        self.looks.martians.follow(&way.egress);
-        way.egress.keep_fresh();
-        if way.egress.device().is_gone && !way.is_gone {
+        way.router.follow();
+        self.looks.martians.follow(&way.router);
+        way.router.keep_fresh();
+        if way.router.device().is_gone && !way.is_gone {
             way.is_gone = true;
             let gone = warning::interface_gone(&way.interface);
             self.close_device();
@@ -349,7 +349,7 @@ impl Xdp {
         let Some(way) = self.way.as_deref().filter(|way| way.device.is_some()) else {
             return;
         };
-        let mtu_bytes = way.egress.device().mtu_bytes;
+        let mtu_bytes = way.router.device().mtu_bytes;
         let room_bytes = plan::room_bytes(way.plan.chunk_bytes);
         if mtu_bytes > room_bytes {
             let raised = warning::mtu_raised(&way.interface, mtu_bytes, room_bytes);
@@ -399,7 +399,7 @@ fn register_for_kernel(
     lane: Lane,
     asked: &Asked,
 ) -> Result<(), XdpError> {
-    let kernel = classifier::Way::Kernel;
+    let kernel = classifier::RedirectAction::Kernel;
     let (unicast, multicast) = (udp.unicast(lane), udp.multicast(lane));
     let flows = flows(way, unicast, multicast, kernel, asked.lane(lane));
     let Some(device) = way.device.as_deref_mut() else {

@@ -79,8 +79,8 @@ use self::martian::MartianFilter;
 use self::plan::Plan;
 use self::receive::Looks;
 use self::send::{Outward, checksum_of};
-use crate::egress::{Egress, EgressConfig};
 use crate::limits::FRAME_HEAD_ROOM_BYTES;
+use crate::routing::{Router, RouterConfig};
 
 /// Interface of the lanes.
 struct Way {
@@ -88,7 +88,7 @@ struct Way {
     index: u32,
     addresses: Vec<[u8; 4]>,
     plan: Plan,
-    egress: Egress,
+    router: Router,
     /// Present from the first lane until the interface is gone.
     device: Option<Box<Device>>,
     is_gone: bool,
@@ -147,7 +147,7 @@ impl Xdp {
         let firsts = way.as_ref().map_or(0, |_| Lane::Discovery.bit());
         let mut martians = MartianFilter::default();
         if let Some(way) = &way {
-            martians.follow(&way.egress);
+            martians.follow(&way.router);
         }
         Ok(Xdp {
             looks: Looks {
@@ -216,7 +216,7 @@ impl Xdp {
         let mut lane = device.lanes[place].take()?;
         let split = device.send(
             &mut lane,
-            &mut way.egress,
+            &mut way.router,
             outward,
             &self.pool,
             ledger,
@@ -279,18 +279,18 @@ fn find_way(
     let interface = wanted.map_err(|error| (lanes::wanted_names(udp, options), error))?;
     let name = interface.name.clone();
     let fail = |error: XdpError| (name.clone(), error);
-    let egress = Egress::open(&EgressConfig {
+    let router = Router::open(&RouterConfig {
         interface_index: interface.index,
         vlan: options.vlan,
     });
-    let egress = egress.map_err(|error| fail(error.into()))?;
-    let mtu_bytes = egress.device().mtu_bytes;
+    let router = router.map_err(|error| fail(error.into()))?;
+    let mtu_bytes = router.device().mtu_bytes;
     let plan = Plan::new(options, udp.pool, &name, mtu_bytes).map_err(fail)?;
     Ok(Way {
         index: interface.index,
         addresses: lanes::addresses_of(&interface),
         plan,
-        egress,
+        router,
         device: None,
         is_gone: false,
         is_refused: false,

@@ -15,7 +15,7 @@ use super::device::{Device, DeviceLane};
 use super::headers::{self, Found};
 use super::martian::MartianFilter;
 use super::recycle::note_touched;
-use crate::egress::{Judgement, Partial};
+use crate::routing::{ChecksumState, Partial};
 use crate::socket::Side;
 use crate::xdp::counters;
 
@@ -261,11 +261,11 @@ fn open_up(
     }
     lane.partial = Partial::Unexpected;
     match found.checksum {
-        Judgement::Partial => {
+        ChecksumState::Partial => {
             lane.partial = Partial::Expected;
             ledger.events.note(counters::PARTIAL_CHECKSUM, 1);
         }
-        Judgement::None if looks.checksums => ledger.events.note(counters::NO_CHECKSUM, 1),
+        ChecksumState::None if looks.checksums => ledger.events.note(counters::NO_CHECKSUM, 1),
         _ => {}
     }
     Ok(found)

@@ -18,7 +18,7 @@ use isolane_wire::locator::Locator;
 
 use super::config::XdpOptions;
 use super::device::{Device, DeviceLane};
-use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
+use crate::routing::{Flow, Reason, Router, Template, UdpChecksum};
 use crate::socket::{Descriptor, Kicked, Side, Umem};
 use crate::xdp::counters;
 
@@ -51,7 +51,7 @@ impl Device {
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
-        egress: &mut Egress,
+        router: &mut Router,
         outward: Outward,
         pool: &Pool,
         ledger: &mut LaneLedger,
@@ -78,7 +78,7 @@ impl Device {
                 level: lane.level,
             };
             let bytes = frame.len();
-            let taken = match egress.headers(&flow, bytes) {
+            let taken = match router.headers(&flow, bytes) {
                 Err(reason) => Err(counted(reason)),
                 Ok(template) => {
                     let is_sent = &mut split.frames;

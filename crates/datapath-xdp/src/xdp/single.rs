@@ -14,7 +14,7 @@ use isolane_wire::locator::Locator;
 use super::Xdp;
 use super::device::DeviceLane;
 use super::send::{checksum_of, chunk_of, emit, reached};
-use crate::egress::{Egress, Flow, Known, MAX_HEADER_BYTES};
+use crate::routing::{CachedHeader, Flow, MAX_HEADER_BYTES, Router};
 use crate::socket::Side;
 use crate::xdp::counters;
 
@@ -22,7 +22,7 @@ use crate::xdp::counters;
 #[derive(Clone, Copy)]
 pub(super) struct LastPlace {
     to: Locator,
-    headers: Known,
+    headers: CachedHeader,
 }
 
 impl Xdp {
@@ -45,13 +45,13 @@ impl Xdp {
         if frame.head_room() < MAX_HEADER_BYTES || !lane.transmit.ring.has_room() {
             return None;
         }
-        let egress = &mut way.egress;
+        let router = &mut way.router;
         let headers = match lane.last_place {
-            Some(last) if last.to == message.to && egress.is_current(last.headers) => last.headers,
-            _ => lane.find_headers(egress, message.to)?,
+            Some(last) if last.to == message.to && router.is_current(last.headers) => last.headers,
+            _ => lane.find_headers(router, message.to)?,
         };
         let bytes = frame.len();
-        let template = egress.known_headers(headers, bytes)?;
+        let template = router.known_headers(headers, bytes)?;
         let checksum = checksum_of(&self.options);
         let descriptor = emit(&device.umem, template, checksum, frame, chunk);
         // In `held` before the kernel sees it: nothing must be undone, whatever follows.
@@ -87,9 +87,9 @@ impl Xdp {
 
 impl DeviceLane {
     /// Finds the cached headers of a unicast destination. Multicast also needs a copy for this host.
-    fn find_headers(&mut self, egress: &Egress, to: Locator) -> Option<Known> {
+    fn find_headers(&mut self, router: &Router, to: Locator) -> Option<CachedHeader> {
         let (destination, destination_port) = reached(&to).filter(|_| !to.is_multicast())?;
-        let headers = egress.find(&Flow {
+        let headers = router.find(&Flow {
             destination,
             destination_port,
             source_port: self.port,

@@ -5,7 +5,9 @@ use isolane_datapath::{Lane, ReceiveDrop};
 use isolane_wire::level::Level;
 
 use super::error::XdpError;
-use crate::classifier::{Classifier, Counts, Flow, FlowCounts, FlowReason, FlowSlot, Way};
+use crate::classifier::{
+    Classifier, Counts, Flow, FlowCounts, FlowReason, FlowSlot, RedirectAction,
+};
 use crate::limits::{MAX_FLOWS, MAX_TOPIC_FLOWS};
 use crate::xdp::counters;
 
@@ -150,7 +152,7 @@ impl Slots {
             let Some(flow) = &mut slot.flow else {
                 continue;
             };
-            let is_critical = flow.way == Way::Lane(level);
+            let is_critical = flow.way == RedirectAction::Lane(level);
             if flow.is_critical != is_critical {
                 flow.is_critical = is_critical;
                 classifier.set_flow(FlowSlot(number as u8), flow)?;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use isolane_datapath::flow::{Budget, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::{
     Action, AttachMode, Classifier, ClassifierConfig, ClassifierError, Flow, FlowReason, FlowSlot,
-    Replenisher, Way,
+    RedirectAction, Replenisher,
 };
 use isolane_wire::level::Level;
 
@@ -45,7 +45,7 @@ fn flow(rate_limit: Option<RateLimit>) -> Flow {
         destination: ADDRESS,
         port: PORT,
         source: None,
-        way: Way::Lane(Level::MAX),
+        way: RedirectAction::Lane(Level::MAX),
         is_critical: true,
         rate_limit,
     }

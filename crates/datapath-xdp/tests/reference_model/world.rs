@@ -12,7 +12,7 @@ use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::reference_model::ReferenceModel;
 use isolane_datapath_xdp::classifier::{
     Action, Arrival, Classifier, ClassifierConfig, ClassifierError, Counts, Enforcement, Flow,
-    FlowError, FlowSlot, Verdict, Way,
+    FlowError, FlowSlot, RedirectAction, Verdict,
 };
 use isolane_datapath_xdp::limits::{MAX_FLOWS, MAX_LANES, MAX_QUEUES};
 use isolane_wire::level::Level;
@@ -333,9 +333,9 @@ fn flow(rng: &mut Rng) -> Flow {
         },
         source: happens(rng, 30).then(|| one_of(rng, &SOURCES)),
         way: if happens(rng, 10) {
-            Way::Kernel
+            RedirectAction::Kernel
         } else {
-            Way::Lane(one_of(rng, &Level::ALL))
+            RedirectAction::Lane(one_of(rng, &Level::ALL))
         },
         is_critical: happens(rng, 30),
         rate_limit: rate_limit(rng),

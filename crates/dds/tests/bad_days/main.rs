@@ -15,11 +15,11 @@
 //! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `requirements` |
 //! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `requirements` |
 //! | a program of somebody else | `opening` | `classifier_attach`, `requirements` |
-//! | interface down, flapping | `opening`, `interface` | `egress/interface`, `socket/full`, `xdp/interface` |
-//! | renamed | `interface` | `egress/interface`, `classifier_attach` |
-//! | deleted, or in another namespace | `interface` | `egress/interface`, `xdp/interface` |
-//! | another MTU | `interface` | `egress/interface`, `xdp/sending`, `requirements` |
-//! | a neighbour with another MAC | `interface` | `egress/neighbours` |
+//! | interface down, flapping | `opening`, `interface` | `routing/interface`, `socket/full`, `xdp/interface` |
+//! | renamed | `interface` | `routing/interface`, `classifier_attach` |
+//! | deleted, or in another namespace | `interface` | `routing/interface`, `xdp/interface` |
+//! | another MTU | `interface` | `routing/interface`, `xdp/sending`, `requirements` |
+//! | a neighbour with another MAC | `interface` | `routing/neighbours` |
 //! | killed in any state | `killed` | `classifier_attach`, `napi` |
 //! | receive rings full | `full` | `socket/full`, `xdp/sharing` |
 //! | completions late | `full` | `socket/full` |

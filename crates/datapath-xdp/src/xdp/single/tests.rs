@@ -158,25 +158,25 @@ impl World {
         lane.expect("a lane").transmit.ring.used()
     }
 
-    /// Counters of the lane and of egress.
+    /// Counters of the lane and of router.
     fn counts(&self) -> Vec<(String, u64)> {
         let ledger = self.here.ledger();
         assert_eq!(ledger.balance(), Ok(()), "{ledger}");
         let lane = ledger.lane(LANE);
         let transmit = &lane.transmit;
-        let egress = self
+        let router = self
             .here
             .way
             .as_ref()
             .expect("an interface")
-            .egress
+            .router
             .counts();
         let mut counts = vec![
             ("offered".to_owned(), transmit.offered),
             ("sent".to_owned(), transmit.sent),
             ("sent_bytes".to_owned(), transmit.sent_bytes),
-            ("headers".to_owned(), egress.by_device),
-            ("no headers".to_owned(), egress.by_kernel.iter().sum()),
+            ("headers".to_owned(), router.by_device),
+            ("no headers".to_owned(), router.by_kernel.iter().sum()),
         ];
         let refused = counters::NAMES.refusals();
         counts.extend(refused.map(|(why, name)| (name.to_owned(), transmit.refused(why))));
@@ -436,8 +436,8 @@ fn headers_of_before_a_neighbour_changed_are_not_used_again() {
     other[5] ^= 1;
     for mac in [other, there] {
         know(THERE, mac, "host-a");
-        let egress = &mut world.here.way.as_mut().expect("an interface").egress;
-        assert!(egress.follow().has_changed);
+        let router = &mut world.here.way.as_mut().expect("an interface").router;
+        assert!(router.follow().has_changed);
         let sent = world.assert_left(|world| world.frame(64), to);
         sent.assert_counts(&[("sent_by_lane", 1)]);
         // Cached again. A veth delivers all frames, whatever their destination address.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use isolane_datapath_xdp::egress::{Egress, Reason};
+use isolane_datapath_xdp::routing::{Reason, Router};
 use isolane_hostnet::neighbour::Certainty;
 use isolane_wire::ethernet::MacAddress;
 
 use crate::hosts::{Hosts, THERE, eventually, ip, mac_of, set};
-use crate::{device, egress, follow, headers, meet, reason, send_by_kernel};
+use crate::{device, follow, headers, meet, reason, router, send_by_kernel};
 
 const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
 
@@ -22,13 +22,13 @@ fn be_impatient() {
     }
 }
 
-fn mac(egress: &mut Egress) -> Option<MacAddress> {
-    device(egress, THERE).map(|device| device.destination_mac)
+fn mac(router: &mut Router) -> Option<MacAddress> {
+    device(router, THERE).map(|device| device.destination_mac)
 }
 
-fn certainty(egress: &mut Egress) -> Option<Certainty> {
-    follow(egress);
-    let neighbours = egress.observe().neighbours;
+fn certainty(router: &mut Router) -> Option<Certainty> {
+    follow(router);
+    let neighbours = router.observe().neighbours;
     neighbours
         .iter()
         .find(|known| known.address == THERE)
@@ -38,23 +38,23 @@ fn certainty(egress: &mut Egress) -> Option<Certainty> {
 #[test]
 fn a_neighbour_is_sent_to_once_the_kernel_has_found_it() {
     let hosts = Hosts::new();
-    let mut egress = egress();
-    assert_eq!(reason(&mut egress, THERE), Some(Reason::NeighbourUnknown));
-    assert!(headers(&mut egress, THERE).is_err());
-    let before = egress.generation();
+    let mut router = router();
+    assert_eq!(reason(&mut router, THERE), Some(Reason::NeighbourUnknown));
+    assert!(headers(&mut router, THERE).is_err());
+    let before = router.generation();
     meet();
     let there = MacAddress(hosts.there(|| mac_of("host-b")));
-    assert_eq!(mac(&mut egress), Some(there));
-    assert!(headers(&mut egress, THERE).is_ok());
-    assert!(egress.generation() > before);
+    assert_eq!(mac(&mut router), Some(there));
+    assert!(headers(&mut router, THERE).is_ok());
+    assert!(router.generation() > before);
 }
 
 #[test]
 fn a_neighbour_that_announces_another_address_is_followed_at_once() {
     let hosts = Hosts::new();
-    let mut egress = egress();
+    let mut router = router();
     meet();
-    assert!(mac(&mut egress).is_some());
+    assert!(mac(&mut router).is_some());
     hosts.there(|| {
         set("net/ipv4/conf/host-b/arp_notify", "1");
         ip(&format!("link set host-b address {OTHER_MAC}"));
@@ -63,18 +63,18 @@ fn a_neighbour_that_announces_another_address_is_followed_at_once() {
     // (net.ipv4.neigh.*.locktime): then the next one, or any word from there, is.
     eventually("the new address is followed", || {
         hosts.there(|| send_by_kernel(crate::hosts::HERE));
-        (mac(&mut egress) == Some(OTHER_MAC)).then_some(())
+        (mac(&mut router) == Some(OTHER_MAC)).then_some(())
     });
 }
 
 /// What a datapath does: asks for headers, sends by the kernel where there are none, and keeps
 /// fresh at leisure.
-fn carry_on(egress: &mut Egress, keeps_fresh: bool) {
-    if headers(egress, THERE).is_err() {
+fn carry_on(router: &mut Router, keeps_fresh: bool) {
+    if headers(router, THERE).is_err() {
         send_by_kernel(THERE);
     }
     if keeps_fresh {
-        egress.keep_fresh();
+        router.keep_fresh();
     }
 }
 
@@ -82,9 +82,9 @@ fn carry_on(egress: &mut Egress, keeps_fresh: bool) {
 fn a_neighbour_that_changes_its_address_without_a_word_is_found_again() {
     let hosts = Hosts::new();
     be_impatient();
-    let mut egress = egress();
+    let mut router = router();
     meet();
-    let old = mac(&mut egress);
+    let old = mac(&mut router);
     assert!(old.is_some());
     hosts.there(|| {
         // It says nothing of itself, so only being asked can help.
@@ -95,22 +95,22 @@ fn a_neighbour_that_changes_its_address_without_a_word_is_found_again() {
     });
     // The companion run: without keeping fresh the old address is believed for ever.
     eventually("the address becomes stale", || {
-        carry_on(&mut egress, false);
-        (certainty(&mut egress) == Some(Certainty::Stale)).then_some(())
+        carry_on(&mut router, false);
+        (certainty(&mut router) == Some(Certainty::Stale)).then_some(())
     });
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(1) {
-        carry_on(&mut egress, false);
-        assert_eq!(mac(&mut egress), old);
+        carry_on(&mut router, false);
+        assert_eq!(mac(&mut router), old);
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(egress.counts().follow.confirmations, 0);
+    assert_eq!(router.counts().follow.confirmations, 0);
 
     eventually("the new address is found", || {
-        carry_on(&mut egress, true);
-        (mac(&mut egress) == Some(OTHER_MAC)).then_some(())
+        carry_on(&mut router, true);
+        (mac(&mut router) == Some(OTHER_MAC)).then_some(())
     });
-    let counts = egress.counts();
+    let counts = router.counts();
     assert!(counts.follow.confirmations > 0, "{counts:?}");
     assert_eq!(counts.follow.refused, 0, "{counts:?}");
 }
@@ -119,12 +119,12 @@ fn a_neighbour_that_changes_its_address_without_a_word_is_found_again() {
 fn a_neighbour_in_use_that_stops_answering_is_left_to_the_kernel() {
     let hosts = Hosts::new();
     be_impatient();
-    let mut egress = egress();
+    let mut router = router();
     meet();
     hosts.there(|| ip("link set host-b arp off"));
     eventually("the neighbour is given up", || {
-        carry_on(&mut egress, true);
-        let reason = reason(&mut egress, THERE);
+        carry_on(&mut router, true);
+        let reason = reason(&mut router, THERE);
         matches!(
             reason,
             Some(Reason::NeighbourFailed | Reason::NeighbourUnknown)
@@ -133,8 +133,8 @@ fn a_neighbour_in_use_that_stops_answering_is_left_to_the_kernel() {
     });
     hosts.there(|| ip("link set host-b arp on"));
     eventually("the neighbour is found again", || {
-        carry_on(&mut egress, true);
-        mac(&mut egress)
+        carry_on(&mut router, true);
+        mac(&mut router)
     });
 }
 
@@ -142,16 +142,16 @@ fn a_neighbour_in_use_that_stops_answering_is_left_to_the_kernel() {
 fn the_kernel_is_not_asked_about_neighbours_that_are_not_sent_to() {
     let _hosts = Hosts::new();
     be_impatient();
-    let mut egress = egress();
+    let mut router = router();
     meet();
     eventually("the address becomes stale", || {
-        (certainty(&mut egress) == Some(Certainty::Stale)).then_some(())
+        (certainty(&mut router) == Some(Certainty::Stale)).then_some(())
     });
     for _ in 0..10 {
-        follow(&mut egress);
-        egress.keep_fresh();
+        follow(&mut router);
+        router.keep_fresh();
     }
-    assert_eq!(egress.counts().follow.confirmations, 0);
+    assert_eq!(router.counts().follow.confirmations, 0);
 }
 
 #[test]
@@ -160,26 +160,26 @@ fn a_permanent_neighbour_stays_one() {
     ip(&format!(
         "neighbour replace {THERE} lladdr {OTHER_MAC} dev host-a nud permanent"
     ));
-    let mut egress = egress();
+    let mut router = router();
     for _ in 0..3 {
-        assert!(headers(&mut egress, THERE).is_ok());
-        egress.keep_fresh();
+        assert!(headers(&mut router, THERE).is_ok());
+        router.keep_fresh();
     }
-    assert_eq!(mac(&mut egress), Some(OTHER_MAC));
+    assert_eq!(mac(&mut router), Some(OTHER_MAC));
     assert!(ip("neighbour show").contains("PERMANENT"));
-    assert_eq!(egress.counts().follow.confirmations, 0);
+    assert_eq!(router.counts().follow.confirmations, 0);
 }
 
 #[test]
 fn more_neighbours_than_the_socket_holds_are_read_again() {
     let _hosts = Hosts::new();
-    let mut egress = egress();
+    let mut router = router();
     // Room for a few messages only.
     let bytes: libc::c_int = 8 << 10;
     // SAFETY: the option's value is an int, alive during the call.
     let set = unsafe {
         libc::setsockopt(
-            std::os::fd::AsRawFd::as_raw_fd(&egress.descriptor()),
+            std::os::fd::AsRawFd::as_raw_fd(&router.descriptor()),
             libc::SOL_SOCKET,
             libc::SO_RCVBUF,
             (&raw const bytes).cast(),
@@ -192,11 +192,11 @@ fn more_neighbours_than_the_socket_holds_are_read_again() {
             "neighbour add 10.78.0.{last} lladdr {OTHER_MAC} dev host-a nud permanent"
         ));
     }
-    follow(&mut egress);
-    let counts = egress.counts();
+    follow(&mut router);
+    let counts = router.counts();
     assert!(counts.follow.overruns > 0, "{counts:?}");
-    let observation = egress.observe();
+    let observation = router.observe();
     assert!(observation.is_synchronised);
     assert_eq!(observation.neighbours.len(), 59);
-    assert_eq!(mac(&mut egress), Some(OTHER_MAC));
+    assert_eq!(mac(&mut router), Some(OTHER_MAC));
 }

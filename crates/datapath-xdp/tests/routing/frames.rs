@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-use isolane_datapath_xdp::egress::{Judgement, Partial, UdpChecksum, judge};
+use isolane_datapath_xdp::routing::{ChecksumState, Partial, UdpChecksum, verify};
 use isolane_wire::ethernet::{EtherType, Frame};
 use isolane_wire::ipv4::Packet;
 
 use crate::counting_allocator::allocator_calls_of;
 use crate::hosts::{HERE, Hosts, THERE, output};
-use crate::{egress, flow, follow, meet};
+use crate::{flow, follow, meet, router};
 
 const SOURCE_PORT: u16 = 40_000;
 const DESTINATION_PORT: u16 = 7411;
@@ -96,7 +96,7 @@ fn headers_are_the_kernels_byte_by_byte() {
     output(Command::new("ethtool").args(["-K", "host-a", "tx", "off"]));
     // Groups are sent by the route where no interface is named.
     crate::hosts::ip("route add 224.0.0.0/4 dev host-a");
-    let mut egress = egress();
+    let mut router = router();
     let capture = hosts.there(Capture::open);
     let payload: Vec<u8> = (0..1472_u32).map(|number| (number * 31) as u8).collect();
     let socket = kernel_socket();
@@ -109,8 +109,8 @@ fn headers_are_the_kernels_byte_by_byte() {
                     .send_to(payload, (destination, DESTINATION_PORT))
                     .expect("the kernel sends");
                 let theirs = capture.next();
-                follow(&mut egress);
-                let template = egress
+                follow(&mut router);
+                let template = router
                     .headers(&flow(destination, level), length)
                     .expect("the device's way");
                 let mut frame = vec![0; 48];
@@ -132,7 +132,7 @@ fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
     let hosts = Hosts::new();
     meet();
     let socket = kernel_socket();
-    let judged = |payload: &[u8]| {
+    let verified = |payload: &[u8]| {
         // Each its own capture: the device's settings hold for what is sent from now on.
         let capture = hosts.there(Capture::open);
         socket
@@ -142,7 +142,7 @@ fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
         let frame = Frame::new_checked(&bytes[..]).expect("a frame");
         let packet = Packet::new_checked(frame.payload()).expect("a packet");
         [Partial::Expected, Partial::Unexpected].map(|partial| {
-            judge(
+            verify(
                 packet.source(),
                 packet.destination(),
                 packet.payload(),
@@ -150,17 +150,17 @@ fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
             )
         })
     };
-    assert_eq!(judged(b"unfinished"), [Judgement::Partial; 2]);
+    assert_eq!(verified(b"unfinished"), [ChecksumState::Partial; 2]);
     output(Command::new("ethtool").args(["-K", "host-a", "tx", "off"]));
-    assert_eq!(judged(b"finished"), [Judgement::Valid; 2]);
+    assert_eq!(verified(b"finished"), [ChecksumState::Valid; 2]);
 }
 
 #[test]
 fn headers_cost_no_allocation_whatever_the_way() {
     let _hosts = Hosts::new();
     meet();
-    let mut egress = egress();
-    follow(&mut egress);
+    let mut router = router();
+    follow(&mut router);
     let mut frame = vec![0; 48 + 64];
     let calls = allocator_calls_of(|| {
         for round in 0..5_000_u16 {
@@ -173,14 +173,14 @@ fn headers_cost_no_allocation_whatever_the_way() {
             ] {
                 let mut flow = flow(destination, 3);
                 flow.source_port = round;
-                if let Ok(template) = egress.headers(&flow, 64) {
+                if let Ok(template) = router.headers(&flow, 64) {
                     template.emit(&mut frame, 48..112, UdpChecksum::Made);
                 }
             }
         }
     });
     assert_eq!(calls, 0);
-    let counts = egress.counts();
+    let counts = router.counts();
     assert_eq!(counts.by_device, 10_000);
     assert_eq!(counts.by_kernel.iter().sum::<u64>(), 10_000);
 }

@@ -1,8 +1,8 @@
 //! Route decision for a datagram, and the headers before its payload.
 //!
 //! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are needed here. An
-//! [`Egress`] follows the kernel's tables ([`RouteMonitor`]) and derives a flow's headers from them
-//! ([`headers`](Egress::headers)). A [`Template`] writes them before a payload.
+//! [`Router`] follows the kernel's tables ([`RouteMonitor`]) and derives a flow's headers from them
+//! ([`headers`](Router::headers)). A [`Template`] writes them before a payload.
 //!
 //! A datagram whose route is not certain to leave by this device goes through a kernel socket, with a [`Reason`]. The
 //! kernel routes it correctly and resolves the neighbour. This module sends no packet and changes no table.
@@ -10,35 +10,35 @@
 //! # Neighbours
 //!
 //! About 30 s after a confirmation a neighbour becomes *stale*. The kernel still uses its address and confirms it on
-//! the next transmission, but does not see what AF_XDP sends. [`keep_fresh`](Egress::keep_fresh), called about once a
+//! the next transmission, but does not see what AF_XDP sends. [`keep_fresh`](Router::keep_fresh), called about once a
 //! second, therefore reports stale neighbours in use to the kernel (`NTF_USE`). The kernel waits 5 s for a
 //! confirmation, then probes at most three times at 1 s intervals. A silent address change is thus noticed as fast as
 //! by a kernel socket, and an announced one (as by Linux when an interface comes up) at once.
 
+mod checksum;
+mod decision;
 mod header;
-mod judgement;
-mod observation;
-mod remembered;
-mod tables;
-mod way;
+mod header_cache;
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
 use isolane_hostnet::neighbour::Certainty;
+use isolane_hostnet::route::{RouteKind, Table};
 use isolane_hostnet::route_monitor::{DeviceState, FollowCounts, Followed, RouteMonitor, Snapshot};
+use isolane_wire::ethernet::MacAddress;
 
+pub use self::checksum::{ChecksumState, Partial, verify};
+use self::decision::resolve;
+pub use self::decision::{Device, Reason, RouteDecision};
 pub use self::header::{Flow, MAX_HEADER_BYTES, Template, UdpChecksum};
-pub use self::judgement::{Judgement, Partial, judge};
-pub use self::observation::{EgressObservation, NeighbourObservation, RouteObservation};
-use self::remembered::{Entry, Remembered};
-use self::tables::resolve;
-pub use self::way::{Device, Reason, Way};
+use self::header_cache::{Entry, HeaderCache};
 use crate::limits::{MAX_CONFIRMATIONS, MAX_FOLLOWED_DATAGRAMS, MAX_STARTING_CALLS};
 
 /// Device and frame format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EgressConfig {
+pub struct RouterConfig {
     /// Index of the device in the opening thread's network namespace.
     pub interface_index: u32,
     /// VLAN id of the tag, whose priority code point is the level. 0: priority tag without a VLAN. `None`: no tag.
@@ -47,7 +47,7 @@ pub struct EgressConfig {
 
 /// Error of following the kernel's tables.
 #[derive(Debug, thiserror::Error)]
-pub enum EgressError {
+pub enum RouterError {
     /// The device does not exist.
     #[error(
         "there is no interface with the index {index} in this network namespace: it was deleted, or \
@@ -94,52 +94,93 @@ pub struct Counts {
     pub follow: FollowCounts,
 }
 
+/// Tables of an [`Router`], for display.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterObservation {
+    /// State of the device.
+    pub device: DeviceState,
+    /// Routes that leave by the device, without those of the table `local`, in look-up order.
+    pub routes: Vec<RouteObservation>,
+    /// Neighbours on the device's link, by address.
+    pub neighbours: Vec<NeighbourObservation>,
+    /// Whether all tables were read and no notification was lost since.
+    pub is_synchronised: bool,
+    /// Counters of route decisions.
+    pub counts: Counts,
+}
+
+/// Route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteObservation {
+    /// Destination network.
+    pub destination: Ipv4Addr,
+    /// Prefix length.
+    pub prefix_bits: u8,
+    /// Next hop, if the destination is not on the link.
+    pub gateway: Option<Ipv4Addr>,
+    /// Route metric; the smallest wins.
+    pub metric: u32,
+    /// Whether the route needs an Ethernet header only.
+    pub is_plain: bool,
+}
+
+/// Neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighbourObservation {
+    /// IPv4 address.
+    pub address: Ipv4Addr,
+    /// Ethernet address, if one is known.
+    pub mac: Option<MacAddress>,
+    /// Reachability state.
+    pub certainty: Certainty,
+}
+
 /// Handle to a flow's cached headers, which saves the search. Valid until anything changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CachedHeader {
     place: usize,
     /// Version of the tables and the cache.
     version: u64,
 }
 
 /// Route decisions and cached headers for one device.
-pub struct Egress {
+pub struct Router {
     vlan: Option<u16>,
     monitor: RouteMonitor,
-    remembered: Remembered,
+    cache: HeaderCache,
     generation: u64,
     counts: Counts,
 }
 
-impl Egress {
+impl Router {
     /// Reads the tables of the calling thread's network namespace, usually in less than a millisecond.
     ///
     /// # Errors
-    /// [`EgressError`].
-    pub fn open(config: &EgressConfig) -> Result<Egress, EgressError> {
+    /// [`RouterError`].
+    pub fn open(config: &RouterConfig) -> Result<Router, RouterError> {
         let monitor = RouteMonitor::open(config.interface_index)
-            .map_err(|source| EgressError::Netlink { source })?;
-        let mut egress = Egress {
+            .map_err(|source| RouterError::Netlink { source })?;
+        let mut router = Router {
             vlan: config.vlan,
             monitor,
-            remembered: Remembered::new(),
+            cache: HeaderCache::new(),
             generation: 1,
             counts: Counts::default(),
         };
         // The kernel answers a dump within the requesting system call.
         for _ in 0..MAX_STARTING_CALLS {
-            egress.follow();
-            if egress.tables().device.is_gone {
-                return Err(EgressError::NoInterface {
+            router.follow();
+            if router.tables().device.is_gone {
+                return Err(RouterError::NoInterface {
                     index: config.interface_index,
                 });
             }
-            if egress.tables().is_synchronised {
-                return Ok(egress);
+            if router.tables().is_synchronised {
+                return Ok(router);
             }
         }
-        Err(EgressError::Restless {
-            readings: egress.monitor.counts().readings,
+        Err(RouterError::Restless {
+            readings: router.monitor.counts().readings,
         })
     }
 
@@ -169,7 +210,7 @@ impl Egress {
         let mut stale = [[0; 4]; MAX_CONFIRMATIONS];
         let mut count = 0;
         let neighbours = &self.monitor.snapshot().neighbours;
-        for address in self.remembered.take_used() {
+        for address in self.cache.take_used() {
             let is_stale = neighbours
                 .get(address)
                 .is_some_and(|known| known.certainty == Certainty::Stale);
@@ -186,10 +227,10 @@ impl Egress {
     /// Resolves the path to a destination, in bounded time, without system calls or allocation. Senders use
     /// [`headers`](Self::headers), which caches.
     #[must_use]
-    pub fn resolve(&self, destination: [u8; 4]) -> Way {
+    pub fn resolve(&self, destination: [u8; 4]) -> RouteDecision {
         match resolve(self.tables(), destination, self.vlan) {
-            Ok(found) => Way::Device(found.device),
-            Err(reason) => Way::Kernel(reason),
+            Ok(found) => RouteDecision::Device(found.device),
+            Err(reason) => RouteDecision::Kernel(reason),
         }
     }
 
@@ -200,12 +241,12 @@ impl Egress {
     /// [`Reason`] that the datagram must go through the kernel.
     #[inline]
     pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
-        let place = match self.remembered.find(flow, self.generation) {
+        let place = match self.cache.find(flow, self.generation) {
             Some(place) => place,
             None => self.make(flow),
         };
         let counts = &mut self.counts;
-        let answer = match self.remembered.at_mut(place) {
+        let answer = match self.cache.at_mut(place) {
             Some(entry) => {
                 entry.is_used = true;
                 match &entry.answer {
@@ -228,10 +269,10 @@ impl Egress {
 
     /// Handle to a flow's cached headers, if the flow goes by the device. Not counted.
     #[inline]
-    pub fn find(&self, flow: &Flow) -> Option<Known> {
-        let place = self.remembered.find(flow, self.generation)?;
-        let entry = self.remembered.at(place)?;
-        entry.answer.is_ok().then_some(Known {
+    pub fn find(&self, flow: &Flow) -> Option<CachedHeader> {
+        let place = self.cache.find(flow, self.generation)?;
+        let entry = self.cache.at(place)?;
+        entry.answer.is_ok().then_some(CachedHeader {
             place,
             version: self.version(),
         })
@@ -241,11 +282,15 @@ impl Egress {
     /// [`headers`](Self::headers) then gives the reason.
     // Inlined always: the call would cost as much as the body.
     #[inline(always)]
-    pub fn known_headers(&mut self, known: Known, payload_bytes: usize) -> Option<&Template> {
+    pub fn known_headers(
+        &mut self,
+        known: CachedHeader,
+        payload_bytes: usize,
+    ) -> Option<&Template> {
         if !self.is_current(known) {
             return None;
         }
-        let entry = self.remembered.at_mut(known.place)?;
+        let entry = self.cache.at_mut(known.place)?;
         let template = entry.answer.as_ref().ok()?;
         if payload_bytes > template.max_payload_bytes() {
             return None;
@@ -258,7 +303,7 @@ impl Egress {
     /// Returns whether the handle is still valid.
     #[inline]
     #[must_use]
-    pub fn is_current(&self, known: Known) -> bool {
+    pub fn is_current(&self, known: CachedHeader) -> bool {
         known.version == self.version()
     }
 
@@ -271,7 +316,7 @@ impl Egress {
     /// Builds the cache entry of a flow.
     #[cold]
     fn make(&mut self, flow: &Flow) -> usize {
-        let place = self.remembered.place_for(flow);
+        let place = self.cache.place_for(flow);
         let found = resolve(self.tables(), flow.destination, self.vlan);
         let entry = Entry {
             flow: *flow,
@@ -280,7 +325,7 @@ impl Egress {
             neighbour: found.ok().and_then(|found| found.neighbour),
             is_used: true,
         };
-        self.remembered.put(place, entry);
+        self.cache.put(place, entry);
         self.counts.made += 1;
         place
     }
@@ -320,7 +365,38 @@ impl Egress {
 
     /// Tables for display. Allocates.
     #[must_use]
-    pub fn observe(&self) -> EgressObservation {
-        observation::observe(self.tables(), self.counts())
+    pub fn observe(&self) -> RouterObservation {
+        observe(self.tables(), self.counts())
+    }
+}
+
+fn observe(tables: &Snapshot, counts: Counts) -> RouterObservation {
+    let leaves_here = |interface: u32| interface == tables.device.index;
+    let routes = tables
+        .routes
+        .iter()
+        .filter(|route| route.table != Table::Local && leaves_here(route.interface))
+        .map(|route| RouteObservation {
+            destination: Ipv4Addr::from(route.destination),
+            prefix_bits: route.prefix_bits,
+            gateway: route.gateway.map(Ipv4Addr::from),
+            metric: route.metric,
+            is_plain: route.kind == RouteKind::Unicast,
+        });
+    let neighbours = tables.neighbours.iter();
+    let mut neighbours: Vec<NeighbourObservation> = neighbours
+        .map(|(address, neighbour)| NeighbourObservation {
+            address: Ipv4Addr::from(address),
+            mac: neighbour.mac,
+            certainty: neighbour.certainty,
+        })
+        .collect();
+    neighbours.sort_by_key(|neighbour| neighbour.address);
+    RouterObservation {
+        device: tables.device.clone(),
+        routes: routes.collect(),
+        neighbours,
+        is_synchronised: tables.is_synchronised,
+        counts,
     }
 }

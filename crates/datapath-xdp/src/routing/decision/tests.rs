@@ -227,3 +227,10 @@ fn full_tables_never_guess() {
         "still known"
     );
 }
+
+#[test]
+fn a_reason_counts_at_its_own_place() {
+    for (place, reason) in Reason::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, place, "{reason}");
+    }
+}

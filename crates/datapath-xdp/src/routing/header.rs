@@ -12,7 +12,7 @@ use isolane_wire::level::Level;
 use isolane_wire::vlan::{CUSTOMER_TAG, TAG_BYTES, VlanTag};
 use isolane_wire::{ipv4, udp};
 
-use super::way::Device;
+use super::decision::Device;
 
 /// Header bytes without a VLAN tag.
 const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES + udp::HEADER_BYTES;

@@ -8,7 +8,7 @@ use isolane_wire::udp;
 
 /// Result of validating a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum ChecksumState {
     /// The checksum matches the datagram.
     Valid,
     /// The datagram has no checksum (field 0).
@@ -32,34 +32,34 @@ pub enum Partial {
 /// equals the partial one (one of 65,536) is reported as the form checked first.
 #[inline]
 #[must_use]
-pub fn judge(
+pub fn verify(
     source: [u8; 4],
     destination: [u8; 4],
     datagram: &[u8],
     partial: Partial,
-) -> Judgement {
+) -> ChecksumState {
     let Some(field) = datagram
         .get(udp::CHECKSUM_OFFSET..)
         .and_then(<[u8]>::first_chunk::<2>)
     else {
-        return Judgement::Wrong;
+        return ChecksumState::Wrong;
     };
     let field = u16::from_be_bytes(*field);
     if field == 0 {
-        return Judgement::None;
+        return ChecksumState::None;
     }
     // Longer datagrams do not exist: the IPv4 length has 16 bits.
     let Ok(length) = u16::try_from(datagram.len()) else {
-        return Judgement::Wrong;
+        return ChecksumState::Wrong;
     };
     let pseudo_header = udp_pseudo_header(source, destination, length);
     let is_partial = || field == pseudo_header.fold();
     let is_valid = || pseudo_header.with(datagram).complement() == 0;
     match partial {
-        Partial::Expected if is_partial() => Judgement::Partial,
-        _ if is_valid() => Judgement::Valid,
-        Partial::Unexpected if is_partial() => Judgement::Partial,
-        _ => Judgement::Wrong,
+        Partial::Expected if is_partial() => ChecksumState::Partial,
+        _ if is_valid() => ChecksumState::Valid,
+        Partial::Unexpected if is_partial() => ChecksumState::Partial,
+        _ => ChecksumState::Wrong,
     }
 }
 
@@ -83,9 +83,9 @@ mod tests {
         bytes
     }
 
-    fn both(bytes: &[u8]) -> [Judgement; 2] {
+    fn both(bytes: &[u8]) -> [ChecksumState; 2] {
         [Partial::Expected, Partial::Unexpected]
-            .map(|partial| judge(SOURCE, DESTINATION, bytes, partial))
+            .map(|partial| verify(SOURCE, DESTINATION, bytes, partial))
     }
 
     fn whole() -> u16 {
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn each_kind_differs_from_the_others() {
         let partial = udp_pseudo_header(SOURCE, DESTINATION, 13).fold();
-        assert_eq!(both(&datagram(whole())), [Judgement::Valid; 2]);
-        assert_eq!(both(&datagram(0)), [Judgement::None; 2]);
-        assert_eq!(both(&datagram(partial)), [Judgement::Partial; 2]);
-        assert_eq!(both(&datagram(whole() ^ 0x0400)), [Judgement::Wrong; 2]);
+        assert_eq!(both(&datagram(whole())), [ChecksumState::Valid; 2]);
+        assert_eq!(both(&datagram(0)), [ChecksumState::None; 2]);
+        assert_eq!(both(&datagram(partial)), [ChecksumState::Partial; 2]);
+        assert_eq!(both(&datagram(whole() ^ 0x0400)), [ChecksumState::Wrong; 2]);
     }
 
     #[test]
@@ -109,11 +109,11 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(both(&changed)[1], Judgement::Valid, "bit {bit}");
+            assert_ne!(both(&changed)[1], ChecksumState::Valid, "bit {bit}");
         }
         assert_eq!(
-            judge([10, 0, 0, 3], DESTINATION, &bytes, Partial::Unexpected),
-            Judgement::Wrong,
+            verify([10, 0, 0, 3], DESTINATION, &bytes, Partial::Unexpected),
+            ChecksumState::Wrong,
             "addresses are covered"
         );
     }
@@ -121,7 +121,10 @@ mod tests {
     #[test]
     fn what_is_shorter_than_a_header_is_wrong() {
         for length in 0..udp::HEADER_BYTES {
-            assert_eq!(both(&datagram(whole())[..length]), [Judgement::Wrong; 2]);
+            assert_eq!(
+                both(&datagram(whole())[..length]),
+                [ChecksumState::Wrong; 2]
+            );
         }
     }
 }

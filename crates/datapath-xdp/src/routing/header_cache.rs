@@ -4,8 +4,8 @@
 //! addresses and ports, so they can make flows evict each other. That costs a look-up in bounded tables and affects no
 //! other flow's delivery.
 
+use super::decision::Reason;
 use super::header::{Flow, Template};
-use super::way::Reason;
 use crate::limits::{FLOW_SETS, FLOW_WAYS};
 
 /// Cached route decision for one flow.
@@ -17,21 +17,21 @@ pub(super) struct Entry {
     pub(super) answer: Result<Template, Reason>,
     /// Next hop on the link.
     pub(super) neighbour: Option<[u8; 4]>,
-    /// Used since the last call of [`Remembered::take_used`].
+    /// Used since the last call of [`HeaderCache::take_used`].
     pub(super) is_used: bool,
 }
 
 /// Set-associative cache. A flow can be only in its own set.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct HeaderCache {
     places: Vec<Option<Entry>>,
     /// Round-robin index of the way to evict when all of a set are in use.
     next: u8,
 }
 
-impl Remembered {
-    pub(super) fn new() -> Remembered {
-        Remembered {
+impl HeaderCache {
+    pub(super) fn new() -> HeaderCache {
+        HeaderCache {
             places: vec![None; FLOW_SETS * FLOW_WAYS],
             next: 0,
         }
@@ -121,8 +121,8 @@ mod tests {
         }
     }
 
-    fn put(remembered: &mut Remembered, flow: Flow, is_used: bool) {
-        let place = remembered.place_for(&flow);
+    fn put(cache: &mut HeaderCache, flow: Flow, is_used: bool) {
+        let place = cache.place_for(&flow);
         let entry = Entry {
             flow,
             generation: 1,
@@ -130,56 +130,53 @@ mod tests {
             neighbour: Some(flow.destination),
             is_used,
         };
-        remembered.put(place, entry);
+        cache.put(place, entry);
     }
 
     #[test]
     fn a_flow_is_found_again() {
-        let mut remembered = Remembered::new();
-        assert!(remembered.find(&flow(1), 1).is_none());
-        put(&mut remembered, flow(1), true);
-        assert!(remembered.find(&flow(1), 1).is_some());
-        assert!(remembered.find(&flow(2), 1).is_none());
+        let mut cache = HeaderCache::new();
+        assert!(cache.find(&flow(1), 1).is_none());
+        put(&mut cache, flow(1), true);
+        assert!(cache.find(&flow(1), 1).is_some());
+        assert!(cache.find(&flow(2), 1).is_none());
     }
 
     #[test]
     fn the_flows_of_a_usual_system_all_find_room() {
-        let mut remembered = Remembered::new();
+        let mut cache = HeaderCache::new();
         let count = (FLOW_SETS * FLOW_WAYS / 4) as u32;
         for number in 0..count {
-            put(&mut remembered, flow(number), true);
+            put(&mut cache, flow(number), true);
         }
-        let found = (0..count).filter(|number| remembered.find(&flow(*number), 1).is_some());
+        let found = (0..count).filter(|number| cache.find(&flow(*number), 1).is_some());
         let found = found.count() as u32;
         assert!(found * 10 >= count * 9, "{found} of {count}");
     }
 
     #[test]
     fn an_idle_flow_gives_way_before_one_in_use() {
-        let mut remembered = Remembered::new();
+        let mut cache = HeaderCache::new();
         let wanted = set(&flow(0));
         let mut same = (0..).map(flow).filter(|flow| set(flow) == wanted);
         let first: Vec<Flow> = same.by_ref().take(FLOW_WAYS).collect();
         for (number, flow) in first.iter().enumerate() {
-            put(&mut remembered, *flow, number != 2);
+            put(&mut cache, *flow, number != 2);
         }
         let newcomer = same.next().expect("there is always another");
-        put(&mut remembered, newcomer, true);
-        assert!(remembered.find(&newcomer, 1).is_some());
+        put(&mut cache, newcomer, true);
+        assert!(cache.find(&newcomer, 1).is_some());
         for (number, flow) in first.iter().enumerate() {
-            assert_eq!(remembered.find(flow, 1).is_some(), number != 2);
+            assert_eq!(cache.find(flow, 1).is_some(), number != 2);
         }
     }
 
     #[test]
     fn who_was_used_is_said_once() {
-        let mut remembered = Remembered::new();
-        put(&mut remembered, flow(1), true);
-        put(&mut remembered, flow(900), false);
-        assert_eq!(
-            remembered.take_used().collect::<Vec<_>>(),
-            [flow(1).destination]
-        );
-        assert_eq!(remembered.take_used().count(), 0);
+        let mut cache = HeaderCache::new();
+        put(&mut cache, flow(1), true);
+        put(&mut cache, flow(900), false);
+        assert_eq!(cache.take_used().collect::<Vec<_>>(), [flow(1).destination]);
+        assert_eq!(cache.take_used().count(), 0);
     }
 }

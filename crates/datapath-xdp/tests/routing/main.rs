@@ -12,46 +12,48 @@ mod routes;
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use isolane_datapath_xdp::egress::{Device, Egress, EgressConfig, Flow, Reason, Template, Way};
+use isolane_datapath_xdp::routing::{
+    Device, Flow, Reason, RouteDecision, Router, RouterConfig, Template,
+};
 use isolane_wire::level::Level;
 
 use hosts::{THERE, index_of, ip};
 
 /// Follows the interface of this host.
-fn egress() -> Egress {
-    let config = EgressConfig {
+fn router() -> Router {
+    let config = RouterConfig {
         interface_index: index_of("host-a"),
         vlan: None,
     };
-    Egress::open(&config).expect("netlink in the test's namespace")
+    Router::open(&config).expect("netlink in the test's namespace")
 }
 
 /// Reads all pending notifications of the kernel.
-fn follow(egress: &mut Egress) {
+fn follow(router: &mut Router) {
     for _ in 0..1_000 {
-        if egress.follow().is_drained {
+        if router.follow().is_drained {
             return;
         }
     }
-    panic!("the kernel never stops: {:?}", egress.counts());
+    panic!("the kernel never stops: {:?}", router.counts());
 }
 
-fn way(egress: &mut Egress, destination: Ipv4Addr) -> Way {
-    follow(egress);
-    egress.resolve(destination.octets())
+fn decide(router: &mut Router, destination: Ipv4Addr) -> RouteDecision {
+    follow(router);
+    router.resolve(destination.octets())
 }
 
-fn device(egress: &mut Egress, destination: Ipv4Addr) -> Option<Device> {
-    match way(egress, destination) {
-        Way::Device(device) => Some(device),
-        Way::Kernel(_) => None,
+fn device(router: &mut Router, destination: Ipv4Addr) -> Option<Device> {
+    match decide(router, destination) {
+        RouteDecision::Device(device) => Some(device),
+        RouteDecision::Kernel(_) => None,
     }
 }
 
-fn reason(egress: &mut Egress, destination: Ipv4Addr) -> Option<Reason> {
-    match way(egress, destination) {
-        Way::Device(_) => None,
-        Way::Kernel(reason) => Some(reason),
+fn reason(router: &mut Router, destination: Ipv4Addr) -> Option<Reason> {
+    match decide(router, destination) {
+        RouteDecision::Device(_) => None,
+        RouteDecision::Kernel(reason) => Some(reason),
     }
 }
 
@@ -65,9 +67,9 @@ fn flow(destination: Ipv4Addr, level: u8) -> Flow {
 }
 
 /// The headers of a flow to a destination, as a datapath asks for them.
-fn headers(egress: &mut Egress, destination: Ipv4Addr) -> Result<Template, Reason> {
-    follow(egress);
-    egress.headers(&flow(destination, 3), 64).copied()
+fn headers(router: &mut Router, destination: Ipv4Addr) -> Result<Template, Reason> {
+    follow(router);
+    router.headers(&flow(destination, 3), 64).copied()
 }
 
 /// Sends a datagram by a kernel socket, which makes the kernel look for the neighbour.

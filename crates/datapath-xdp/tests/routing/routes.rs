@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-use isolane_datapath_xdp::egress::{Egress, Reason, Way};
+use isolane_datapath_xdp::routing::{Reason, RouteDecision, Router};
 use isolane_wire::ethernet::MacAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::hosts::{HERE, Hosts, THERE, ip, mac_of};
-use crate::{device, egress, follow, meet, reason, way};
+use crate::{decide, device, follow, meet, reason, router};
 
 /// What the kernel says about a destination.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn kernel(destination: Ipv4Addr) -> Verdict {
 }
 
 /// Ours and the kernel's verdict about each destination agree; all neighbours are known.
-fn agree(egress: &mut Egress, when: &str) {
+fn agree(router: &mut Router, when: &str) {
     let destinations = [
         "10.78.0.2",
         "10.78.0.1",
@@ -64,12 +64,12 @@ fn agree(egress: &mut Egress, when: &str) {
     ];
     for destination in destinations {
         let destination: Ipv4Addr = destination.parse().expect("an address");
-        let ours = match way(egress, destination) {
-            Way::Device(device) => Verdict::Leaves {
+        let ours = match decide(router, destination) {
+            RouteDecision::Device(device) => Verdict::Leaves {
                 next_hop: Ipv4Addr::new(10, 78, 0, device.destination_mac.0[5]),
                 source: device.source.into(),
             },
-            Way::Kernel(_) => Verdict::Other,
+            RouteDecision::Kernel(_) => Verdict::Other,
         };
         assert_eq!(ours, kernel(destination), "{destination} {when}");
     }
@@ -93,8 +93,8 @@ fn ways_are_the_kernels_through_every_change() {
     ip("link set other-a up");
     ip("link set other-b up");
     ip("address add 10.82.0.1/24 dev other-a");
-    let mut egress = egress();
-    agree(&mut egress, "at the start");
+    let mut router = router();
+    agree(&mut router, "at the start");
     for change in [
         "route add default via 10.78.0.2",
         "route add 10.79.0.0/16 via 10.78.0.3",
@@ -119,7 +119,7 @@ fn ways_are_the_kernels_through_every_change() {
         "route flush table main",
     ] {
         ip(change);
-        agree(&mut egress, &format!("after {change}"));
+        agree(&mut router, &format!("after {change}"));
     }
 }
 
@@ -127,46 +127,46 @@ fn ways_are_the_kernels_through_every_change() {
 fn policy_rules_leave_everything_to_the_kernel_as_long_as_there_are_any() {
     let _hosts = Hosts::new();
     meet();
-    let mut egress = egress();
-    assert!(device(&mut egress, THERE).is_some());
+    let mut router = router();
+    assert!(device(&mut router, THERE).is_some());
     ip("rule add from 192.0.2.0/24 table 100");
     for destination in [THERE, Ipv4Addr::new(239, 255, 23, 0)] {
-        assert_eq!(reason(&mut egress, destination), Some(Reason::Rules));
+        assert_eq!(reason(&mut router, destination), Some(Reason::Rules));
     }
     ip("rule del from 192.0.2.0/24 table 100");
-    assert!(device(&mut egress, THERE).is_some());
+    assert!(device(&mut router, THERE).is_some());
 }
 
 #[test]
 fn who_only_looks_when_the_socket_is_readable_misses_nothing() {
     let _hosts = Hosts::new();
     know_neighbours();
-    let mut egress = egress();
-    follow(&mut egress);
+    let mut router = router();
+    follow(&mut router);
     let far = [10, 79, 0, 1];
     // A rule, and a route in place of another: each is one event that has a table read again.
     ip("rule add from 192.0.2.0/24 table 100");
-    until_readable_no_more(&mut egress);
-    assert_eq!(egress.resolve(far), Way::Kernel(Reason::Rules));
+    until_readable_no_more(&mut router);
+    assert_eq!(router.resolve(far), RouteDecision::Kernel(Reason::Rules));
     ip("rule del from 192.0.2.0/24 table 100");
     ip("route add 10.79.0.0/16 via 10.78.0.2 mtu 1300");
     ip("route change 10.79.0.0/16 via 10.78.0.2 mtu 1200");
-    until_readable_no_more(&mut egress);
-    let Way::Device(device) = egress.resolve(far) else {
-        panic!("{:?}", egress.resolve(far));
+    until_readable_no_more(&mut router);
+    let RouteDecision::Device(device) = router.resolve(far) else {
+        panic!("{:?}", router.resolve(far));
     };
     assert_eq!(device.mtu_bytes, 1_200);
 }
 
 /// Takes in one netlink datagram at a time, and only when the socket says that there is one.
-fn until_readable_no_more(egress: &mut Egress) {
-    let is_readable = |egress: &Egress| {
-        let descriptor = egress.descriptor();
+fn until_readable_no_more(router: &mut Router) {
+    let is_readable = |router: &Router| {
+        let descriptor = router.descriptor();
         let mut looked_at = [PollFd::new(&descriptor, PollFlags::IN)];
         poll(&mut looked_at, Some(&Timespec::default())).expect("poll") > 0
     };
-    while is_readable(egress) {
-        egress.follow_at_most(1);
+    while is_readable(router) {
+        router.follow_at_most(1);
     }
 }
 
@@ -174,11 +174,11 @@ fn until_readable_no_more(egress: &mut Egress) {
 fn ways_with_several_paths_or_for_one_service_are_left_to_the_kernel() {
     let _hosts = Hosts::new();
     know_neighbours();
-    let mut egress = egress();
+    let mut router = router();
     ip("route add 10.79.0.0/16 nexthop via 10.78.0.2 nexthop via 10.78.0.3");
     ip("route add 10.80.0.0/16 via 10.78.0.2 tos 0x10");
     for destination in [Ipv4Addr::new(10, 79, 0, 1), Ipv4Addr::new(10, 80, 0, 1)] {
-        assert_eq!(reason(&mut egress, destination), Some(Reason::Unsupported));
+        assert_eq!(reason(&mut router, destination), Some(Reason::Unsupported));
     }
 }
 
@@ -186,25 +186,25 @@ fn ways_with_several_paths_or_for_one_service_are_left_to_the_kernel() {
 fn a_route_may_lower_the_mtu() {
     let _hosts = Hosts::new();
     know_neighbours();
-    let mut egress = egress();
+    let mut router = router();
     let destination = Ipv4Addr::new(10, 79, 0, 1);
     ip("route add 10.79.0.0/16 via 10.78.0.2 mtu 1300");
-    let mtu = |egress: &mut Egress| device(egress, destination).map(|device| device.mtu_bytes);
-    assert_eq!(mtu(&mut egress), Some(1300));
+    let mtu = |router: &mut Router| device(router, destination).map(|device| device.mtu_bytes);
+    assert_eq!(mtu(&mut router), Some(1300));
     ip("route change 10.79.0.0/16 via 10.78.0.2 mtu 1200");
-    assert_eq!(mtu(&mut egress), Some(1200));
+    assert_eq!(mtu(&mut router), Some(1200));
 }
 
 #[test]
 fn groups_leave_by_the_device_whatever_the_routes_say() {
     let _hosts = Hosts::new();
-    let mut egress = egress();
+    let mut router = router();
     let group = Ipv4Addr::new(239, 255, 23, 0);
-    let found = device(&mut egress, group).expect("the device's way");
+    let found = device(&mut router, group).expect("the device's way");
     assert_eq!(found.destination_mac, MacAddress([1, 0, 0x5e, 0x7f, 23, 0]));
     assert_eq!(found.source_mac, MacAddress(mac_of("host-a")));
     assert_eq!(found.source, HERE.octets());
-    let broadcast = device(&mut egress, Ipv4Addr::new(10, 78, 0, 255));
+    let broadcast = device(&mut router, Ipv4Addr::new(10, 78, 0, 255));
     let broadcast = broadcast.expect("the device's way");
     assert_eq!(broadcast.destination_mac, MacAddress::BROADCAST);
 }
