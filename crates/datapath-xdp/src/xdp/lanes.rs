@@ -6,12 +6,11 @@ use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, NetworkConfig, OpenEr
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
-use super::asked::Asked;
-use super::config::XdpOptions;
 use super::device::Device;
 use super::error::XdpError;
+use super::flows::{Owner, PendingLimits, Topic};
+use super::kind::XdpOptions;
 use super::plan;
-use super::slots::{Owner, Topic};
 use super::warning;
 use super::{Way, Xdp};
 use crate::classifier::{self, Flow};
@@ -113,7 +112,7 @@ impl Xdp {
         };
         let Some(level) = level else {
             // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
-            register_for_kernel(way, &self.udp, lane, &self.asked)?;
+            register_for_kernel(way, &self.udp, lane, &self.pending_limits)?;
             self.warn_waiting();
             return Ok(());
         };
@@ -129,7 +128,7 @@ impl Xdp {
                 first.expect("the plan has the queue of every level that gets a lane"),
             )?;
             let device = way.device.insert(Box::new(device));
-            if let Some(rate_limit) = self.asked.interface() {
+            if let Some(rate_limit) = self.pending_limits.interface() {
                 // Validated when it was requested.
                 let set = device.classifier.set_interface_rate_limit(&rate_limit);
                 assert_eq!(set, Ok(()), "it was looked at before");
@@ -139,14 +138,14 @@ impl Xdp {
                     .level()
                     .is_none_or(|level| self.options.levels & 1 << level.get() == 0);
                 if is_of_kernel {
-                    register_for_kernel(way, &self.udp, open, &self.asked)?;
+                    register_for_kernel(way, &self.udp, open, &self.pending_limits)?;
                 }
             }
         }
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
         let to = classifier::RedirectAction::Lane(level);
-        let rate_limit = self.asked.lane(lane);
+        let rate_limit = self.pending_limits.lane(lane);
         let flows = flows(way, unicast, self.udp.multicast(lane), to, rate_limit);
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
@@ -397,7 +396,7 @@ fn register_for_kernel(
     way: &mut Way,
     udp: &isolane_datapath::Udp,
     lane: Lane,
-    asked: &Asked,
+    asked: &PendingLimits,
 ) -> Result<(), XdpError> {
     let kernel = classifier::RedirectAction::Kernel;
     let (unicast, multicast) = (udp.unicast(lane), udp.multicast(lane));

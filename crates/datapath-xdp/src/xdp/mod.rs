@@ -40,13 +40,11 @@
 //! has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then are
 //! sockets too. Recreate the participant to get lanes again.
 
-mod asked;
-mod auto;
-mod config;
 mod contract;
 pub mod counters;
 mod device;
 mod error;
+mod flows;
 mod headers;
 mod kind;
 mod lanes;
@@ -56,8 +54,6 @@ mod plan;
 mod receive;
 mod recycle;
 mod send;
-mod single;
-mod slots;
 pub mod warning;
 
 use std::fmt;
@@ -69,12 +65,10 @@ use isolane_datapath::{
 };
 use isolane_wire::level::Level;
 
-use self::asked::Asked;
-pub use self::auto::why_not;
-pub use self::config::{OnFailure, XdpConfig, XdpOptions};
 use self::device::Device;
 pub use self::error::XdpError;
-pub use self::kind::XdpKind;
+use self::flows::PendingLimits;
+pub use self::kind::{OnFailure, XdpConfig, XdpKind, XdpOptions, why_not};
 use self::martian::MartianFilter;
 use self::plan::Plan;
 use self::receive::Looks;
@@ -105,7 +99,7 @@ pub struct Xdp {
     pool: Pool,
     capabilities: Capabilities,
     warnings: Vec<Warning>,
-    asked: Asked,
+    pending_limits: PendingLimits,
     looks: Looks,
     /// Readable descriptors found by the last poll, by lane; all bits set without a poll.
     readable: [u8; Lane::COUNT],
@@ -164,7 +158,7 @@ impl Xdp {
             pool,
             capabilities,
             warnings,
-            asked: Asked::default(),
+            pending_limits: PendingLimits::default(),
             readable: [u8::MAX; Lane::COUNT],
             firsts,
         })

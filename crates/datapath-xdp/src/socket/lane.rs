@@ -1,16 +1,74 @@
-//! Transmit-only AF_XDP socket. It has no public descriptor to wait for: waiting would send.
+//! AF_XDP sockets of a lane: one receives and can be waited for without sending, one transmits. The latter has no public
+//! descriptor to wait for: waiting would send.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::busy_poll::{self, BusyPoll};
 use super::error::OpenError;
 use super::queue::{Mode, Queue, open_socket};
-use super::rings::TransmitRing;
-use super::statistics::Statistics;
+use super::rings::{ReceiveRing, TransmitRing};
 use super::system;
 use super::umem::Umem;
 use crate::limits::{FRAMES_A_KICK, SPARE_KICKS};
+
+/// Receiving end of one lane on one queue. The classifier's map refers to its descriptor, which becomes readable when a
+/// frame arrives. A duplicate descriptor keeps the socket alive.
+#[derive(Debug)]
+pub struct ReceiveSocket {
+    /// Received frames.
+    pub ring: ReceiveRing,
+    // Dropped after its ring, and before the memory that the kernel writes for it.
+    socket: OwnedFd,
+    _umem: Umem,
+}
+
+impl ReceiveSocket {
+    /// Opens a socket on a queue, with a receive ring of `entries`.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(queue: &Queue, entries: u32) -> Result<ReceiveSocket, OpenError> {
+        let socket = open_socket()?;
+        let ring = ReceiveRing::make(socket.as_fd(), queue.umem(), entries)?;
+        queue.admit(socket.as_fd())?;
+        Ok(ReceiveSocket {
+            ring,
+            socket,
+            _umem: queue.umem().clone(),
+        })
+    }
+
+    /// Kernel counters.
+    ///
+    /// # Errors
+    /// Error from the system.
+    pub fn statistics(&self) -> io::Result<Statistics> {
+        Statistics::read(self.socket.as_fd())
+    }
+
+    /// Makes [`poll_device`](Self::poll_device) do the device's receive processing in the calling thread.
+    ///
+    /// # Errors
+    /// [`OpenError::Denied`] without CAP_NET_ADMIN.
+    pub fn set_busy_poll(&self, busy_poll: BusyPoll) -> Result<(), OpenError> {
+        set_busy_poll(self.socket.as_fd(), busy_poll)
+    }
+
+    /// Makes one non-blocking system call. It polls the device if busy polling is set, and wakes a device that waits
+    /// for chunks.
+    ///
+    /// # Errors
+    /// ENETDOWN while the interface is down, ENXIO when it is gone.
+    pub fn poll_device(&self) -> io::Result<()> {
+        system::wake_receive(self.socket.as_fd())
+    }
+}
+
+impl AsFd for ReceiveSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
 
 /// Sending end of one lane on one queue.
 #[derive(Debug)]
@@ -93,7 +151,7 @@ impl TransmitSocket {
     /// # Errors
     /// [`OpenError::Denied`] without CAP_NET_ADMIN.
     pub fn set_busy_poll(&self, busy_poll: BusyPoll) -> Result<(), OpenError> {
-        busy_poll::set(self.socket.as_fd(), busy_poll)
+        set_busy_poll(self.socket.as_fd(), busy_poll)
     }
 
     /// Makes the kernel send the frames in the ring. In copy mode a call sends at most [`FRAMES_A_KICK`] frames before
@@ -146,5 +204,70 @@ impl TransmitSocket {
     /// Error from the system.
     pub fn statistics(&self) -> io::Result<Statistics> {
         Statistics::read(self.socket.as_fd())
+    }
+}
+
+/// Busy-poll parameters of a socket: receive processing in the waiting thread instead of in an interrupt's softirq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyPoll {
+    /// Microseconds a blocking call polls before it sleeps (`SO_BUSY_POLL`). The calls of this module do not block: any
+    /// value but 0 enables busy polling.
+    pub microseconds: u16,
+    /// Maximum frames of one poll (`SO_BUSY_POLL_BUDGET`).
+    pub budget: u16,
+}
+
+fn set_busy_poll(socket: BorrowedFd<'_>, busy_poll: BusyPoll) -> Result<(), OpenError> {
+    let options = [
+        (libc::SO_PREFER_BUSY_POLL, 1),
+        (libc::SO_BUSY_POLL, i32::from(busy_poll.microseconds)),
+        (libc::SO_BUSY_POLL_BUDGET, i32::from(busy_poll.budget)),
+    ];
+    for (option, value) in options {
+        system::set_number(socket, option, value).map_err(|source| {
+            let action = "let a socket poll its device";
+            match source.raw_os_error() {
+                Some(libc::EPERM) => OpenError::Denied {
+                    action,
+                    capability: "CAP_NET_ADMIN",
+                },
+                _ => OpenError::System { action, source },
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Kernel counters since a socket was bound (`struct xdp_statistics`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Received frames dropped for other reasons than a full receive ring: no chunk in the fill ring, or a frame longer
+    /// than a chunk. A frame redirected from another queue than the socket's is also dropped, but not counted anywhere.
+    pub dropped: u64,
+    /// Fill ring entries that were no chunk address.
+    pub invalid_received: u64,
+    /// Transmit ring entries that were no frame within a chunk. Kernels differ in whether such entries come back by the
+    /// completion ring (6.18 does so).
+    pub invalid_transmitted: u64,
+    /// Received frames dropped because the socket's receive ring was full.
+    pub receive_ring_full: u64,
+    /// Times a chunk was needed and the fill ring was empty. The fill ring belongs to the queue: all its sockets report
+    /// the same value.
+    pub fill_ring_empty: u64,
+    /// Times the kernel looked for frames to send and found none.
+    pub transmit_ring_empty: u64,
+}
+
+impl Statistics {
+    pub(super) fn read(socket: BorrowedFd<'_>) -> io::Result<Statistics> {
+        let read = system::statistics(socket)?;
+        Ok(Statistics {
+            dropped: read.rx_dropped,
+            invalid_received: read.rx_invalid_descs,
+            invalid_transmitted: read.tx_invalid_descs,
+            receive_ring_full: read.rx_ring_full,
+            fill_ring_empty: read.rx_fill_ring_empty_descs,
+            transmit_ring_empty: read.tx_ring_empty_descs,
+        })
     }
 }

@@ -149,7 +149,7 @@ impl World {
         filled(&self.here, LANE, bytes)
     }
 
-    fn device(&mut self) -> &mut crate::xdp::device::Device {
+    fn device(&mut self) -> &mut Device {
         self.here.device_mut().expect("a device")
     }
 
