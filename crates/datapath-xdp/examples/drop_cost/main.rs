@@ -172,7 +172,7 @@ fn set_up(way: Manner) -> Result<Setup> {
         destination: ADDRESS,
         port: PORT,
         source: None,
-        way: RedirectAction::Lane(Level::MIN),
+        action: RedirectAction::Lane(Level::MIN),
         is_critical: false,
         rate_limit: None,
     };

@@ -43,7 +43,7 @@ pub struct Flow {
     /// Source address; `None` matches any. Flows with a source take precedence over those without.
     pub source: Option<[u8; 4]>,
     /// Destination of the frames.
-    pub way: RedirectAction,
+    pub action: RedirectAction,
     /// Whether the flow may use the reserve of the interface's budget. A demoted frame may not.
     pub is_critical: bool,
     /// Budget; `None` is unlimited.
@@ -130,7 +130,7 @@ impl Table {
             .store(raw(flow.source.unwrap_or_default()), Relaxed);
         let has_source = u8::from(flow.source.is_some());
         entry.has_source.store(has_source, Relaxed);
-        let lane = match flow.way {
+        let lane = match flow.action {
             RedirectAction::Lane(level) => level.get(),
             RedirectAction::Kernel => KERNEL,
         };

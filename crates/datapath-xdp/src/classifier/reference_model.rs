@@ -315,7 +315,7 @@ impl ReferenceModel {
         if is_over && over == Some(OverBudget::Drop) {
             return (FlowReason::OverBudget, None);
         }
-        let own = match flow.way {
+        let own = match flow.action {
             RedirectAction::Lane(level) => Some(level),
             RedirectAction::Kernel => None,
         };

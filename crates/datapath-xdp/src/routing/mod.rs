@@ -21,13 +21,10 @@ mod header;
 mod header_cache;
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
 use isolane_hostnet::neighbour::Certainty;
-use isolane_hostnet::route::{RouteKind, Table};
 use isolane_hostnet::route_monitor::{DeviceState, FollowCounts, Followed, RouteMonitor, Snapshot};
-use isolane_wire::ethernet::MacAddress;
 
 pub use self::checksum::{ChecksumState, Partial, verify};
 use self::decision::resolve;
@@ -92,47 +89,6 @@ pub struct Counts {
     pub routes_refused: u64,
     /// Counters of the netlink socket.
     pub follow: FollowCounts,
-}
-
-/// Tables of an [`Router`], for display.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouterObservation {
-    /// State of the device.
-    pub device: DeviceState,
-    /// Routes that leave by the device, without those of the table `local`, in look-up order.
-    pub routes: Vec<RouteObservation>,
-    /// Neighbours on the device's link, by address.
-    pub neighbours: Vec<NeighbourObservation>,
-    /// Whether all tables were read and no notification was lost since.
-    pub is_synchronised: bool,
-    /// Counters of route decisions.
-    pub counts: Counts,
-}
-
-/// Route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouteObservation {
-    /// Destination network.
-    pub destination: Ipv4Addr,
-    /// Prefix length.
-    pub prefix_bits: u8,
-    /// Next hop, if the destination is not on the link.
-    pub gateway: Option<Ipv4Addr>,
-    /// Route metric; the smallest wins.
-    pub metric: u32,
-    /// Whether the route needs an Ethernet header only.
-    pub is_plain: bool,
-}
-
-/// Neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeighbourObservation {
-    /// IPv4 address.
-    pub address: Ipv4Addr,
-    /// Ethernet address, if one is known.
-    pub mac: Option<MacAddress>,
-    /// Reachability state.
-    pub certainty: Certainty,
 }
 
 /// Handle to a flow's cached headers, which saves the search. Valid until anything changes.
@@ -330,7 +286,9 @@ impl Router {
         place
     }
 
-    fn tables(&self) -> &Snapshot {
+    /// Kernel tables as last read.
+    #[must_use]
+    pub fn tables(&self) -> &Snapshot {
         self.monitor.snapshot()
     }
 
@@ -361,42 +319,5 @@ impl Router {
             follow: self.monitor.counts(),
             ..self.counts
         }
-    }
-
-    /// Tables for display. Allocates.
-    #[must_use]
-    pub fn observe(&self) -> RouterObservation {
-        observe(self.tables(), self.counts())
-    }
-}
-
-fn observe(tables: &Snapshot, counts: Counts) -> RouterObservation {
-    let leaves_here = |interface: u32| interface == tables.device.index;
-    let routes = tables
-        .routes
-        .iter()
-        .filter(|route| route.table != Table::Local && leaves_here(route.interface))
-        .map(|route| RouteObservation {
-            destination: Ipv4Addr::from(route.destination),
-            prefix_bits: route.prefix_bits,
-            gateway: route.gateway.map(Ipv4Addr::from),
-            metric: route.metric,
-            is_plain: route.kind == RouteKind::Unicast,
-        });
-    let neighbours = tables.neighbours.iter();
-    let mut neighbours: Vec<NeighbourObservation> = neighbours
-        .map(|(address, neighbour)| NeighbourObservation {
-            address: Ipv4Addr::from(address),
-            mac: neighbour.mac,
-            certainty: neighbour.certainty,
-        })
-        .collect();
-    neighbours.sort_by_key(|neighbour| neighbour.address);
-    RouterObservation {
-        device: tables.device.clone(),
-        routes: routes.collect(),
-        neighbours,
-        is_synchronised: tables.is_synchronised,
-        counts,
     }
 }

@@ -161,7 +161,7 @@ impl Slots {
             let Some(flow) = &mut slot.flow else {
                 continue;
             };
-            let is_critical = flow.way == RedirectAction::Lane(level);
+            let is_critical = flow.action == RedirectAction::Lane(level);
             if flow.is_critical != is_critical {
                 flow.is_critical = is_critical;
                 classifier.set_flow(FlowSlot(number as u8), flow)?;
@@ -300,10 +300,10 @@ impl Xdp {
 
     /// Checks that a device exists, or will, that can enforce budgets.
     fn can_count(&self) -> Result<(), RateLimitError> {
-        let way = self.way.as_ref().filter(|way| !way.is_gone);
+        let interface = self.interface.as_ref().filter(|it| !it.is_gone);
         let is_wanted = |_: &&_| self.options.levels != 0;
-        match way.filter(is_wanted) {
-            Some(way) if way.device.is_some() || !way.is_refused => Ok(()),
+        match interface.filter(is_wanted) {
+            Some(interface) if interface.device.is_some() || !interface.is_refused => Ok(()),
             _ => Err(RateLimitError::NoLanes),
         }
     }
@@ -318,26 +318,28 @@ impl Xdp {
 
     /// Warns that requested budgets are not enforced yet, if levels are open and none of them has a lane.
     pub(super) fn warn_waiting(&mut self) {
-        let Some(way) = self.way.as_deref().filter(|way| !way.is_gone) else {
+        let Some(interface) = self.interface.as_deref().filter(|it| !it.is_gone) else {
             return;
         };
         let is_open = |lane: &Lane| lane.level().is_some() && !self.udp.unicast(*lane).is_empty();
-        let waits = way.device.is_none() && !way.is_refused && self.pending_limits.is_anything();
+        let waits = interface.device.is_none()
+            && !interface.is_refused
+            && self.pending_limits.is_anything();
         if waits && Lane::ALL.iter().any(is_open) {
-            let waiting = warning::budgets_wait(&way.interface);
+            let waiting = warning::budgets_wait(&interface.name);
             self.warn(waiting);
         }
     }
 
     /// Warns that requested budgets are not enforced, for a lane that has sockets only.
     pub(super) fn warn_not_limited(&mut self, lane: Lane) {
-        let Some(way) = self.way.as_deref() else {
+        let Some(interface) = self.interface.as_deref() else {
             return;
         };
-        let warning = match way.device {
-            None if self.pending_limits.is_anything() => warning::no_budgets(&way.interface),
+        let warning = match interface.device {
+            None if self.pending_limits.is_anything() => warning::no_budgets(&interface.name),
             Some(_) if self.pending_limits.lane(lane).is_some() => {
-                warning::no_budget_of(&way.interface, lane)
+                warning::no_budget_of(&interface.name, lane)
             }
             _ => return,
         };

@@ -321,8 +321,8 @@ impl Xdp {
         level: Level,
         burst: &mut TransmitBurst,
     ) -> Option<SendReport> {
-        let way = self.way.as_deref_mut()?;
-        let device = way.device.as_deref_mut()?;
+        let interface = self.interface.as_deref_mut()?;
+        let device = interface.device.as_deref_mut()?;
         let place = usize::from(level.get());
         let lane = device.lanes[place].as_deref_mut()?;
         let ([frame], [message]) = burst.parts_mut() else {
@@ -332,7 +332,7 @@ impl Xdp {
         if frame.head_room() < MAX_HEADER_BYTES || !lane.transmit.ring.has_room() {
             return None;
         }
-        let router = &mut way.router;
+        let router = &mut interface.router;
         let headers = match lane.last_place {
             Some(last) if last.to == message.to && router.is_current(last.headers) => last.headers,
             _ => lane.find_headers(router, message.to)?,

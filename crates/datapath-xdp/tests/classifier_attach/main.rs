@@ -45,7 +45,7 @@ fn flow(rate_limit: Option<RateLimit>) -> Flow {
         destination: ADDRESS,
         port: PORT,
         source: None,
-        way: RedirectAction::Lane(Level::MAX),
+        action: RedirectAction::Lane(Level::MAX),
         is_critical: true,
         rate_limit,
     }

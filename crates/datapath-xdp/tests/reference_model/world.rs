@@ -332,7 +332,7 @@ fn flow(rng: &mut Rng) -> Flow {
             one_of(rng, &PORTS)
         },
         source: happens(rng, 30).then(|| one_of(rng, &SOURCES)),
-        way: if happens(rng, 10) {
+        action: if happens(rng, 10) {
             RedirectAction::Kernel
         } else {
             RedirectAction::Lane(one_of(rng, &Level::ALL))

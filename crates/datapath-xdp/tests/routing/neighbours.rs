@@ -28,11 +28,8 @@ fn mac(router: &mut Router) -> Option<MacAddress> {
 
 fn certainty(router: &mut Router) -> Option<Certainty> {
     follow(router);
-    let neighbours = router.observe().neighbours;
-    neighbours
-        .iter()
-        .find(|known| known.address == THERE)
-        .map(|known| known.certainty)
+    let neighbour = router.tables().neighbours.get(THERE.octets());
+    neighbour.map(|known| known.certainty)
 }
 
 #[test]
@@ -195,8 +192,8 @@ fn more_neighbours_than_the_socket_holds_are_read_again() {
     follow(&mut router);
     let counts = router.counts();
     assert!(counts.follow.overruns > 0, "{counts:?}");
-    let observation = router.observe();
-    assert!(observation.is_synchronised);
-    assert_eq!(observation.neighbours.len(), 59);
+    let tables = router.tables();
+    assert!(tables.is_synchronised);
+    assert_eq!(tables.neighbours.iter().count(), 59);
     assert_eq!(mac(&mut router), Some(OTHER_MAC));
 }

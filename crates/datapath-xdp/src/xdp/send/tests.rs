@@ -166,7 +166,7 @@ impl World {
         let transmit = &lane.transmit;
         let router = self
             .here
-            .way
+            .interface
             .as_ref()
             .expect("an interface")
             .router
@@ -436,7 +436,7 @@ fn headers_of_before_a_neighbour_changed_are_not_used_again() {
     other[5] ^= 1;
     for mac in [other, there] {
         know(THERE, mac, "host-a");
-        let router = &mut world.here.way.as_mut().expect("an interface").router;
+        let router = &mut world.here.interface.as_mut().expect("an interface").router;
         assert!(router.follow().has_changed);
         let sent = world.assert_left(|world| world.frame(64), to);
         sent.assert_counts(&[("sent_by_lane", 1)]);
