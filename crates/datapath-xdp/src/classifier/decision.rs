@@ -24,9 +24,12 @@ pub enum Action {
     Redirect = 4,
 }
 
-/// Declares an enum of reasons with display names, in the order of their values.
+/// Declares an enum of reasons with display names, in the order of their values, and their counters.
 macro_rules! reasons {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+    (
+        $(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }
+        $(#[$about_counts:meta])* $counts:ident
+    ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -50,6 +53,34 @@ macro_rules! reasons {
 
             pub(super) fn from_number(number: u8) -> Option<$name> {
                 Self::ALL.get(usize::from(number)).copied()
+            }
+        }
+
+        $(#[$about_counts])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $counts([u64; $name::COUNT]);
+
+        impl $counts {
+            /// Number of frames with this reason.
+            #[must_use]
+            pub const fn get(&self, reason: $name) -> u64 {
+                self.0[reason as usize]
+            }
+
+            /// Number of all frames.
+            #[must_use]
+            pub fn total(&self) -> u64 {
+                self.0.iter().sum()
+            }
+
+            /// Name and frame count of each reason.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+                let reasons = $name::ALL.iter();
+                reasons.map(|reason| (reason.name(), self.get(*reason)))
+            }
+
+            pub(super) fn note(&mut self, reason: $name) {
+                self.0[reason as usize] += 1;
             }
         }
     };
@@ -83,6 +114,8 @@ reasons! {
         /// Dropped: over the budget of frames that belong to no flow.
         OverOthers = "over the budget of others",
     }
+    /// Frames that belong to no flow, by reason.
+    OthersCounts
 }
 
 reasons! {
@@ -105,6 +138,8 @@ reasons! {
         /// Dropped: the few free buffers are kept for other lanes.
         Recycled = "recycled",
     }
+    /// Frames of one flow, by reason.
+    FlowCounts
 }
 
 impl OthersReason {
@@ -170,62 +205,6 @@ impl Verdict {
             Verdict::Others(reason) => reason.action(),
             Verdict::Flow { reason, .. } => reason.action(),
         }
-    }
-}
-
-/// Frames of one flow, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounts([u64; FlowReason::COUNT]);
-
-impl FlowCounts {
-    /// Number of frames with this reason.
-    #[must_use]
-    pub const fn get(&self, reason: FlowReason) -> u64 {
-        self.0[reason as usize]
-    }
-
-    /// Number of all frames of the flow.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    /// Name and frame count of each reason.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let reasons = FlowReason::ALL.iter();
-        reasons.map(|reason| (reason.name(), self.get(*reason)))
-    }
-
-    pub(super) fn note(&mut self, reason: FlowReason) {
-        self.0[reason as usize] += 1;
-    }
-}
-
-/// Frames that belong to no flow, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OthersCounts([u64; OthersReason::COUNT]);
-
-impl OthersCounts {
-    /// Number of frames with this reason.
-    #[must_use]
-    pub const fn get(&self, reason: OthersReason) -> u64 {
-        self.0[reason as usize]
-    }
-
-    /// Number of all frames that belong to no flow.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    /// Name and frame count of each reason.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let reasons = OthersReason::ALL.iter();
-        reasons.map(|reason| (reason.name(), self.get(*reason)))
-    }
-
-    pub(super) fn note(&mut self, reason: OthersReason) {
-        self.0[reason as usize] += 1;
     }
 }
 
