@@ -22,14 +22,14 @@ const AS_ROOT: &[&str] = &[
     "budgets_on_xdp",
     "cable",
     "classifier_attach",
-    "classifier_twin",
     "demo",
-    "egress",
     "interface_gone",
     "lane",
     "lanes",
     "lanes_no_allocation",
     "programs",
+    "reference_model",
+    "routing",
     "scenario",
     "socket",
     "tune",
@@ -39,7 +39,7 @@ const AS_ROOT: &[&str] = &[
 ];
 
 /// A module of tests inside a library that needs root, by its package and path.
-const MODULE_AS_ROOT: (&str, &str) = ("isolane-datapath-xdp", "xdp::single::tests::");
+const MODULE_AS_ROOT: (&str, &str) = ("isolane-datapath-xdp", "xdp::send::tests::");
 
 /// Most seeds of a simulation without root; `--all` runs every seed.
 const SEEDS: &str = "32";

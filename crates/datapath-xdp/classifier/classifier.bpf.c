@@ -30,7 +30,7 @@
  * table, allocate, wait, or loop longer than the bounds in layout.h. It keeps no packet and changes
  * none. Several processors may run it at the same time: what is counted is counted atomically.
  *
- * src/classifier/twin.rs decides the same in Rust, and tests/classifier_twin.rs holds them together.
+ * src/classifier/reference_model.rs decides the same in Rust, and tests/reference_model compares them.
  */
 #include "layout.h"
 

@@ -1,7 +1,7 @@
 /*
  * What the classifier and user space share: one value of one map, which user space has mapped into
  * its memory. No process makes a system call to read a counter, to change a budget, or to say how many
- * buffers are free. The same layout, field by field, is src/classifier/layout.rs; both sides assert
+ * buffers are free. The same layout, field by field, is src/classifier/shared_memory.rs; both sides assert
  * the sizes.
  *
  * Who writes what: configuration (settings, flows, ports, queues but for `taken`) is user space's;

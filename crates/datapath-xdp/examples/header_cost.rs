@@ -7,8 +7,8 @@
 
 use std::hint::black_box;
 
-use isolane_datapath_xdp::egress::{
-    Device, Flow, Judgement, Partial, Template, UdpChecksum, judge,
+use isolane_datapath_xdp::routing::{
+    ChecksumState, Device, Flow, Partial, Template, UdpChecksum, verify,
 };
 use isolane_wire::ethernet::MacAddress;
 use isolane_wire::level::Level;
@@ -49,15 +49,15 @@ fn main() {
     for _ in 0..datagrams {
         let payload = black_box(HEAD_ROOM..HEAD_ROOM + payload_bytes);
         start = black_box(&template).emit(black_box(&mut frame), payload, checksum);
-        if what == "judge" {
+        if what == "verify" {
             let datagram = black_box(&frame[HEAD_ROOM - 8..]);
-            let judgement = judge(
+            let checksum_state = verify(
                 device.source,
                 device.destination,
                 datagram,
                 Partial::Unexpected,
             );
-            assert_eq!(judgement, Judgement::Valid);
+            assert_eq!(checksum_state, ChecksumState::Valid);
         }
     }
     println!("{datagrams} datagrams of {payload_bytes} B, headers from byte {start}");

@@ -1,8 +1,8 @@
-//! Kinds of datapaths: name, options, and configuration by name. A configured kind is a factory: what a participant is
-//! given, before anything is opened.
+//! Kinds of datapaths: name, options, configuration by name, and requirements on the machine. A configured kind is a
+//! factory: what a participant is given, before anything is opened.
 //!
-//! Descriptions, command lines, help and documentation know datapaths only by a list of kinds. A program that brings
-//! its own datapath adds its kind to the list.
+//! Descriptions, command lines, help, documentation, `doctor` and plans know datapaths only by a list of kinds. A program
+//! that brings its own datapath adds its kind to the list.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display, Write as _};
@@ -32,6 +32,69 @@ pub trait DatapathKind: Debug + Sync {
     /// # Errors
     /// Options that contradict each other.
     fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError>;
+
+    /// Reads the facts on which the requirements on an interface of this network namespace depend, as JSON. `None`
+    /// where there are no requirements. Changes nothing.
+    fn probe(&self, _interface: &str) -> Option<String> {
+        None
+    }
+
+    /// Compares facts of [`probe`](Self::probe), which may be recorded ones of another machine, with the requirements.
+    /// Pure function.
+    ///
+    /// # Errors
+    /// Facts of another form.
+    fn requirements(&self, _facts: &str) -> Result<Vec<Requirement>, FactsError> {
+        Ok(Vec::new())
+    }
+
+    /// Returns what these options use of a network device; `None` if the datapath leaves devices to the kernel. Options
+    /// that are not set have their defaults.
+    fn device_use(&self, _options: &Options) -> Option<DeviceUse> {
+        None
+    }
+}
+
+/// Requirement of a datapath on a machine and one of its interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// Stable identifier for programs.
+    pub id: &'static str,
+    /// Whether it is met.
+    pub met: Met,
+    /// State found, for people.
+    pub found: String,
+    /// Cost of that state; empty if none.
+    pub cost: String,
+    /// Remedy; empty if none is needed.
+    pub remedy: String,
+}
+
+/// Whether a requirement is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// Met.
+    Yes,
+    /// The datapath works with a disadvantage.
+    Degraded,
+    /// The datapath does not work.
+    No,
+}
+
+/// Facts that are not of the form that [`DatapathKind::probe`] returns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FactsError(pub String);
+
+/// Use of a network device by a datapath that bypasses the kernel's stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceUse {
+    /// Device queue of each level; `None` if the options name no queue, so that all levels use the first.
+    pub queues: Option<[u32; 8]>,
+    /// True if the device must read and write the frames itself.
+    pub needs_zero_copy: bool,
+    /// VLAN id of sent frames.
+    pub vlan: Option<u16>,
 }
 
 /// Configured datapath that is not open yet. Its typed options implement this.

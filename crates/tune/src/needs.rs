@@ -4,9 +4,7 @@
 use core::ops::Range;
 use std::net::Ipv4Addr;
 
-use isolane_datapath_xdp::classifier::AttachMode;
-use isolane_datapath_xdp::socket::BindMode;
-use isolane_datapath_xdp::xdp::XdpOptions;
+use isolane_datapath::kind::{DeviceUse, Options};
 use isolane_model::{
     DatapathSettings, Host, Participant, Reliability, Source, System, Topic, Tuning, Waiting,
 };
@@ -169,27 +167,28 @@ impl Needs {
         let all = system.topics().iter().map(needed);
         self.topics = all.filter(|it| it.is_sent || it.is_received).collect();
         self.flows = flows_of_host(system, name);
-        let xdp = lane_options(host);
-        self.lane_queues = xdp.queues;
-        let is_given = |key: &str| {
-            let settings = host.datapath_settings("xdp");
-            let mut entries = settings.into_iter().flat_map(DatapathSettings::entries);
-            entries.any(|(spec, value)| spec.key == key && value.source != Source::Default)
-        };
-        self.names_queues = is_given("queue") || is_given("queues");
         self.spins = host.waiting.value == Waiting::Spin;
-        self.asks_for_zero_copy =
-            xdp.mode == BindMode::ZeroCopy && xdp.attach == AttachMode::Native;
-        self.vlan = xdp.vlan;
+        let device = device_use(host);
+        self.lane_queues = device.queues.unwrap_or_default();
+        self.names_queues = device.queues.is_some();
+        self.asks_for_zero_copy = device.needs_zero_copy;
+        self.vlan = device.vlan;
         self.host = Some(name.clone());
     }
 }
 
-/// Options of the host's AF_XDP lanes.
-fn lane_options(host: &Host) -> XdpOptions {
-    let options = host.datapath_settings("xdp").map(DatapathSettings::options);
-    let options = XdpOptions::from_options(&options.unwrap_or_default());
-    options.expect("the description was checked")
+/// Use of a device by the host's lanes: that of the first kind of datapath that has lanes on a device.
+fn device_use(host: &Host) -> DeviceUse {
+    let of_kind = |settings: &DatapathSettings| {
+        let mut given = Options::default();
+        for (spec, value) in settings.entries() {
+            if let (Some(option), false) = (value.value, value.source == Source::Default) {
+                given.set(spec, option);
+            }
+        }
+        settings.kind().device_use(&given)
+    };
+    host.datapaths.iter().find_map(of_kind).unwrap_or_default()
 }
 
 /// Datagrams of a topic that arrive during a stall: one per period from each sender.
@@ -300,10 +299,10 @@ fn add(
             Direction::Transmit
         },
         peer: peer.clone(),
-        peer_vlan: system.host(peer).and_then(|peer| lane_options(peer).vlan),
-        queue: receiver.map_or(0, |receiver| {
-            lane_options(receiver).queues[usize::from(level.get())]
-        }),
+        peer_vlan: system.host(peer).and_then(|peer| device_use(peer).vlan),
+        queue: receiver
+            .and_then(|receiver| device_use(receiver).queues)
+            .map_or(0, |queues| queues[usize::from(level.get())]),
         topics: vec![name],
     });
 }

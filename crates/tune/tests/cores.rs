@@ -4,11 +4,11 @@ mod support;
 
 use isolane_model::{ProfileName, Tuning};
 use isolane_tune::{
-    Facts, FlowQueues, Format, Interface, Interrupt, NotPlanned, Plan, Severity, Value, examine,
-    export, plan,
+    Facts, FlowQueues, Format, Interface, Interrupt, NotPlanned, Plan, Severity, Value, export,
+    plan,
 };
 
-use support::{golden, machine, needs, profile, simulate, text_of};
+use support::{examine, golden, machine, needs, profile, simulate, text_of};
 
 fn planned(facts: &Facts, queue: u32, tuning: &Tuning) -> Plan {
     plan(facts, &needs(facts, queue), tuning, &FlowQueues::default())

@@ -4,9 +4,9 @@ mod support;
 
 use std::collections::HashSet;
 
-use isolane_tune::{Finding, Needs, Queues, Severity, examine};
+use isolane_tune::{Finding, Needs, Queues, Severity};
 
-use support::{MACHINES, machine, needs};
+use support::{MACHINES, examine, machine, needs};
 
 fn examined(name: &str) -> Vec<Finding> {
     let (_, queue) = MACHINES

@@ -1,20 +1,14 @@
 //! Statements about recorded machines: one as it was found, and two that were made up, the best and
 //! the worst of all.
 
+mod support;
+
 use std::collections::HashSet;
-use std::path::Path;
 
 use isolane_model::System;
-use isolane_tune::{Facts, Finding, Needs, Severity, examine, probe};
+use isolane_tune::{Facts, Finding, Needs, Severity, probe};
 
-fn machine(name: &str) -> Facts {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/machines")
-        .join(name)
-        .with_extension("json");
-    let text = std::fs::read_to_string(&path).expect("a recording");
-    serde_json::from_str(&text).expect("facts")
-}
+use support::{KINDS, examine, machine};
 
 const MACHINES: [&str; 3] = ["untuned-vm", "tuned-board", "broken-laptop"];
 
@@ -44,12 +38,7 @@ to = ["zone-left"]
 "#;
 
 fn system() -> System {
-    System::from_toml(
-        DESCRIPTION,
-        "isolane.toml",
-        &[&isolane_datapath_xdp::xdp::XdpKind],
-    )
-    .expect("a description")
+    System::from_toml(DESCRIPTION, "isolane.toml", KINDS).expect("a description")
 }
 
 fn found<'a>(findings: &'a [Finding], id: &str) -> &'a Finding {
@@ -274,7 +263,7 @@ fn loopback_alone_is_reported_and_is_no_error() {
 
 #[test]
 fn this_machine_can_be_probed_recorded_and_examined() {
-    let facts = probe();
+    let facts = probe(KINDS);
     assert!(!facts.kernel.release.is_empty());
     assert!(!facts.cores.online.is_empty());
     assert!(

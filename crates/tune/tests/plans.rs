@@ -147,8 +147,8 @@ fn what_looks_after_sent_frames_comes_behind_all_that_receives() {
                 *fifo = Some(was);
             }
         }
-        let device = facts.lanes[0].facts.device.as_mut().expect("a device");
-        device.features.as_mut().expect("features").has_zero_copy = has_zero_copy;
+        let features = facts.devices[0].xdp_features.as_mut();
+        features.expect("recorded").has_zero_copy = has_zero_copy;
         let latency = profile(ProfileName::Latency);
         plan(&facts, &needs, &latency, &verified(&needs))
     };

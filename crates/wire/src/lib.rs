@@ -1,7 +1,7 @@
 //! Wire formats that isolane reads and writes.
 //!
 //! This crate converts between bytes and checked values. It has no state, allocation, clock or socket. It is
-//! the only decoder in isolane: the protocol, `spy` and the classifier's software twin use it.
+//! the only decoder in isolane: the protocol, `spy` and the classifier's reference model use it.
 //!
 //! Layers of a frame, from the outside in:
 //! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`message`] → submessages →

@@ -13,6 +13,7 @@ use isolane_model::{Host, visible_line};
 use isolane_tune::{Finding, Severity, examine, probe};
 use serde::Serialize;
 
+use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, joined, print_json, print_json_or};
@@ -59,14 +60,14 @@ impl Doctor {
         settings.check_host(self.host.as_ref())?;
         let facts = match &self.from {
             Some(path) => recorded(path, "facts", FACTS)?,
-            None => probe(),
+            None => probe(kinds()),
         };
         if self.facts {
             let destination = self.json.unwrap_or(Destination::StandardOutput);
             return print_json(&facts, &destination);
         }
         let needs = settings.needs(self.host.as_deref(), &facts.hostname)?;
-        let mut findings = examine(&facts, &needs);
+        let mut findings = examine(&facts, &needs, kinds());
         let host = settings.system.as_ref().zip(needs.host.as_deref());
         let host = host.and_then(|(system, name)| system.host(name));
         if let Some(host) = host.filter(|_| self.from.is_none()) {

@@ -226,7 +226,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
         place.write_plan(&plan);
         let (code, _, err) = run(&mut apply(&place));
         assert_eq!(code, 0, "{err}");
-        let lanes = isolane_tune::probe().devices;
+        let lanes = isolane_tune::probe(isolane::DATAPATHS).devices;
         assert!(lanes.iter().any(|device| device.threaded == Some(true)));
 
         let thread = napi_thread("eth0");
@@ -260,7 +260,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
         assert_eq!(code, 0, "{err}");
         // Threads went with what made them.
         assert!(
-            isolane_tune::probe()
+            isolane_tune::probe(isolane::DATAPATHS)
                 .devices
                 .iter()
                 .all(|device| device.threaded == Some(false))

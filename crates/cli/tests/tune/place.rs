@@ -120,7 +120,7 @@ impl Place {
     }
 
     pub(crate) fn look(&self) -> Looks {
-        let facts = probe();
+        let facts = probe(isolane::DATAPATHS);
         let mut files = BTreeMap::new();
         for folder in DOCUMENTS {
             list(Path::new(folder), &mut files);

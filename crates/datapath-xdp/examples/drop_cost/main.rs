@@ -22,7 +22,8 @@ use std::time::Duration;
 
 use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::{
-    AttachMode, Classifier, ClassifierConfig, Flow, FlowReason, FlowSlot, OthersReason, Way,
+    AttachMode, Classifier, ClassifierConfig, Flow, FlowReason, FlowSlot, OthersReason,
+    RedirectAction,
 };
 use isolane_wire::ethernet::MacAddress;
 use isolane_wire::level::Level;
@@ -171,7 +172,7 @@ fn set_up(way: Manner) -> Result<Setup> {
         destination: ADDRESS,
         port: PORT,
         source: None,
-        way: Way::Lane(Level::MIN),
+        action: RedirectAction::Lane(Level::MIN),
         is_critical: false,
         rate_limit: None,
     };

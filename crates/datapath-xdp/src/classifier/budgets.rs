@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit, RateLimitError};
 
-use super::layout::{
+use super::shared_memory::{
     DEMOTE, DROP, INTERFACE_RESERVE, INTERFACE_SHARED, OTHERS, SERVERS, Shared, UNLIMITED,
 };
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};

@@ -1,11 +1,15 @@
-//! Verdicts of the classifier and their reasons: the values of `classifier/layout.h`.
+//! Verdicts of the classifier, their reasons, and their counters: the values of `classifier/layout.h`.
 //!
 //! Each frame is counted once, under one reason. The reason determines the action. A redirected
 //! frame goes to the flow's own lane, or to the lowest one if it is demoted.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use isolane_wire::level::Level;
 
-use super::flow::FlowSlot;
+use super::flows::FlowSlot;
+use super::shared_memory::{Row, Shared};
+use crate::limits::MAX_FLOWS;
 
 /// Action on a frame; the values are those of `enum xdp_action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,9 +24,12 @@ pub enum Action {
     Redirect = 4,
 }
 
-/// Declares an enum of reasons with display names, in the order of their values.
+/// Declares an enum of reasons with display names, in the order of their values, and their counters.
 macro_rules! reasons {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+    (
+        $(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }
+        $(#[$about_counts:meta])* $counts:ident
+    ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -46,6 +53,34 @@ macro_rules! reasons {
 
             pub(super) fn from_number(number: u8) -> Option<$name> {
                 Self::ALL.get(usize::from(number)).copied()
+            }
+        }
+
+        $(#[$about_counts])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $counts([u64; $name::COUNT]);
+
+        impl $counts {
+            /// Number of frames with this reason.
+            #[must_use]
+            pub const fn get(&self, reason: $name) -> u64 {
+                self.0[reason as usize]
+            }
+
+            /// Number of all frames.
+            #[must_use]
+            pub fn total(&self) -> u64 {
+                self.0.iter().sum()
+            }
+
+            /// Name and frame count of each reason.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+                let reasons = $name::ALL.iter();
+                reasons.map(|reason| (reason.name(), self.get(*reason)))
+            }
+
+            pub(super) fn note(&mut self, reason: $name) {
+                self.0[reason as usize] += 1;
             }
         }
     };
@@ -79,6 +114,8 @@ reasons! {
         /// Dropped: over the budget of frames that belong to no flow.
         OverOthers = "over the budget of others",
     }
+    /// Frames that belong to no flow, by reason.
+    OthersCounts
 }
 
 reasons! {
@@ -101,6 +138,8 @@ reasons! {
         /// Dropped: the few free buffers are kept for other lanes.
         Recycled = "recycled",
     }
+    /// Frames of one flow, by reason.
+    FlowCounts
 }
 
 impl OthersReason {
@@ -166,5 +205,72 @@ impl Verdict {
             Verdict::Others(reason) => reason.action(),
             Verdict::Flow { reason, .. } => reason.action(),
         }
+    }
+}
+
+/// Counters of one interface's classifier since it was loaded, summed over the queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Counters by slot. A slot reused for another flow continues its counters.
+    pub flows: [FlowCounts; MAX_FLOWS],
+    /// Counters of frames that belong to no flow.
+    pub others: OthersCounts,
+    /// Frames handed on below the low-water mark, which recycling would have dropped. 0 while
+    /// recycling is enforced.
+    pub touched_fill: u64,
+    /// Frames of non-critical flows charged to the interface's reserve. 0 while the reserve is
+    /// enforced.
+    pub touched_reserve: u64,
+    /// Frames without a stamp, because the driver left no metadata room.
+    pub unstamped: u64,
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts {
+            flows: [FlowCounts::default(); MAX_FLOWS],
+            others: OthersCounts::default(),
+            touched_fill: 0,
+            touched_reserve: 0,
+            unstamped: 0,
+        }
+    }
+}
+
+impl Counts {
+    /// Counters of one flow; zeros for a slot that does not exist.
+    #[must_use]
+    pub fn flow(&self, slot: FlowSlot) -> FlowCounts {
+        let counts = self.flows.get(usize::from(slot.0));
+        counts.copied().unwrap_or_default()
+    }
+
+    /// Number of all frames examined.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let flows: u64 = self.flows.iter().map(FlowCounts::total).sum();
+        flows + self.others.total()
+    }
+
+    /// Reads the counters of all queues. Frames arriving meanwhile may or may not be included.
+    pub(super) fn read(shared: &Shared) -> Box<Counts> {
+        let mut counts = Box::<Counts>::default();
+        shared.rows.iter().for_each(|row| counts.add(row));
+        counts
+    }
+
+    fn add(&mut self, row: &Row) {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        for (sum, counter) in self.others.0.iter_mut().zip(&row.others) {
+            *sum += read(counter);
+        }
+        for (flow, counters) in self.flows.iter_mut().zip(&row.flows) {
+            for (sum, counter) in flow.0.iter_mut().zip(counters) {
+                *sum += read(counter);
+            }
+        }
+        self.touched_fill += read(&row.touched_fill);
+        self.touched_reserve += read(&row.touched_reserve);
+        self.unstamped += read(&row.unstamped);
     }
 }

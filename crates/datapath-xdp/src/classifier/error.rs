@@ -5,7 +5,7 @@ use std::io;
 use isolane_datapath::ErrorClass;
 use isolane_hostnet::kernel::{self, CapabilityNames};
 
-use super::foreign::Foreign;
+use super::attachment::Foreign;
 
 /// Error of loading, attaching or configuring the classifier.
 #[derive(Debug, thiserror::Error)]

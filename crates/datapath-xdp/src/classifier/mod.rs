@@ -11,22 +11,17 @@
 //!
 //! Attaching has side effects: some drivers reset the device, and a veth's peer loses its offloads.
 //!
-//! [`twin::Twin`] makes the same decisions over the views of `isolane-wire`, for tests and explanations. The classifier
+//! [`ReferenceModel`](reference_model::ReferenceModel) makes the same decisions over the views of `isolane-wire`, for tests and explanations. The classifier
 //! never parses RTPS beyond its first four bytes, and examines a frame that belongs to no flow only once.
 
 mod attachment;
 mod budgets;
-mod config;
-mod counts;
 mod decision;
 mod error;
-mod flow;
-mod foreign;
-mod layout;
-mod memory;
+mod flows;
 mod program;
-mod table;
-pub mod twin;
+pub mod reference_model;
+mod shared_memory;
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -35,22 +30,71 @@ use isolane_datapath::flow::{InterfaceRateLimit, RateLimit, RateLimitError};
 use isolane_hostnet::link::name_of;
 use isolane_wire::level::Level;
 
-pub use self::attachment::AttachMode;
 use self::attachment::Link;
+pub use self::attachment::{AttachMode, Foreign};
 pub use self::budgets::Replenisher;
 pub(crate) use self::budgets::{check as check_budget, check_interface};
-pub use self::config::{Arrival, ClassifierConfig, Enforcement};
-pub use self::counts::{Counts, FlowCounts, OthersCounts};
-pub use self::decision::{Action, FlowReason, OthersReason, Verdict};
+pub use self::decision::{
+    Action, Counts, FlowCounts, FlowReason, OthersCounts, OthersReason, Verdict,
+};
 pub use self::error::ClassifierError;
-pub use self::flow::{Flow, FlowError, FlowSlot, Way};
-pub use self::foreign::Foreign;
-use self::layout::Queue;
-use self::memory::Memory;
+use self::flows::Table;
+pub use self::flows::{Flow, FlowError, FlowSlot, RedirectAction};
 use self::program::Loaded;
 pub use self::program::Tag;
-use self::table::Table;
+use self::shared_memory::{Memory, Queue};
 use crate::limits::{MAX_LANES, MAX_QUEUES};
+
+/// Load options of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassifierConfig {
+    /// Writes the arrival time (CLOCK_MONOTONIC, nanoseconds) into the eight bytes before each
+    /// frame handed to a lane. Reading the clock costs as much as the rest of the program.
+    pub stamps: bool,
+    /// Replenishes budgets by kernel timers, where the kernel has them.
+    pub timers: bool,
+    /// Traces each verdict for [`Classifier::judge`]. For tests.
+    pub traces: bool,
+}
+
+impl Default for ClassifierConfig {
+    fn default() -> ClassifierConfig {
+        ClassifierConfig {
+            stamps: false,
+            timers: true,
+            traces: false,
+        }
+    }
+}
+
+/// Mechanisms that can be switched off to measure their effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enforcement {
+    /// Drops frames at a lane's low-water mark. If false, they are only counted
+    /// ([`Counts::touched_fill`]).
+    pub recycling: bool,
+    /// Keeps the interface's reserve for critical flows. If false, use by other flows is only
+    /// counted ([`Counts::touched_reserve`]).
+    pub reserve: bool,
+}
+
+impl Default for Enforcement {
+    fn default() -> Enforcement {
+        Enforcement {
+            recycling: true,
+            reserve: true,
+        }
+    }
+}
+
+/// Simulated arrival point of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Interface index in this network namespace.
+    pub interface_index: u32,
+    /// Receive queue of the interface.
+    pub queue: u32,
+}
 
 /// Classifier of one interface. Dropping it detaches the program; frames already redirected stay in their sockets.
 #[derive(Debug)]

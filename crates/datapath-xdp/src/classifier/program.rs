@@ -13,8 +13,7 @@ use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use isolane_hostnet::kernel;
 
 use super::error::ClassifierError;
-use super::layout::Shared;
-use super::memory::Memory;
+use super::shared_memory::{Memory, Shared};
 use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
 
 /// BPF object built by `cargo xtask classifier`.

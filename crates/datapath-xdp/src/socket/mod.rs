@@ -22,24 +22,18 @@
 //! All unsafe code about sockets is in `system` (calls and mappings), `ring` (entries in shared memory) and `umem`
 //! (bytes of chunks).
 
-mod busy_poll;
 mod error;
 mod held;
+mod lane;
 mod queue;
-mod receive;
 mod ring;
 mod rings;
-mod statistics;
 mod system;
-mod transmit;
 mod umem;
 
-pub use self::busy_poll::BusyPoll;
 pub use self::error::{OpenError, RingKind};
 pub use self::held::{Held, Holding, Side};
+pub use self::lane::{BusyPoll, Kicked, ReceiveSocket, Statistics, Stopped, TransmitSocket};
 pub use self::queue::{BindMode, Mode, Queue, QueueConfig};
-pub use self::receive::ReceiveSocket;
 pub use self::rings::{CompletionRing, Descriptor, FillRing, ReceiveRing, TransmitRing};
-pub use self::statistics::Statistics;
-pub use self::transmit::{Kicked, Stopped, TransmitSocket};
 pub use self::umem::{Chunk, ChunkBytes, Located, Umem, UmemError};

@@ -8,8 +8,8 @@ use std::time::Instant;
 use isolane_hostnet::link;
 
 use super::error::OpenError;
+use super::lane::Statistics;
 use super::rings::{CompletionRing, FillRing, ReceiveRing};
-use super::statistics::Statistics;
 use super::system;
 use super::umem::Umem;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};

@@ -35,10 +35,10 @@ impl Datapath for Xdp {
         let Err(source) = opened else {
             return Ok(());
         };
-        if let Some(way) = self.way.as_deref_mut() {
-            way.is_refused = way.device.is_none();
+        if let Some(interface) = self.interface.as_deref_mut() {
+            interface.is_refused = interface.device.is_none();
         }
-        let interface = self.way.as_ref().map(|way| way.interface.clone());
+        let interface = self.interface.as_ref().map(|it| it.name.clone());
         let interface = interface.unwrap_or_default();
         let refused = refuse_or_warn(&self.options, interface, source, &mut self.warnings);
         match refused {
@@ -103,8 +103,8 @@ impl Datapath for Xdp {
         let mut descriptors = Vec::new();
         for lane in Lane::ALL {
             let is_for_news = lane == Lane::Discovery && !self.udp.unicast(lane).is_empty();
-            let way = self.way.as_ref().filter(|_| is_for_news);
-            descriptors.extend(way.map(|way| (lane, way.egress.descriptor())));
+            let interface = self.interface.as_ref().filter(|_| is_for_news);
+            descriptors.extend(interface.map(|it| (lane, it.router.descriptor())));
             let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
                 let open = device.lanes[usize::from(level.get())].as_deref()?;
                 Some((lane, open.receive.as_fd()))
@@ -133,7 +133,11 @@ impl Datapath for Xdp {
     }
 
     fn recycle(&mut self) -> bool {
-        let Some(device) = self.way.as_mut().and_then(|way| way.device.as_deref_mut()) else {
+        let Some(device) = self
+            .interface
+            .as_mut()
+            .and_then(|it| it.device.as_deref_mut())
+        else {
             return false;
         };
         device.take_home(&self.pool);

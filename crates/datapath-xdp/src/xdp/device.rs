@@ -7,14 +7,14 @@ use isolane_datapath::pool::Class;
 use isolane_datapath::{Frame, Lane, Pool};
 use isolane_wire::level::Level;
 
-use super::config::XdpOptions;
 use super::error::XdpError;
+use super::flows::{Owner, Slots};
+use super::kind::XdpOptions;
 use super::plan::{Plan, QueuePlan};
-use super::single::LastPlace;
-use super::slots::{Owner, Slots};
+use super::send::LastPlace;
 use crate::classifier::{Classifier, ClassifierConfig, Flow};
-use crate::egress::Partial;
 use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
+use crate::routing::Partial;
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
 /// Socket-buffer bytes charged per frame in flight, including the kernel's overhead.

@@ -3,8 +3,8 @@
 use isolane_datapath::{ErrorClass, OpenError as DatapathError};
 
 use crate::classifier::{ClassifierError, FlowError};
-use crate::egress::EgressError;
 use crate::limits::MAX_QUEUES;
+use crate::routing::RouterError;
 use crate::socket::{OpenError, UmemError};
 
 /// Error of opening lanes.
@@ -89,7 +89,7 @@ pub enum XdpError {
     Flow(#[from] FlowError),
     /// Routes and neighbours cannot be followed.
     #[error(transparent)]
-    Egress(#[from] EgressError),
+    Router(#[from] RouterError),
 }
 
 impl XdpError {
@@ -112,7 +112,7 @@ impl XdpError {
             | XdpError::MtuTooLarge { .. }
             | XdpError::Memory(_)
             | XdpError::Flow(_)
-            | XdpError::Egress(_) => ErrorClass::System,
+            | XdpError::Router(_) => ErrorClass::System,
         }
     }
 

@@ -16,7 +16,7 @@ use isolane_wire::locator::Locator;
 use isolane_wire::udp::{Datagram, HEADER_BYTES};
 
 use super::martian::MartianFilter;
-use crate::egress::{Judgement, Partial, judge};
+use crate::routing::{ChecksumState, Partial, verify};
 use crate::xdp::counters;
 
 /// Offset of the IPv4 header in a frame without tags.
@@ -42,7 +42,7 @@ pub(super) struct Found {
     /// Source address as an integer, so that it is moved as a whole.
     source: u32,
     source_port: u16,
-    pub(super) checksum: Judgement,
+    pub(super) checksum: ChecksumState,
 }
 
 impl Found {
@@ -74,16 +74,16 @@ pub(super) fn find(
         return Err(counters::MARTIAN_SOURCE);
     }
     let checksum = match partial {
-        None => Judgement::None,
+        None => ChecksumState::None,
         Some(partial) => {
             let ipv4_header: [u8; ipv4::HEADER_BYTES] = bytes_at(header, IPV4_AT);
             if Sum::default().with(&ipv4_header).complement() != 0 {
                 return Err(counters::CHECKSUM);
             }
-            judge(source, bytes_at(header, IPV4_AT + 16), datagram, partial)
+            verify(source, bytes_at(header, IPV4_AT + 16), datagram, partial)
         }
     };
-    if checksum == Judgement::Wrong {
+    if checksum == ChecksumState::Wrong {
         return Err(counters::CHECKSUM);
     }
     Ok(Found {
@@ -146,14 +146,14 @@ fn find_any(
         return Err(counters::MARTIAN_SOURCE);
     }
     let checksum = match partial {
-        None => Judgement::None,
-        Some(_) if !packet.has_valid_checksum() => Judgement::Wrong,
+        None => ChecksumState::None,
+        Some(_) if !packet.has_valid_checksum() => ChecksumState::Wrong,
         Some(partial) => {
             let whole = &datagram_bytes[..datagram.total_len()];
-            judge(source, destination, whole, partial)
+            verify(source, destination, whole, partial)
         }
     };
-    if checksum == Judgement::Wrong {
+    if checksum == ChecksumState::Wrong {
         return Err(counters::CHECKSUM);
     }
     let start = ip_at + packet.header_len() + HEADER_BYTES;
@@ -172,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::egress::{Device, Flow, Template, UdpChecksum};
+    use crate::routing::{Device, Flow, Template, UdpChecksum};
     use crate::xdp::martian::tests::filter;
 
     const LOOK: Option<Partial> = Some(Partial::Unexpected);
@@ -220,13 +220,13 @@ mod tests {
                 let found = find(&frame(vlan, payload, UdpChecksum::Made), LOOK, &host()).unwrap();
                 assert_eq!(found.payload, header_bytes..header_bytes + payload.len());
                 assert_eq!(found.from(), Locator::udpv4([10, 0, 0, 1], 40_000));
-                assert_eq!(found.checksum, Judgement::Valid);
+                assert_eq!(found.checksum, ChecksumState::Valid);
             }
         }
         let without = frame(None, b"payload", UdpChecksum::None);
         assert_eq!(
             find(&without, LOOK, &host()).unwrap().checksum,
-            Judgement::None
+            ChecksumState::None
         );
     }
 

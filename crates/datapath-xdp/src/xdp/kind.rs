@@ -1,19 +1,133 @@
-//! AF_XDP as a kind of datapath: its options by name.
+//! AF_XDP as a kind of datapath: its options, typed and by name, and its requirements.
 
-use isolane_datapath::DatapathFactory;
+use std::thread;
+use std::time::Instant;
+
 use isolane_datapath::kind::{
-    DatapathKind,
+    DatapathKind, DeviceUse, FactsError, Met,
     OptionDefault::{Unset, Value},
-    OptionError, OptionKind, OptionSpec, OptionValue, Options,
+    OptionError, OptionKind, OptionSpec, OptionValue, Options, Requirement,
 };
+use isolane_datapath::udp::interfaces;
+use isolane_datapath::{Datapath, DatapathFactory, NetworkConfig, OpenError};
+use isolane_hostnet::xdp_facts::XdpFacts;
 
-use super::XdpOptions;
-use crate::classifier::AttachMode;
+use super::Xdp;
+use super::lanes::choose;
+use super::plan::Plan;
+use crate::classifier::{AttachMode, Enforcement};
 use crate::limits::{
-    BUSY_POLL, DEFAULT_CRITICAL_RESERVE, DEFAULT_RING_ENTRIES, MAX_CHUNKS, MAX_QUEUES,
-    MAX_RING_ENTRIES, MAX_VLAN, MIN_RING_ENTRIES,
+    BIND_PATIENCE, BIND_RETRY, BUSY_POLL, DEFAULT_CRITICAL_RESERVE, DEFAULT_RING_ENTRIES,
+    MAX_CHUNKS, MAX_QUEUES, MAX_RING_ENTRIES, MAX_VLAN, MIN_RING_ENTRIES,
 };
-use crate::socket::BindMode;
+use crate::requirements::{Wanted, facts, requirements};
+use crate::socket::{BindMode, BusyPoll};
+
+/// Policy for a level whose lane cannot be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Opening the level fails.
+    #[default]
+    Refuse,
+    /// The level uses kernel sockets, and a [`Warning`](isolane_datapath::Warning) gives the reason.
+    Sockets,
+}
+
+/// Options of lanes, in addition to those of the sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpOptions {
+    /// Interface of the lanes. `None` selects the first of the sockets' interfaces that is not loopback.
+    pub interface: Option<String>,
+    /// Levels with lanes: bit *l* gives level *l* a lane when it is opened. The others use kernel sockets.
+    pub levels: u8,
+    /// Device queue of each level's lane, from 0. Frames of the level that arrive on another queue come through its
+    /// kernel socket.
+    pub queues: [u32; 8],
+    /// Copy or zero-copy mode.
+    pub mode: BindMode,
+    /// Attach mode of the classifier. [`AttachMode::Generic`] runs after the costs that lanes avoid: for experiments
+    /// only.
+    pub attach: AttachMode,
+    /// Entries of each level's receive ring, powers of two.
+    pub receive_entries: [u32; 8],
+    /// Chunks of each queue that its lanes below the highest never take: the critical lane's reserve while other lanes
+    /// are not read.
+    pub critical_reserve: u32,
+    /// Receive chunks of each queue. `None`: the sum of its lanes' rings, held frames and the reserve. With fewer, an
+    /// unread lane takes the others' chunks. That is refused
+    /// ([`XdpError::UmemTooSmall`](super::XdpError::UmemTooSmall)) unless `overcommit` is set.
+    pub receive_frames: Option<u32>,
+    /// Accepts fewer chunks than needed and relies on recycling to keep the reserve.
+    pub overcommit: bool,
+    /// Recycles when few chunks are free: frames of less critical lanes are dropped in the driver, and those waiting in
+    /// their rings are reclaimed.
+    pub recycling: bool,
+    /// Mechanisms the classifier enforces. A disabled mechanism only counts what it would have prevented.
+    pub enforcement: Enforcement,
+    /// Chunks for frames lent to other threads, in addition to those of lanes.
+    pub spare_transmit_chunks: u32,
+    /// Busy polling: a poll of the rings drives the device in this thread. `None` leaves that to the kernel.
+    pub busy_poll: Option<BusyPoll>,
+    /// Verifies UDP checksums of received datagrams. Partial checksums of virtual interfaces are accepted and counted.
+    pub verify_checksums: bool,
+    /// Computes UDP checksums of sent datagrams; otherwise the field is 0, meaning none.
+    pub make_checksums: bool,
+    /// VLAN id of the frames' tag; 0 sends a priority tag.
+    pub vlan: Option<u16>,
+    /// Sends multicast also to readers on this host, through a kernel socket: lanes do not reach them.
+    pub local_groups: bool,
+    /// Replenishes budgets by kernel timers, where available.
+    pub kernel_timers: bool,
+    /// Policy for a level whose lane cannot be opened.
+    pub on_failure: OnFailure,
+}
+
+impl Default for XdpOptions {
+    fn default() -> XdpOptions {
+        XdpOptions {
+            interface: None,
+            levels: u8::MAX,
+            queues: [0; 8],
+            mode: BindMode::Auto,
+            attach: AttachMode::Native,
+            receive_entries: [DEFAULT_RING_ENTRIES; 8],
+            critical_reserve: DEFAULT_CRITICAL_RESERVE,
+            receive_frames: None,
+            overcommit: false,
+            recycling: true,
+            enforcement: Enforcement::default(),
+            spare_transmit_chunks: 128,
+            busy_poll: None,
+            verify_checksums: true,
+            make_checksums: true,
+            vlan: None,
+            local_groups: true,
+            kernel_timers: true,
+            on_failure: OnFailure::Refuse,
+        }
+    }
+}
+
+/// Configuration of [`Xdp`](super::Xdp).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct XdpConfig {
+    /// Configuration of the sockets: domain, interfaces, ports, stamps, frames. For a lane, `pool.receive_frames`
+    /// limits the frames its reader holds at once, and `pool.transmit_frames` are chunks.
+    pub udp: NetworkConfig,
+    /// Options of the lanes.
+    pub options: XdpOptions,
+}
+
+impl XdpConfig {
+    /// Uses all interfaces for sockets, and the first that is not loopback for lanes.
+    #[must_use]
+    pub fn new(domain: u32) -> XdpConfig {
+        XdpConfig {
+            udp: NetworkConfig::new(domain),
+            options: XdpOptions::default(),
+        }
+    }
+}
 
 /// Kind of the datapath over AF_XDP.
 #[derive(Debug)]
@@ -120,6 +234,27 @@ impl DatapathKind for XdpKind {
     fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
         Ok(Box::new(XdpOptions::from_options(options)?))
     }
+
+    fn probe(&self, interface: &str) -> Option<String> {
+        serde_json::to_string(&facts(interface)).ok()
+    }
+
+    fn requirements(&self, facts: &str) -> Result<Vec<Requirement>, FactsError> {
+        let facts: XdpFacts =
+            serde_json::from_str(facts).map_err(|error| FactsError(error.to_string()))?;
+        Ok(requirements(&facts, &Wanted::default()))
+    }
+
+    fn device_use(&self, options: &Options) -> Option<DeviceUse> {
+        let names_queues = options.get("queue").or(options.get("queues")).is_some();
+        let options = XdpOptions::from_options(options).ok()?;
+        Some(DeviceUse {
+            queues: names_queues.then_some(options.queues),
+            needs_zero_copy: options.mode == BindMode::ZeroCopy
+                && options.attach == AttachMode::Native,
+            vlan: options.vlan,
+        })
+    }
 }
 
 impl XdpOptions {
@@ -166,6 +301,76 @@ impl XdpOptions {
                 .and_then(|vlan| vlan.try_into().ok()),
             ..default
         })
+    }
+}
+
+impl DatapathFactory for XdpOptions {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn unmet(&self, network: &NetworkConfig) -> Option<String> {
+        why_not(&self.with(network.clone()))
+    }
+
+    fn tolerate_lane_failure(&mut self) {
+        self.on_failure = OnFailure::Sockets;
+    }
+
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        Ok(Box::new(Xdp::new(self.with(network))?))
+    }
+}
+
+impl XdpOptions {
+    fn with(&self, udp: NetworkConfig) -> XdpConfig {
+        XdpConfig {
+            udp,
+            options: self.clone(),
+        }
+    }
+}
+
+/// Returns why lanes cannot work on this host now, with remedies; `None` if no obstacle is known. Opens and attaches
+/// nothing.
+#[must_use]
+pub fn why_not(config: &XdpConfig) -> Option<String> {
+    let options = &config.options;
+    let present = interfaces::list().unwrap_or_default();
+    let interface = match choose(&config.udp, options, &present) {
+        Ok(interface) => interface,
+        Err(error) => return Some(error.to_string()),
+    };
+    // The MTU has its own check.
+    let plan = Plan::new(options, config.udp.pool, &interface.name, 0);
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => return Some(error.to_string()),
+    };
+    let memory_bytes = plan
+        .pool
+        .device
+        .map_or(0, |device| (device.chunks * device.chunk_bytes) as u64);
+    let wanted = Wanted {
+        queues: plan.queues.iter().map(|queue| queue.queue).collect(),
+        zero_copy: options.mode == BindMode::ZeroCopy,
+        memory_bytes,
+        vlan: options.vlan.is_some(),
+    };
+    let begin = Instant::now();
+    loop {
+        let mut unmet = requirements(&facts(&interface.name), &wanted);
+        unmet.retain(|requirement| requirement.met == Met::No);
+        // The queue of a process that has just died stays bound for a while; wait for it, as opening does.
+        let may_be_over = |requirement: &Requirement| requirement.id == "queues";
+        let is_over_soon = !unmet.is_empty() && unmet.iter().all(may_be_over);
+        if is_over_soon && begin.elapsed() < BIND_PATIENCE {
+            thread::sleep(BIND_RETRY);
+            continue;
+        }
+        let reasons = unmet.iter();
+        let reasons = reasons.map(|it| format!("{}: {}", it.found, it.remedy));
+        return (!unmet.is_empty()).then(|| reasons.collect::<Vec<_>>().join("; "));
     }
 }
 

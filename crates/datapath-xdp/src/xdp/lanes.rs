@@ -6,14 +6,13 @@ use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, NetworkConfig, OpenEr
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
-use super::asked::Asked;
-use super::config::XdpOptions;
 use super::device::Device;
 use super::error::XdpError;
+use super::flows::{Owner, PendingLimits, Topic};
+use super::kind::XdpOptions;
 use super::plan;
-use super::slots::{Owner, Topic};
 use super::warning;
-use super::{Way, Xdp};
+use super::{Xdp, XdpInterface};
 use crate::classifier::{self, Flow};
 use crate::limits::{FOLLOWED_BY_A_LOOK, MAX_TOPIC_FLOWS};
 use crate::socket::Mode;
@@ -77,16 +76,16 @@ pub(super) fn addresses_of(interface: &Interface) -> Vec<[u8; 4]> {
 
 /// Flows of a lane or topic that arrive by this interface.
 fn flows(
-    way: &Way,
+    interface: &XdpInterface,
     unicast: &[Locator],
     multicast: &[Locator],
-    to: classifier::Way,
+    to: classifier::RedirectAction,
     rate_limit: Option<RateLimit>,
 ) -> Vec<Flow> {
     let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
     let ours = unicast.iter().filter(|locator| {
         let address = locator.ipv4();
-        address.is_some_and(|address| way.addresses.contains(&address))
+        address.is_some_and(|address| interface.addresses.contains(&address))
     });
     let all = ours.chain(multicast);
     all.filter_map(|locator| {
@@ -94,7 +93,7 @@ fn flows(
             destination: locator.ipv4()?,
             port: port_of(locator),
             source: None,
-            way: to,
+            action: to,
             is_critical: false,
             rate_limit,
         })
@@ -108,28 +107,32 @@ impl Xdp {
         let level = lane
             .level()
             .filter(|level| self.options.levels & 1 << level.get() != 0);
-        let Some(way) = self.way.as_deref_mut().filter(|way| !way.is_gone) else {
+        let Some(interface) = self.interface.as_deref_mut().filter(|it| !it.is_gone) else {
             return Ok(());
         };
         let Some(level) = level else {
             // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
-            register_for_kernel(way, &self.udp, lane, &self.asked)?;
+            register_for_kernel(interface, &self.udp, lane, &self.pending_limits)?;
             self.warn_waiting();
             return Ok(());
         };
-        if way.device.is_none() {
+        if interface.device.is_none() {
             let wanted = self.options.queues[usize::from(level.get())];
-            let first = way.plan.queues.iter().position(|one| one.queue == wanted);
+            let first = interface
+                .plan
+                .queues
+                .iter()
+                .position(|one| one.queue == wanted);
             let device = Device::open(
-                way.index,
+                interface.index,
                 &self.options,
                 self.looks.wants_stamps,
-                &way.plan,
+                &interface.plan,
                 &self.pool,
                 first.expect("the plan has the queue of every level that gets a lane"),
             )?;
-            let device = way.device.insert(Box::new(device));
-            if let Some(rate_limit) = self.asked.interface() {
+            let device = interface.device.insert(Box::new(device));
+            if let Some(rate_limit) = self.pending_limits.interface() {
                 // Validated when it was requested.
                 let set = device.classifier.set_interface_rate_limit(&rate_limit);
                 assert_eq!(set, Ok(()), "it was looked at before");
@@ -139,16 +142,16 @@ impl Xdp {
                     .level()
                     .is_none_or(|level| self.options.levels & 1 << level.get() == 0);
                 if is_of_kernel {
-                    register_for_kernel(way, &self.udp, open, &self.asked)?;
+                    register_for_kernel(interface, &self.udp, open, &self.pending_limits)?;
                 }
             }
         }
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
-        let to = classifier::Way::Lane(level);
-        let rate_limit = self.asked.lane(lane);
-        let flows = flows(way, unicast, self.udp.multicast(lane), to, rate_limit);
-        let Way { device, plan, .. } = way;
+        let to = classifier::RedirectAction::Lane(level);
+        let rate_limit = self.pending_limits.lane(lane);
+        let flows = flows(interface, unicast, self.udp.multicast(lane), to, rate_limit);
+        let XdpInterface { device, plan, .. } = interface;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
         self.firsts |= lane.bit();
@@ -161,8 +164,8 @@ impl Xdp {
         if !self.device().is_some_and(|device| device.replenishes) {
             return;
         }
-        if let Some(way) = &self.way {
-            self.warn(warning::replenished_here(&way.interface));
+        if let Some(interface) = &self.interface {
+            self.warn(warning::replenished_here(&interface.name));
         }
     }
 
@@ -189,14 +192,14 @@ impl Xdp {
     pub(super) fn open_topic(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
         let level = lane.level().filter(|_| self.is_on_device(lane));
         let none = OpenError::NoFlows { datapath: "xdp" };
-        let (Some(level), Some(way)) = (level, self.way.as_deref_mut()) else {
+        let (Some(level), Some(interface)) = (level, self.interface.as_deref_mut()) else {
             return Err(none);
         };
         let socket = self.udp.open_flow_socket(lane)?;
-        let to = classifier::Way::Lane(level);
+        let to = classifier::RedirectAction::Lane(level);
         let unicast = self.udp.flow_socket_unicast(lane, socket);
-        let mut flows = flows(way, unicast, &[], to, None);
-        let Some(device) = way.device.as_deref_mut() else {
+        let mut flows = flows(interface, unicast, &[], to, None);
+        let Some(device) = interface.device.as_deref_mut() else {
             return Err(none);
         };
         let is_critical = device.lanes.iter().rev().flatten().next();
@@ -219,7 +222,7 @@ impl Xdp {
         if let Err(source) = slots.add(classifier, owner, &flows) {
             slots.remove_topic(flow);
             self.udp.close_flow_socket(lane, socket);
-            return Err(source.on(way.interface.clone()));
+            return Err(source.on(interface.name.clone()));
         }
         Ok(flow)
     }
@@ -250,28 +253,28 @@ impl Xdp {
     /// Applies a few notifications about routes, neighbours and the interface. They wake discovery's lane, so more
     /// critical work waits for at most one such step.
     pub(super) fn follow_news(&mut self) {
-        if let Some(way) = self.way.as_deref_mut() {
-            way.egress.follow_at_most(FOLLOWED_BY_A_LOOK);
-            self.looks.martians.follow(&way.egress);
+        if let Some(interface) = self.interface.as_deref_mut() {
+            interface.router.follow_at_most(FOLLOWED_BY_A_LOOK);
+            self.looks.martians.follow(&interface.router);
         }
     }
 
     /// Housekeeping: follows routes, neighbours and the interface, and acts on changes.
     pub(super) fn check_device(&mut self) {
-        let Some(way) = self.way.as_deref_mut() else {
+        let Some(interface) = self.interface.as_deref_mut() else {
             return;
         };
-        way.egress.follow();
-        self.looks.martians.follow(&way.egress);
-        way.egress.keep_fresh();
-        if way.egress.device().is_gone && !way.is_gone {
-            way.is_gone = true;
-            let gone = warning::interface_gone(&way.interface);
+        interface.router.follow();
+        self.looks.martians.follow(&interface.router);
+        interface.router.keep_fresh();
+        if interface.router.device().is_gone && !interface.is_gone {
+            interface.is_gone = true;
+            let gone = warning::interface_gone(&interface.name);
             self.close_device();
             self.warn(gone);
             return;
         }
-        if let Some(device) = way.device.as_deref_mut() {
+        if let Some(device) = interface.device.as_deref_mut() {
             // Handles completions after the last send: the lane may be idle from then on.
             device.take_home(&self.pool);
             device.wake();
@@ -282,10 +285,11 @@ impl Xdp {
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
-            // No stamp was read on that queue since the first such frame; from now on none is read on any.
+            // Since the first frame without a stamp, no stamp was read on that queue. From now on none is read on any
+            // queue.
             self.looks.finds_stamps = false;
-            if let Some(way) = &self.way {
-                self.warn(warning::no_stamps(&way.interface));
+            if let Some(interface) = &self.interface {
+                self.warn(warning::no_stamps(&interface.name));
             }
         }
     }
@@ -293,15 +297,15 @@ impl Xdp {
     /// Registers all flows again after the interface's addresses changed: flows are keyed by destination address.
     /// Frames that arrive meanwhile pass to the kernel, whose sockets have the same ports.
     pub(super) fn follow_addresses(&mut self) {
-        let Some(way) = self.way.as_deref_mut() else {
+        let Some(interface) = self.interface.as_deref_mut() else {
             return;
         };
         let mut interfaces = self.udp.interfaces().iter();
-        let Some(interface) = interfaces.find(|one| one.name == way.interface) else {
+        let Some(current) = interfaces.find(|one| one.name == interface.name) else {
             return;
         };
-        way.addresses = addresses_of(interface);
-        let Some(device) = way.device.as_deref() else {
+        interface.addresses = addresses_of(current);
+        let Some(device) = interface.device.as_deref() else {
             return;
         };
         let mut owners: Vec<(Owner, Flow, Option<Topic>)> = Vec::new();
@@ -319,13 +323,19 @@ impl Xdp {
                     &[][..],
                 ),
             };
-            let mut flows = flows(way, unicast, multicast, former.way, former.rate_limit);
+            let mut flows = flows(
+                interface,
+                unicast,
+                multicast,
+                former.action,
+                former.rate_limit,
+            );
             for flow in &mut flows {
                 flow.is_critical = former.is_critical;
             }
             let Some(Device {
                 slots, classifier, ..
-            }) = way.device.as_deref_mut()
+            }) = interface.device.as_deref_mut()
             else {
                 return;
             };
@@ -338,7 +348,7 @@ impl Xdp {
             if let Err(error) = added
                 && self.warnings.len() < MAX_WARNINGS
             {
-                let changed = warning::address_changed(&way.interface, owner.lane, &error);
+                let changed = warning::address_changed(&interface.name, owner.lane, &error);
                 self.warnings.push(changed);
             }
         }
@@ -346,20 +356,20 @@ impl Xdp {
 
     /// Warns of an MTU that exceeds the chunks: the kernel drops longer frames.
     fn look_at_mtu(&mut self) {
-        let Some(way) = self.way.as_deref().filter(|way| way.device.is_some()) else {
+        let Some(interface) = self.interface.as_deref().filter(|it| it.device.is_some()) else {
             return;
         };
-        let mtu_bytes = way.egress.device().mtu_bytes;
-        let room_bytes = plan::room_bytes(way.plan.chunk_bytes);
+        let mtu_bytes = interface.router.device().mtu_bytes;
+        let room_bytes = plan::room_bytes(interface.plan.chunk_bytes);
         if mtu_bytes > room_bytes {
-            let raised = warning::mtu_raised(&way.interface, mtu_bytes, room_bytes);
+            let raised = warning::mtu_raised(&interface.name, mtu_bytes, room_bytes);
             self.warn(raised);
         }
     }
 
     /// Closes all lanes: counts what is in their rings and returns all frames to the pool.
     pub(super) fn close_device(&mut self) {
-        let device = self.way.as_mut().and_then(|way| way.device.take());
+        let device = self.interface.as_mut().and_then(|it| it.device.take());
         let Some(mut device) = device else {
             return;
         };
@@ -394,15 +404,15 @@ impl Xdp {
 
 /// Registers a lane's ports as flows to the kernel.
 fn register_for_kernel(
-    way: &mut Way,
+    interface: &mut XdpInterface,
     udp: &isolane_datapath::Udp,
     lane: Lane,
-    asked: &Asked,
+    asked: &PendingLimits,
 ) -> Result<(), XdpError> {
-    let kernel = classifier::Way::Kernel;
+    let kernel = classifier::RedirectAction::Kernel;
     let (unicast, multicast) = (udp.unicast(lane), udp.multicast(lane));
-    let flows = flows(way, unicast, multicast, kernel, asked.lane(lane));
-    let Some(device) = way.device.as_deref_mut() else {
+    let flows = flows(interface, unicast, multicast, kernel, asked.lane(lane));
+    let Some(device) = interface.device.as_deref_mut() else {
         return Ok(());
     };
     let owner = Owner { lane, topic: None };

@@ -5,7 +5,7 @@
 //! broadcast addresses of this host's networks, and the addresses of this host. The last two are routes of the kernel's
 //! table `local`; lanes follow their changes. The sysctls `accept_local` and `route_localnet` have no effect on lanes.
 
-use crate::egress::Egress;
+use crate::routing::Router;
 
 /// Bitmap of the /6 blocks (64 million addresses each) that contain a reserved address: those of 0/8, of 127/8, and all
 /// from 224.0.0.0 on.
@@ -22,16 +22,16 @@ pub(super) struct MartianFilter {
     local: Vec<(u32, u8)>,
     /// Bitmap of the values of the last six bits of local addresses.
     local_last: u64,
-    /// Generation of [`Egress`] from which `local` was read.
+    /// Generation of [`Router`] from which `local` was read.
     generation: u64,
 }
 
 impl MartianFilter {
     /// Reads the local routes again, if any route changed.
-    pub(super) fn follow(&mut self, egress: &Egress) {
-        if self.generation != egress.generation() {
-            self.generation = egress.generation();
-            self.set(egress.local_networks());
+    pub(super) fn follow(&mut self, router: &Router) {
+        if self.generation != router.generation() {
+            self.generation = router.generation();
+            self.set(router.local_networks());
         }
     }
 

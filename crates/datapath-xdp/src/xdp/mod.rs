@@ -40,13 +40,11 @@
 //! has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then are
 //! sockets too. Recreate the participant to get lanes again.
 
-mod asked;
-mod auto;
-mod config;
 mod contract;
 pub mod counters;
 mod device;
 mod error;
+mod flows;
 mod headers;
 mod kind;
 mod lanes;
@@ -56,8 +54,6 @@ mod plan;
 mod receive;
 mod recycle;
 mod send;
-mod single;
-mod slots;
 pub mod warning;
 
 use std::fmt;
@@ -69,26 +65,24 @@ use isolane_datapath::{
 };
 use isolane_wire::level::Level;
 
-use self::asked::Asked;
-pub use self::auto::why_not;
-pub use self::config::{OnFailure, XdpConfig, XdpOptions};
 use self::device::Device;
 pub use self::error::XdpError;
-pub use self::kind::XdpKind;
+use self::flows::PendingLimits;
+pub use self::kind::{OnFailure, XdpConfig, XdpKind, XdpOptions, why_not};
 use self::martian::MartianFilter;
 use self::plan::Plan;
 use self::receive::Looks;
 use self::send::{Outward, checksum_of};
-use crate::egress::{Egress, EgressConfig};
 use crate::limits::FRAME_HEAD_ROOM_BYTES;
+use crate::routing::{Router, RouterConfig};
 
 /// Interface of the lanes.
-struct Way {
-    interface: String,
+struct XdpInterface {
+    name: String,
     index: u32,
     addresses: Vec<[u8; 4]>,
     plan: Plan,
-    egress: Egress,
+    router: Router,
     /// Present from the first lane until the interface is gone.
     device: Option<Box<Device>>,
     is_gone: bool,
@@ -100,12 +94,12 @@ struct Way {
 pub struct Xdp {
     options: XdpOptions,
     // Dropped before the pool, whose memory it shares, and before the sockets, which reserve its ports.
-    way: Option<Box<Way>>,
+    interface: Option<Box<XdpInterface>>,
     udp: Udp,
     pool: Pool,
     capabilities: Capabilities,
     warnings: Vec<Warning>,
-    asked: Asked,
+    pending_limits: PendingLimits,
     looks: Looks,
     /// Readable descriptors found by the last poll, by lane; all bits set without a poll.
     readable: [u8; Lane::COUNT],
@@ -123,15 +117,15 @@ impl Xdp {
     pub fn new(config: XdpConfig) -> Result<Xdp, OpenError> {
         let XdpConfig { mut udp, options } = config;
         let mut warnings = Vec::new();
-        let way = match find_way(&udp, &options) {
-            Ok(way) => Some(Box::new(way)),
+        let interface = match find_interface(&udp, &options) {
+            Ok(interface) => Some(Box::new(interface)),
             Err((interface, source)) => {
                 refuse_or_warn(&options, interface, source, &mut warnings)?;
                 None
             }
         };
-        if let Some(way) = &way {
-            udp.pool = way.plan.pool;
+        if let Some(interface) = &interface {
+            udp.pool = interface.plan.pool;
         }
         let pool = Pool::try_new(udp.pool)?;
         let stamps = udp.timestamps;
@@ -144,10 +138,10 @@ impl Xdp {
             wakeup: Wakeup::Descriptors,
             ..of_sockets
         };
-        let firsts = way.as_ref().map_or(0, |_| Lane::Discovery.bit());
+        let firsts = interface.as_ref().map_or(0, |_| Lane::Discovery.bit());
         let mut martians = MartianFilter::default();
-        if let Some(way) = &way {
-            martians.follow(&way.egress);
+        if let Some(interface) = &interface {
+            martians.follow(&interface.router);
         }
         Ok(Xdp {
             looks: Looks {
@@ -159,12 +153,12 @@ impl Xdp {
                 martians,
             },
             options,
-            way,
+            interface,
             udp,
             pool,
             capabilities,
             warnings,
-            asked: Asked::default(),
+            pending_limits: PendingLimits::default(),
             readable: [u8::MAX; Lane::COUNT],
             firsts,
         })
@@ -184,11 +178,11 @@ impl Xdp {
     }
 
     fn device(&self) -> Option<&Device> {
-        self.way.as_ref()?.device.as_deref()
+        self.interface.as_ref()?.device.as_deref()
     }
 
     fn device_mut(&mut self) -> Option<&mut Device> {
-        self.way.as_mut()?.device.as_deref_mut()
+        self.interface.as_mut()?.device.as_deref_mut()
     }
 
     fn warn(&mut self, warning: Warning) {
@@ -202,8 +196,8 @@ impl Xdp {
         if burst.is_empty() {
             return None;
         }
-        let way = self.way.as_deref_mut()?;
-        let device = way.device.as_deref_mut()?;
+        let interface = self.interface.as_deref_mut()?;
+        let device = interface.device.as_deref_mut()?;
         let place = usize::from(level.get());
         let of = Lane::Level(level);
         let ledger = self.udp.lane_ledger_mut(of);
@@ -216,7 +210,7 @@ impl Xdp {
         let mut lane = device.lanes[place].take()?;
         let split = device.send(
             &mut lane,
-            &mut way.egress,
+            &mut interface.router,
             outward,
             &self.pool,
             ledger,
@@ -226,10 +220,10 @@ impl Xdp {
         let by_sockets = [
             (split.kernel, None),
             // Multicast also leaves by the other interfaces.
-            (split.groups, Some(way.index)),
+            (split.groups, Some(interface.index)),
         ];
         for (which, except) in by_sockets {
-            if which != 0 && (except.is_none() || self.udp.multicasts_on_others(way.index)) {
+            if which != 0 && (except.is_none() || self.udp.multicasts_on_others(interface.index)) {
                 let sent = self.udp.send_messages(of, burst, which, except);
                 report.sent += sent.sent;
                 report.refused += sent.refused;
@@ -237,7 +231,7 @@ impl Xdp {
         }
         if split.groups != 0 && self.options.local_groups {
             let udp = &mut self.udp;
-            let copies = udp.send_to_this_host(of, burst, split.groups, way.index);
+            let copies = udp.send_to_this_host(of, burst, split.groups, interface.index);
             let counts = &mut udp.lane_ledger_mut(of).events;
             counts.note(counters::KERNEL_LOCAL_GROUP, copies.into());
         }
@@ -270,31 +264,31 @@ fn refuse_or_warn(
 }
 
 /// Selects the interface of the lanes and plans its memory.
-fn find_way(
+fn find_interface(
     udp: &isolane_datapath::NetworkConfig,
     options: &XdpOptions,
-) -> Result<Way, (String, XdpError)> {
+) -> Result<XdpInterface, (String, XdpError)> {
     let present = interfaces::list().unwrap_or_default();
     let wanted = lanes::choose(udp, options, &present);
     let interface = wanted.map_err(|error| (lanes::wanted_names(udp, options), error))?;
     let name = interface.name.clone();
     let fail = |error: XdpError| (name.clone(), error);
-    let egress = Egress::open(&EgressConfig {
+    let router = Router::open(&RouterConfig {
         interface_index: interface.index,
         vlan: options.vlan,
     });
-    let egress = egress.map_err(|error| fail(error.into()))?;
-    let mtu_bytes = egress.device().mtu_bytes;
+    let router = router.map_err(|error| fail(error.into()))?;
+    let mtu_bytes = router.device().mtu_bytes;
     let plan = Plan::new(options, udp.pool, &name, mtu_bytes).map_err(fail)?;
-    Ok(Way {
+    Ok(XdpInterface {
         index: interface.index,
         addresses: lanes::addresses_of(&interface),
         plan,
-        egress,
+        router,
         device: None,
         is_gone: false,
         is_refused: false,
-        interface: name,
+        name,
     })
 }
 

@@ -60,12 +60,12 @@ impl Device {
 
 impl Xdp {
     pub(super) fn observation(&self) -> Observation {
-        let Some((way, device)) = self.way.as_deref().zip(self.device()) else {
+        let Some((interface, device)) = self.interface.as_deref().zip(self.device()) else {
             return Observation::default();
         };
         let counts = device.classifier.counts();
         let interface = InterfaceObservation {
-            name: way.interface.clone(),
+            name: interface.name.clone(),
             mode: match (self.options().attach, device.mode()) {
                 (AttachMode::Generic, _) => "generic",
                 (AttachMode::Native, Some(Mode::ZeroCopy)) => "native, zero copy",

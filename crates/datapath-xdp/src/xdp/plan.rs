@@ -8,8 +8,8 @@ use isolane_datapath::limits::MAX_DEVICE_QUEUES;
 use isolane_datapath::{DeviceConfig, Lane, PoolConfig};
 use isolane_wire::level::Level;
 
-use super::config::XdpOptions;
 use super::error::XdpError;
+use super::kind::XdpOptions;
 use crate::limits::{
     FRAME_HEAD_ROOM_BYTES, KERNEL_HEAD_ROOM_BYTES, LINK_HEADER_BYTES, MAX_QUEUES, OVERSIZE_FRAMES,
 };

@@ -15,7 +15,7 @@ use super::device::{Device, DeviceLane};
 use super::headers::{self, Found};
 use super::martian::MartianFilter;
 use super::recycle::note_touched;
-use crate::egress::{Judgement, Partial};
+use crate::routing::{ChecksumState, Partial};
 use crate::socket::Side;
 use crate::xdp::counters;
 
@@ -101,7 +101,10 @@ impl Xdp {
         burst: &mut ReceiveBurst,
     ) -> usize {
         let lane = Lane::Level(level);
-        let device = self.way.as_mut().and_then(|way| way.device.as_deref_mut());
+        let device = self
+            .interface
+            .as_mut()
+            .and_then(|it| it.device.as_deref_mut());
         let taken = device.and_then(|device| {
             let ledger = self.udp.lane_ledger_mut(lane);
             device.receive(level, limit, &self.looks, &self.pool, ledger, burst)
@@ -119,7 +122,10 @@ impl Xdp {
     #[cold]
     fn keep_reserve(&mut self, level: Level, is_touched: bool) {
         let reserve = self.options.critical_reserve;
-        let device = self.way.as_mut().and_then(|way| way.device.as_deref_mut());
+        let device = self
+            .interface
+            .as_mut()
+            .and_then(|it| it.device.as_deref_mut());
         let Some(device) = device.filter(|device| device.is_highest(level)) else {
             return;
         };
@@ -261,11 +267,11 @@ fn open_up(
     }
     lane.partial = Partial::Unexpected;
     match found.checksum {
-        Judgement::Partial => {
+        ChecksumState::Partial => {
             lane.partial = Partial::Expected;
             ledger.events.note(counters::PARTIAL_CHECKSUM, 1);
         }
-        Judgement::None if looks.checksums => ledger.events.note(counters::NO_CHECKSUM, 1),
+        ChecksumState::None if looks.checksums => ledger.events.note(counters::NO_CHECKSUM, 1),
         _ => {}
     }
     Ok(found)

@@ -10,15 +10,25 @@
 //! whatever its number of readers.
 //!
 //! The device precedes the kernel sockets, so critical frames do not wait for slower sends.
+//!
+//! # One frame to one destination
+//!
+//! The general path keeps bit sets of messages and frames. For a single message, the usual transmission of a lane, they
+//! would be a third of all instructions. So [`send_single`](Xdp::send_single) checks every obstacle before anything is
+//! counted or written, and any obstacle makes the burst take the general path unchanged. A lane usually sends where it
+//! sent last, since all readers of a level share their participant's port. The lane therefore keeps a handle to the
+//! destination's cached headers.
 
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
 use isolane_datapath::{Event, Frame, Lane, LaneLedger, Pool, SendReport, TransmitBurst};
+use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
-use super::config::XdpOptions;
+use super::Xdp;
 use super::device::{Device, DeviceLane};
-use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
+use super::kind::XdpOptions;
+use crate::routing::{CachedHeader, Flow, MAX_HEADER_BYTES, Reason, Router, Template, UdpChecksum};
 use crate::socket::{Descriptor, Kicked, Side, Umem};
 use crate::xdp::counters;
 
@@ -51,7 +61,7 @@ impl Device {
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
-        egress: &mut Egress,
+        router: &mut Router,
         outward: Outward,
         pool: &Pool,
         ledger: &mut LaneLedger,
@@ -78,7 +88,7 @@ impl Device {
                 level: lane.level,
             };
             let bytes = frame.len();
-            let taken = match egress.headers(&flow, bytes) {
+            let taken = match router.headers(&flow, bytes) {
                 Err(reason) => Err(counted(reason)),
                 Ok(template) => {
                     let is_sent = &mut split.frames;
@@ -294,3 +304,99 @@ fn counted(reason: Reason) -> Event {
         }
     }
 }
+
+/// Last destination of `send_single`.
+#[derive(Clone, Copy)]
+pub(super) struct LastPlace {
+    to: Locator,
+    headers: CachedHeader,
+}
+
+impl Xdp {
+    /// Sends a burst of one message. `None`, without side effects, if the burst has more or none, or if the device
+    /// cannot send this one now from the frame itself.
+    #[inline]
+    pub(super) fn send_single(
+        &mut self,
+        level: Level,
+        burst: &mut TransmitBurst,
+    ) -> Option<SendReport> {
+        let interface = self.interface.as_deref_mut()?;
+        let device = interface.device.as_deref_mut()?;
+        let place = usize::from(level.get());
+        let lane = device.lanes[place].as_deref_mut()?;
+        let ([frame], [message]) = burst.parts_mut() else {
+            return None;
+        };
+        let chunk = chunk_of(&device.umem, frame)?;
+        if frame.head_room() < MAX_HEADER_BYTES || !lane.transmit.ring.has_room() {
+            return None;
+        }
+        let router = &mut interface.router;
+        let headers = match lane.last_place {
+            Some(last) if last.to == message.to && router.is_current(last.headers) => last.headers,
+            _ => lane.find_headers(router, message.to)?,
+        };
+        let bytes = frame.len();
+        let template = router.known_headers(headers, bytes)?;
+        let checksum = checksum_of(&self.options);
+        let descriptor = emit(&device.umem, template, checksum, frame, chunk);
+        // `held` records the chunk before the kernel sees it, so a failure from here on needs no undo.
+        let frame = burst.drain().next()?;
+        if device
+            .held
+            .hold_chunk(Side::Transmit, chunk, frame)
+            .is_err()
+        {
+            unreachable!("a frame of a burst is not in the kernel's hands");
+        }
+        assert!(lane.transmit.ring.stage(descriptor), "there was room");
+        lane.transmit.ring.show();
+        let ledger = self.udp.lane_ledger_mut(Lane::Level(level));
+        ledger.transmit.note_sent(bytes);
+        ledger.events.note(counters::SENT_BY_LANE, 1);
+        let report = match lane.kick(ledger) {
+            0 => SendReport {
+                sent: 1,
+                refused: 0,
+            },
+            _ => refused(ledger, bytes),
+        };
+        let (queue, left, completed_burst) = (lane.queue, lane.left, lane.completed_burst);
+        device.note_left(place, left);
+        // A writer that finds the pool empty polls for completions anyway.
+        if device.held.count(Side::Transmit) >= completed_burst {
+            device.take_completed(queue);
+        }
+        Some(report)
+    }
+}
+
+impl DeviceLane {
+    /// Finds the cached headers of a unicast destination. Multicast also needs a copy for this host.
+    fn find_headers(&mut self, router: &Router, to: Locator) -> Option<CachedHeader> {
+        let (destination, destination_port) = reached(&to).filter(|_| !to.is_multicast())?;
+        let headers = router.find(&Flow {
+            destination,
+            destination_port,
+            source_port: self.port,
+            level: self.level,
+        })?;
+        self.last_place = Some(LastPlace { to, headers });
+        Some(headers)
+    }
+}
+
+/// Corrects the counters after the driver refused the frame.
+#[cold]
+fn refused(ledger: &mut LaneLedger, bytes: usize) -> SendReport {
+    let transmit = &mut ledger.transmit;
+    transmit.note_unsent(counters::DEVICE_REFUSED, 1, bytes as u64);
+    SendReport {
+        sent: 0,
+        refused: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
-//! Frames sent on a device as they are, in the calling thread's namespace.
+//! Sends whole frames on a device, in the calling thread's namespace.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A packet socket that only sends.
+/// Packet socket that only sends.
 pub(crate) struct PacketSocket(File);
 
 impl PacketSocket {

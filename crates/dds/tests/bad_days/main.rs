@@ -8,22 +8,22 @@
 //!
 //! | day | here | below |
 //! | --- | --- | --- |
-//! | no native XDP | `opening` | `classifier_attach`, `preflight` |
+//! | no native XDP | `opening` | `classifier_attach`, `requirements` |
 //! | a queue that is taken, or not there | `opening` | `socket/opening`, `xdp/interface` |
 //! | taken for a while after a death | `killed` | `socket/opening` |
 //! | memory too small for the lanes | `opening` | `xdp/sharing` |
-//! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `preflight` |
-//! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `preflight` |
-//! | a program of somebody else | `opening` | `classifier_attach`, `preflight` |
-//! | interface down, flapping | `opening`, `interface` | `egress/interface`, `socket/full`, `xdp/interface` |
-//! | renamed | `interface` | `egress/interface`, `classifier_attach` |
-//! | deleted, or in another namespace | `interface` | `egress/interface`, `xdp/interface` |
-//! | another MTU | `interface` | `egress/interface`, `xdp/sending`, `preflight` |
-//! | a neighbour with another MAC | `interface` | `egress/neighbours` |
+//! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `requirements` |
+//! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `requirements` |
+//! | a program of somebody else | `opening` | `classifier_attach`, `requirements` |
+//! | interface down, flapping | `opening`, `interface` | `routing/interface`, `socket/full`, `xdp/interface` |
+//! | renamed | `interface` | `routing/interface`, `classifier_attach` |
+//! | deleted, or in another namespace | `interface` | `routing/interface`, `xdp/interface` |
+//! | another MTU | `interface` | `routing/interface`, `xdp/sending`, `requirements` |
+//! | a neighbour with another MAC | `interface` | `routing/neighbours` |
 //! | killed in any state | `killed` | `classifier_attach`, `napi` |
 //! | receive rings full | `full` | `socket/full`, `xdp/sharing` |
 //! | completions late | `full` | `socket/full` |
-//! | malformed headers, tags in tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
+//! | malformed headers, tags in tags, fragments | `frames` | `reference_model`, `xdp/sending` |
 //! | 64 KiB datagrams in fragments | `dds/tests/lanes.rs` | `xdp/sending` |
 //! | floods: on the critical port, on another one, on an unused one | `floods` | `xdp/flows`, `xdp/sharing` |
 

@@ -15,7 +15,7 @@ const SHARED: &str = "critical frames wait behind bulk ones: at p99 583 to 955 u
                       it was kept apart 362 to 429 (measured on veth)";
 
 pub(super) fn examine(facts: &Facts, device: &Device, needs: &Needs, findings: &mut Findings) {
-    driver(facts, device, findings);
+    driver(device, findings);
     queues(device, findings);
     steering(device, findings);
     moderation(device, findings);
@@ -31,18 +31,13 @@ fn id(device: &Device, subject: &str) -> String {
     format!("interface.{subject}.{}", device.interface)
 }
 
-fn driver(facts: &Facts, device: &Device, findings: &mut Findings) {
+fn driver(device: &Device, findings: &mut Findings) {
     let name = &device.interface;
     let Some(driver) = &device.driver else {
         return;
     };
-    let lanes = facts
-        .lanes
-        .iter()
-        .find(|lanes| lanes.facts.interface == *name);
-    let features = lanes.and_then(|lanes| lanes.facts.device.as_ref()?.features);
     let id = id(device, "driver");
-    match features {
+    match device.xdp_features {
         Some(XdpFeatures {
             runs_programs: true,
             has_zero_copy,

@@ -1,47 +1,62 @@
-//! Findings about lanes (AF_XDP), and about receive processing of other frames.
+//! Findings about lanes on devices, and about receive processing of other frames.
 
-use isolane_datapath_xdp::preflight::{Check, Outcome, Wanted, examine as check};
+use isolane_datapath::Kinds;
+use isolane_datapath::kind::{DatapathKind, Met};
 use isolane_hostnet::limits::MAX_POLL_WAIT;
 use isolane_hostnet::napi::{Policy, Polling, QueueState};
+use serde_json::Value;
 
 use super::Findings;
-use crate::facts::{Facts, LanePrerequisites};
+use crate::facts::Facts;
 use crate::needs::Needs;
 
-pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+pub(super) fn examine(facts: &Facts, needs: &Needs, kinds: Kinds, findings: &mut Findings) {
     let described = needs.interface.as_deref();
     for lanes in &facts.lanes {
-        let name = lanes.facts.interface.as_str();
-        match described {
-            Some(wanted) if wanted != name => {}
-            _ => one(lanes, name, findings),
+        let name = lanes.interface.as_str();
+        if described.is_some_and(|described| described != name) {
+            continue;
         }
+        for kind in kinds {
+            if let Some(facts) = lanes.facts.get(kind.name()) {
+                requirements(*kind, facts, name, findings);
+            }
+        }
+        receive_work(name, &lanes.napi, findings);
+        polling(name, &lanes.napi, findings);
     }
 }
 
-/// Checks that a lane works. Problems are only informational, since topics flow without lanes.
-fn one(lanes: &LanePrerequisites, name: &str, findings: &mut Findings) {
-    let checks = check(&lanes.facts, &Wanted::default());
-    let is_possible = checks
-        .iter()
-        .all(|check| check.outcome != Outcome::Impossible);
-    if is_possible {
+/// Reports which requirements of a kind are not met. Problems are only informational, since topics flow without lanes.
+fn requirements(kind: &dyn DatapathKind, facts: &Value, name: &str, findings: &mut Findings) {
+    let requirements = match kind.requirements(&facts.to_string()) {
+        Ok(requirements) => requirements,
+        Err(error) => {
+            return findings.warn(
+                &format!("lane.facts.{name}"),
+                format!(
+                    "the recorded facts of the datapath {} on {name} cannot be read: {error}",
+                    kind.name()
+                ),
+                "it is not known whether lanes work here",
+                "record the machine again: isolane doctor --facts",
+            );
+        }
+    };
+    if requirements.iter().all(|it| it.met != Met::No) {
         findings.ok(
             &format!("lane.works.{name}"),
-            format!("{name} can have dedicated lanes (datapath xdp)"),
+            format!("{name} can have dedicated lanes (datapath {})", kind.name()),
         );
     }
-    let is_trouble = |check: &&Check| check.outcome != Outcome::Fine;
-    for check in checks.iter().filter(is_trouble) {
+    for requirement in requirements.iter().filter(|it| it.met != Met::Yes) {
         findings.info(
-            &format!("lane.{}.{name}", check.subject.name()),
-            check.what.as_str(),
-            &check.cost,
-            check.remedy.as_str(),
+            &format!("lane.{}.{name}", requirement.id),
+            requirement.found.as_str(),
+            &requirement.cost,
+            requirement.remedy.as_str(),
         );
     }
-    receive_work(name, &lanes.napi, findings);
-    polling(name, &lanes.napi, findings);
 }
 
 /// Warns of NAPI threads at the ordinary class, which are worse than none.
@@ -138,35 +153,46 @@ fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
 mod tests {
     use std::time::Duration;
 
+    use isolane_datapath_xdp::xdp::XdpKind;
     use isolane_hostnet::napi::ThreadState;
     use isolane_hostnet::netdev::XdpFeatures;
     use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};
 
     use super::super::{Finding, Severity};
     use super::*;
+    use crate::facts::LanePrerequisites;
 
-    fn lanes() -> LanePrerequisites {
-        LanePrerequisites {
-            facts: XdpFacts {
-                kernel_release: String::from("6.12.5"),
-                interface: String::from("eth0"),
-                device: Some(Device {
-                    is_up: true,
-                    has_carrier: true,
-                    has_address: true,
-                    mtu_bytes: Some(1500),
-                    features: Some(XdpFeatures {
-                        runs_programs: true,
-                        redirects: true,
-                        has_zero_copy: true,
-                    }),
-                    made_receive_queues: Some(2),
-                    ..Device::default()
+    fn xdp_facts() -> XdpFacts {
+        XdpFacts {
+            kernel_release: String::from("6.12.5"),
+            interface: String::from("eth0"),
+            device: Some(Device {
+                is_up: true,
+                has_carrier: true,
+                has_address: true,
+                mtu_bytes: Some(1500),
+                features: Some(XdpFeatures {
+                    runs_programs: true,
+                    redirects: true,
+                    has_zero_copy: true,
                 }),
-                ..XdpFacts::default()
-            },
+                made_receive_queues: Some(2),
+                ..Device::default()
+            }),
+            ..XdpFacts::default()
+        }
+    }
+
+    fn lanes_of(facts: Value) -> LanePrerequisites {
+        LanePrerequisites {
+            interface: String::from("eth0"),
+            facts: [(String::from("xdp"), facts)].into(),
             napi: Vec::new(),
         }
+    }
+
+    fn lanes() -> LanePrerequisites {
+        lanes_of(serde_json::to_value(xdp_facts()).expect("JSON"))
     }
 
     fn findings(lanes: LanePrerequisites, needs: &Needs) -> Vec<Finding> {
@@ -175,7 +201,7 @@ mod tests {
             ..Facts::default()
         };
         let mut findings = Findings::default();
-        examine(&facts, needs, &mut findings);
+        examine(&facts, needs, &[&XdpKind], &mut findings);
         findings.0
     }
 
@@ -195,11 +221,21 @@ mod tests {
 
     #[test]
     fn each_obstacle_is_reported_with_its_remedy() {
-        let mut lanes = lanes();
-        lanes.facts.sockets = Sockets::Refused;
+        let facts = XdpFacts {
+            sockets: Sockets::Refused,
+            ..xdp_facts()
+        };
+        let lanes = lanes_of(serde_json::to_value(facts).expect("JSON"));
         let found = findings(lanes, &Needs::of_domain(0));
         assert_eq!(ids(&found), [("lane.sockets.eth0", Severity::Info)]);
         assert!(found[0].remedy.contains("cap_net_raw"));
+    }
+
+    #[test]
+    fn facts_that_a_kind_cannot_read_are_reported() {
+        let found = findings(lanes_of(Value::from(7)), &Needs::of_domain(0));
+        assert_eq!(ids(&found), [("lane.facts.eth0", Severity::Warn)]);
+        assert!(found[0].what.contains("datapath xdp on eth0"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod lanes;
 mod network;
 mod rights;
 
+use isolane_datapath::Kinds;
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -45,8 +46,8 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// Runs all checks.
-pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
+/// Runs all checks, those of the kinds of datapaths included.
+pub fn examine(facts: &Facts, needs: &Needs, kinds: Kinds) -> Vec<Finding> {
     let mut findings = Findings::default();
     kernel::examine(facts, &mut findings);
     cores::examine(facts, needs, &mut findings);
@@ -55,7 +56,7 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     network::examine_ports(facts, needs, &mut findings);
     network::examine_participants(facts, needs, &mut findings);
     interfaces::examine(facts, needs, &mut findings);
-    lanes::examine(facts, needs, &mut findings);
+    lanes::examine(facts, needs, kinds, &mut findings);
     findings.0.iter_mut().for_each(name_step);
     findings.0
 }

@@ -178,9 +178,7 @@ impl Facts {
 
     /// Receive processing and prerequisites of an interface's lanes.
     pub(crate) fn lanes_of(&self, interface: &str) -> Option<&LanePrerequisites> {
-        self.lanes
-            .iter()
-            .find(|lanes| lanes.facts.interface == interface)
+        self.lanes.iter().find(|lanes| lanes.interface == interface)
     }
 
     /// Device of an interface.

@@ -9,11 +9,12 @@ pub use isolane_hostnet::ethtool::{
     Coalescing, Feature, FlowRule, FlowRules, Queues, ReceiveHash, RingSizes, Timestamps,
 };
 use isolane_hostnet::napi::QueueState;
+use isolane_hostnet::netdev::XdpFeatures;
 pub use isolane_hostnet::qdisc::{
     CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
 };
-use isolane_hostnet::xdp_facts::XdpFacts;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,8 +65,10 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LanePrerequisites {
-    /// Kernel, rights and interface, as far as lanes depend on them.
-    pub facts: XdpFacts,
+    /// Interface name.
+    pub interface: String,
+    /// Facts on which the requirements of each kind of datapath depend, by the kind's name, in the kind's own form.
+    pub facts: BTreeMap<String, Value>,
     /// Receive processing of each queue; empty if the kernel does not report it.
     pub napi: Vec<QueueState>,
 }
@@ -302,6 +305,8 @@ pub struct Device {
     pub coalescing: Option<Coalescing>,
     /// Offloads by kernel name; those missing do not exist.
     pub features: BTreeMap<String, Feature>,
+    /// XDP features of the driver, where the kernel reports them (Linux 6.7).
+    pub xdp_features: Option<XdpFeatures>,
     /// Distribution of received frames over queues.
     pub receive_hash: Option<ReceiveHash>,
     /// Flow rules; `None` if the device has none (no ntuple), or they cannot be read.

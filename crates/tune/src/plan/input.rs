@@ -146,9 +146,7 @@ impl TopicInterface<'_> {
         if !input.needs.asks_for_zero_copy {
             return false;
         }
-        let ground = input.facts.lanes_of(self.name());
-        let device = ground.and_then(|lanes| lanes.facts.device.as_ref());
-        let features = device.and_then(|device| device.features);
+        let features = self.device.xdp_features;
         features.is_some_and(|features| features.has_zero_copy)
     }
 

@@ -230,7 +230,7 @@ impl Facts {
                     });
                 }
                 let lanes = self.lanes.iter_mut();
-                for lanes in lanes.filter(|lanes| lanes.facts.interface == name) {
+                for lanes in lanes.filter(|lanes| lanes.interface == name) {
                     lanes.napi.clear();
                 }
             }
@@ -279,7 +279,7 @@ impl Facts {
             .strip_prefix("/sys/class/net/")
             .and_then(|rest| rest.strip_suffix("/threaded"));
         for lanes in self.lanes.iter_mut() {
-            if Some(lanes.facts.interface.as_str()) != interface {
+            if Some(lanes.interface.as_str()) != interface {
                 continue;
             }
             for queue in &mut lanes.napi {
@@ -304,7 +304,7 @@ impl Facts {
             }
         }
         for lanes in &mut self.lanes {
-            let interface = &lanes.facts.interface;
+            let interface = &lanes.interface;
             let is_meant =
                 |queue: &&mut QueueState| name == format!("napi/{interface}-{}", queue.instance);
             for queue in lanes.napi.iter_mut().filter(is_meant) {

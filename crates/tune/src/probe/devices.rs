@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
 use isolane_hostnet::ethtool::{self, Ethtool, ntuple, rss};
+use isolane_hostnet::link::index_of;
+use isolane_hostnet::netdev::Netdev;
 use isolane_hostnet::qdisc::Queueing;
 
 use super::{entries, text, value};
@@ -16,6 +18,7 @@ pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
     let mut sources = Sources {
         ethtool: Ethtool::open().ok(),
         queueing: Queueing::open().ok(),
+        netdev: Netdev::open().ok(),
         threads: KernelThreads::list(),
     };
     let with_device = interfaces.iter().filter(|interface| !interface.is_loopback);
@@ -28,6 +31,7 @@ pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
 struct Sources {
     ethtool: Option<Ethtool>,
     queueing: Option<Queueing>,
+    netdev: Option<Netdev>,
     threads: KernelThreads,
 }
 
@@ -51,6 +55,9 @@ impl Sources {
         };
         if let Some(queueing) = &mut self.queueing {
             device.root_qdisc = queueing.root(name).ok().flatten();
+        }
+        if let (Some(netdev), Ok(index)) = (&mut self.netdev, index_of(name)) {
+            device.xdp_features = netdev.xdp_features(index).ok().flatten();
         }
         if let Some(ethtool) = &mut self.ethtool {
             by_ethtool(&mut device, ethtool);

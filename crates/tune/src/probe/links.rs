@@ -3,8 +3,8 @@
 
 use std::io;
 
-use isolane_datapath_xdp::preflight::facts;
-use isolane_hostnet::link::ipv4_address;
+use isolane_datapath::Kinds;
+use isolane_hostnet::link::{index_of, ipv4_address};
 use isolane_hostnet::napi;
 use isolane_hostnet::netlink::Rtnetlink;
 use netlink_packet_route::link::{
@@ -119,19 +119,24 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
 
 /// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's receive
 /// processing is its parent's, which may have no address.
-pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LanePrerequisites> {
-    let ground = |interface: &Interface| {
-        let facts = facts(&interface.name);
-        let index = facts.device.as_ref().map(|device| device.index);
-        LanePrerequisites {
-            napi: index
-                .and_then(|index| napi::state(index).ok())
-                .unwrap_or_default(),
-            facts,
-        }
+pub(super) fn lanes(interfaces: &[Interface], kinds: Kinds) -> Vec<LanePrerequisites> {
+    let of_kinds = |interface: &str| {
+        let facts = kinds.iter().filter_map(|kind| {
+            let facts = serde_json::from_str(&kind.probe(interface)?).ok()?;
+            Some((kind.name().to_owned(), facts))
+        });
+        facts.collect()
+    };
+    let of_interface = |interface: &Interface| LanePrerequisites {
+        interface: interface.name.clone(),
+        facts: of_kinds(&interface.name),
+        napi: index_of(&interface.name)
+            .ok()
+            .and_then(|index| napi::state(index).ok())
+            .unwrap_or_default(),
     };
     let chosen = chosen(interfaces).into_iter().take(MAX_LANE_INTERFACES);
-    chosen.map(ground).collect()
+    chosen.map(of_interface).collect()
 }
 
 /// Interfaces that could have lanes (up, IPv4 address, not loopback), and their parents.

@@ -11,13 +11,15 @@ use std::str::FromStr;
 
 pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders};
 pub use self::links::interfaces;
+use isolane_datapath::Kinds;
+
 use crate::apply::Here;
 use crate::facts::Facts;
 use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 use crate::plan::Identity;
 
-/// Reads the machine, as visible to this process in its namespaces.
-pub fn probe() -> Facts {
+/// Reads the machine, as visible to this process in its namespaces, with what the kinds of datapaths depend on.
+pub fn probe(kinds: Kinds) -> Facts {
     let name = rustix::system::uname();
     // Without netlink no interface is known.
     let interfaces = interfaces().unwrap_or_default();
@@ -33,7 +35,7 @@ pub fn probe() -> Facts {
         memory: system::memory(),
         network: system::network(),
         devices: devices::devices(&interfaces),
-        lanes: links::lanes(&interfaces),
+        lanes: links::lanes(&interfaces, kinds),
         interrupts: devices::all_interrupts(),
         programs: system::programs(),
         boot: system::boot(),

@@ -4,10 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
+use isolane_datapath::Kinds;
+use isolane_datapath_xdp::xdp::XdpKind;
 use isolane_model::{ProfileName, Source, Sourced, System, Tuning};
 use isolane_tune::steer::{Tuple, entry_of};
 use isolane_tune::{
-    Direction, Facts, FlowQueue, FlowQueues, KnownQueue, Needs, Plan, Setting, Step, Value, plan,
+    Direction, Facts, Finding, FlowQueue, FlowQueues, KnownQueue, Needs, Plan, Setting, Step,
+    Value, plan,
 };
 
 /// The machines that plans are made for, with the queue that a description of each puts level 7 on.
@@ -27,6 +30,14 @@ pub(crate) const MACHINES: [(&str, u32); 14] = [
     ("untuned-vm", 0),
     ("broken-laptop", 0),
 ];
+
+/// Kinds of datapaths, as in the command.
+pub(crate) const KINDS: Kinds = &[&XdpKind];
+
+/// Findings with these kinds.
+pub(crate) fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
+    isolane_tune::examine(facts, needs, KINDS)
+}
 
 /// A machine as it was recorded.
 pub(crate) fn machine(name: &str) -> Facts {
@@ -106,12 +117,7 @@ pub(crate) fn description_at(port: u16, queue: u32, core: u16, more: &str) -> Sy
         {more}
         "#
     );
-    System::from_toml(
-        &text,
-        "isolane.toml",
-        &[&isolane_datapath_xdp::xdp::XdpKind],
-    )
-    .expect("a description")
+    System::from_toml(&text, "isolane.toml", KINDS).expect("a description")
 }
 
 /// The needs of `left`, on the machine's last core but with its siblings considered.

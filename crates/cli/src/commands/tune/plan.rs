@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 
 use super::StateArguments;
+use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -173,7 +174,7 @@ impl PlanSource {
     ) -> Result<Plan, Failure> {
         let facts: Facts = match &self.facts {
             Some(path) => recorded(path, "facts", FACTS)?,
-            None => probe(),
+            None => probe(kinds()),
         };
         let mut placement = FlowQueues::default();
         for path in &self.receive_queues {

@@ -144,7 +144,7 @@ fn processors_that_charge_a_budget_together_take_no_more_than_there_is() {
     memory.servers[0].left.store(CAPACITY as i64, Relaxed);
     memory.flows[0]
         .over
-        .store(crate::classifier::layout::DROP, Relaxed);
+        .store(crate::classifier::shared_memory::DROP, Relaxed);
     let frame = frame();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
