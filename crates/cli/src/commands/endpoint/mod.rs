@@ -1,4 +1,5 @@
-//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, and their layers.
+//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, taken from the command line, the
+//! description, or the defaults.
 
 mod match_report;
 mod publish;
@@ -151,7 +152,7 @@ impl EndpointArguments {
             default_history(own.is_writer),
             History::to_string,
         );
-        // The description's number belongs to the description's history.
+        // The description's `max_samples` applies only together with the description's history.
         let max_samples: Sourced<NonZeroU32> = match topic {
             Some(topic) if !has_own_history => topic.max_samples.clone(),
             _ => history.default_max_samples(true),
@@ -179,7 +180,7 @@ impl EndpointArguments {
         let deadline = deadline.unwrap_or(Sourced::default_value(None));
         let shown = deadline.value.map_or(String::from("none"), format_duration);
         settings.set("deadline", shown, &deadline.source);
-        // One sample may be early by the whole deadline, and the next late by it.
+        // A sample may arrive at once and the next one only at its deadline, so their distance is up to the sum.
         let period = own.period.or(topic.and_then(|topic| topic.period.value));
         let separation_max = period.zip(deadline.value).map(|(period, by)| period + by);
         let shown = separation_max.map_or(String::from("none"), format_duration);
