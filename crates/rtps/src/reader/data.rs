@@ -54,8 +54,8 @@ pub(crate) fn is_due(
 }
 
 impl Readers {
-    /// Checks the position of a best-effort reader before a sample far from it, or far from the last number confirmed
-    /// as the writer's own. `index` is that of the proxy.
+    /// Decides whether a best-effort reader follows a sample whose number is far from the reader's position, or far
+    /// from the last number that an address of the writer's participant confirmed. `index` is that of the proxy.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle_position(
@@ -88,16 +88,17 @@ pub(crate) fn begin_unasked(
     sequence: SequenceNumber,
 ) {
     if proxy.skips_history && !proxy.started && !proxy.begun {
-        // Not requested, therefore not history.
+        // It was not requested, so it is not part of the history.
         let missing = (sequence.get() - proxy.expected.get()) as u64;
         reader.ledger.lose(missing, false);
         proxy.jump(sequence);
-        // Even without room for it now: it is then requested again.
+        // This holds even if there is no room for the sample now, because it is then requested again.
         proxy.skips_history = false;
     }
 }
 
-/// Returns whether a reliable reader, which may have received it out of order, still needs this sequence number.
+/// Returns whether a reliable reader still needs this sequence number. It does not if the sample was received out of
+/// order.
 #[inline(never)]
 fn is_requested(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
     let is_within = proxy.in_window(sequence);
