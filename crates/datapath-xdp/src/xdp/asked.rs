@@ -100,7 +100,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Checks that a device exists, or will, that can enforce budgets.
+    /// Checks that a device that can enforce budgets is open, or can still be opened.
     fn can_count(&self) -> Result<(), RateLimitError> {
         let way = self.way.as_ref().filter(|way| !way.is_gone);
         let is_wanted = |_: &&_| self.options.levels != 0;

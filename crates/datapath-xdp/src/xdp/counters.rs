@@ -29,9 +29,10 @@ pub const DEVICE_GONE: Refusal = Refusal::own(1);
 
 /// Datagrams received through the lane's ring; the others of `received` came through a kernel socket.
 pub const RECEIVED_BY_LANE: Event = Event::own(0);
-/// Datagrams among these with a partial checksum of a virtual interface, correct so far.
+/// Datagrams received through the lane's ring whose checksum a virtual interface left partial; the partial sum was
+/// correct.
 pub const PARTIAL_CHECKSUM: Event = Event::own(1);
-/// Datagrams among these without a checksum.
+/// Datagrams received through the lane's ring without a checksum.
 pub const NO_CHECKSUM: Event = Event::own(2);
 /// Datagrams sent through the lane's ring; the others of `sent` left through a kernel socket.
 pub const SENT_BY_LANE: Event = Event::own(3);
@@ -57,10 +58,10 @@ pub const KERNEL_RING_FULL: Event = Event::own(12);
 pub const KERNEL_UNSUPPORTED: Event = Event::own(13);
 /// System calls that triggered transmission.
 pub const KICK: Event = Event::own(14);
-/// Kicks among these that left entries in the ring.
+/// System calls that triggered transmission, and left entries in the ring.
 pub const KICK_UNFINISHED: Event = Event::own(15);
-/// Checks that found fewer free chunks than the reserve of the most critical lane, not counting those that it had
-/// taken itself.
+/// Checks that found fewer free chunks than the reserve of the most critical lane. Chunks that this lane itself had
+/// taken count as free.
 pub const RESERVE_TOUCHED: Event = Event::own(16);
 /// Descriptors returned by the kernel that it did not own: a bug in kernel or program.
 pub const STRAY: Event = Event::own(17);

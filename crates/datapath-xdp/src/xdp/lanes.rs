@@ -282,7 +282,8 @@ impl Xdp {
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
-            // No stamp was read on that queue since the first such frame; from now on none is read on any.
+            // Since the first frame without a stamp, no stamp was read on that queue. From now on none is read on any
+            // queue.
             self.looks.finds_stamps = false;
             if let Some(way) = &self.way {
                 self.warn(warning::no_stamps(&way.interface));

@@ -1,9 +1,9 @@
 //! Return of chunks: completed frames and, when few chunks are free, unread bulk frames.
 //!
 //! Where each lane has its share of chunks, nothing is reclaimed. With fewer chunks, recycling keeps the reserve of the
-//! most critical lane (paper 004). At low water the classifier drops bulk frames before they take a chunk, and frames
-//! already waiting in the rings of less critical lanes are dropped here, least critical first. Datagrams of a queue's
-//! most critical lane are never dropped.
+//! most critical lane (as Behnke et al., *Towards a Real-Time IoT*). At low water the classifier drops bulk frames
+//! before they take a chunk, and frames already waiting in the rings of less critical lanes are dropped here, least
+//! critical first. Datagrams of a queue's most critical lane are never dropped.
 
 use isolane_datapath::{Lane, Pool, Udp};
 use isolane_wire::level::Level;
