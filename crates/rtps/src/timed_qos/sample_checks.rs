@@ -125,16 +125,16 @@ impl Reader {
     }
 }
 
-/// Records that a writer writes or unregisters an instance, although its sample is dropped. The instance is alive as long
-/// as any writer writes it, and the reader must be told when its last writer is gone.
+/// Records that a writer writes or unregisters an instance, although its sample is dropped. The instance is alive as
+/// long as any writer writes it, and the reader must be told when its last writer is gone.
 fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
     if let Some(cache) = cache {
         cache.note_other_writer(writer.proxy, info);
     }
 }
 
-/// Checks the first waiting sample of a writer in a reliable reader's cache, when it is next in order. Returns `true` if
-/// the sample was dropped or held back.
+/// Checks the first waiting sample of a writer in a reliable reader's cache, when it is next in order. Returns `true`
+/// if the sample was dropped or held back.
 #[inline(never)]
 pub(crate) fn check_waiting(
     clock: &mut ReaderTimedQos,

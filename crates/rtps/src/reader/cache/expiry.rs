@@ -1,8 +1,8 @@
 //! LIFESPAN expiry of samples in the cache (DDS 1.4 §2.2.3.16).
 //!
 //! Each sample stores its expiry. Each access to the cache first drops expired samples. That is one comparison if none
-//! is due, otherwise one pass over all samples. The reader's timer also drops them, a bounded number in each step, so that
-//! their room is freed without access.
+//! is due, otherwise one pass over all samples. The reader's timer also drops them, a bounded number in each step, so
+//! that their room is freed without access.
 
 use isolane_wire::time::Instant;
 
