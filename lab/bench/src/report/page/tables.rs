@@ -58,7 +58,7 @@ fn table(
     }
 }
 
-/// Table of all runs: the columns of paper 000's tables, the percentiles, losses and late sends.
+/// Table of all runs: the columns of the tables of Meszlényi et al., the percentiles, losses and late sends.
 pub(super) fn all_runs(runs: &[Run]) -> Markup {
     let row = |run: &Run| {
         let times = [
