@@ -17,7 +17,7 @@ use super::side::{COLOR, Peer, TOPIC};
 
 /// Additional payload; with all headers, a sample is nearly the largest that a description allows.
 const PAYLOAD_BYTES: u32 = 59_900;
-/// Time between two samples, in milliseconds: their 41 fragments take less of the cable.
+/// Time between two samples, in milliseconds. The 41 IP fragments of a sample take less time on the cable.
 const PERIOD_MS: u32 = 30;
 /// Number of samples after which the run may end.
 const WANTED: usize = 40;
@@ -33,7 +33,7 @@ const DESCRIPTION: &str = "[host.a]\ninterface = \"host-a\"\n[host.b]\ninterface
     [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nmax_bytes = 60000\nreliability = \"reliable\"\n\
     history = \"all\"\nmax_samples = 64\nfrom = [\"a\"]\nto = [\"b\"]\n";
 
-/// Cyclone DDS fragments samples at 1,344 bytes by default; with this it leaves that to IP.
+/// Cyclone DDS setting. By default it fragments samples at 1,344 bytes; with this setting, IP fragments them instead.
 const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
     <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>\
     </General></Domain></CycloneDDS>";
