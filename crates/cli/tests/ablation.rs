@@ -1,5 +1,5 @@
-//! `isolane bench rtt --ablation` seen from outside: a run for each step, and what each brought. It takes
-//! root and AF_XDP between the test hosts; without, it says so.
+//! Tests of `isolane bench rtt --ablation`: one run for each step, and the effect of each. They need root and AF_XDP
+//! between the test hosts; otherwise they print a message.
 
 use std::process::{Command, Stdio};
 

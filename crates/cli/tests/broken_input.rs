@@ -1,5 +1,5 @@
-//! Input that is wrong, and machines that do not allow it: one clear sentence with the remedy, and
-//! the exit code that belongs to it.
+//! Tests of wrong input, and of machines that lack a permission: `isolane` prints one sentence with the remedy, and
+//! ends with the matching exit code.
 
 mod command;
 

@@ -1,4 +1,4 @@
-//! What the command `isolane` does with its arguments, seen from outside: output and exit code.
+//! Tests of command-line arguments of `isolane`: output and exit code.
 
 mod command;
 

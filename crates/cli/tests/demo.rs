@@ -1,7 +1,7 @@
-//! `isolane demo` seen from outside: what it writes, and that nothing of it stays, however it ends.
+//! Tests of `isolane demo`: what it prints and writes, and that it leaves nothing behind, however it ends.
 //!
-//! With the rights for network namespaces these tests measure; without, they check what the demo says
-//! of that.
+//! With the rights for network namespaces these tests measure. Without them, they check what the demo prints about
+//! that.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};

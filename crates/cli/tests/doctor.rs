@@ -1,5 +1,4 @@
-//! `isolane doctor` seen from outside: output and exit code. Tests of isolane-tune check its findings, with
-//! recorded machines.
+//! Tests of output and exit code of `isolane doctor`. Tests of isolane-tune check its findings, with recorded machines.
 
 mod command;
 

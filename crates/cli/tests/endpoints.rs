@@ -1,7 +1,7 @@
-//! `pub`, `sub` and `ls` against each other, by unicast on 127.0.0.1: nothing leaves the machine.
+//! Tests of `pub`, `sub` and `ls` with each other, by unicast on 127.0.0.1: nothing leaves the machine.
 //!
-//! Each test has its own domain, and waits for what programs say, never for the clock: a program
-//! whose work is done is interrupted.
+//! Each test has its own domain. It waits for the output of the programs, never for a time, and interrupts a program
+//! whose work is done.
 
 mod command;
 

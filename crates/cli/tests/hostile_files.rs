@@ -1,4 +1,4 @@
-//! Hostile files and peers, and outputs that take nothing.
+//! Tests of hostile files, hostile peers, and outputs that accept nothing.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]

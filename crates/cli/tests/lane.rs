@@ -1,6 +1,6 @@
-//! What `isolane` says and how it ends where lanes cannot be had: 3 if the machine does not allow it, 2 if
-//! no machine could. Each case has its own network namespace. It takes root; without, it says so, and
-//! fails in CI.
+//! Tests of output and exit code of `isolane` where lanes are not available: 3 if the machine does not allow them, 2 if
+//! no machine could provide them. Each case has its own network namespace. They need root; without root they print a
+//! message, and fail in CI.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Completion scripts, manual pages and help: made for every command a person can call.
+//! Tests of completion scripts, manual pages and help, for every command that is not hidden.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! `isolane tune plan` and `export` seen from outside. Tests of isolane-tune check plans, with recorded machines.
+//! Tests of the commands `isolane tune plan` and `export`. Tests of isolane-tune check the plans themselves, with
+//! recorded machines.
 
 mod command;
 

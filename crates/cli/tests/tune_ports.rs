@@ -1,5 +1,5 @@
-//! `isolane tune ports` and `tune answer`, between two network namespaces joined by a veth pair with four
-//! queues, whose hash has an unreadable key. It takes root; without, it says so, and fails in CI.
+//! Tests of `isolane tune ports` and `tune answer`, between two network namespaces joined by a veth pair with four
+//! queues and an unreadable hash key. They need root; without root they print a message, and fail in CI.
 
 use std::process::Command;
 

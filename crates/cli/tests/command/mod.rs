@@ -1,4 +1,4 @@
-//! The command as tests run it: with no settings but its arguments, and ended with its test.
+//! Runs the command for tests: its only settings are its arguments, and it ends with its test.
 
 #![allow(dead_code, reason = "each test uses a part of what is here")]
 

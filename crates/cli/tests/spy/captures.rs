@@ -1,4 +1,4 @@
-//! Statements about all captures, and about filters.
+//! Properties of `spy` that hold for all captures, and tests of filters.
 
 use serde_json::Value;
 

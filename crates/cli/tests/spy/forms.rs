@@ -1,4 +1,4 @@
-//! The same datagrams in every form of capture, and files that are none.
+//! The same datagrams in every capture format, and files that are no captures.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Submessages that the captures lack: each is shown with all it says.
+//! Tests of submessages that the captures lack: `spy` shows each with all its fields.
 
 use isolane_wire::{
     builtin_data::{ContentFilterProperty, EndpointData},

@@ -1,4 +1,4 @@
-//! Running the command, and captures of every form.
+//! Runs the command, and builds captures in every format.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

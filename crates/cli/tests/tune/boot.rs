@@ -1,6 +1,6 @@
-//! The part of a plan that runs at boots: what the unit says is carried out as systemd would, on a machine whose
-//! kernel has forgotten all settings and counts another boot. Units are in a folder of the test that stands in
-//! front of the machine's own, in a namespace of mounts.
+//! Tests of the part of a plan that runs at each boot. The test carries out the unit as systemd would, on a machine
+//! whose kernel has lost all settings and has another boot id. In a mount namespace, a folder of the test replaces the
+//! machine's folder of units.
 
 mod killed;
 mod machine;

@@ -1,4 +1,4 @@
-//! Plans and journals that somebody else has written, or may have written: nothing of theirs is carried out.
+//! Tests of plans and journals that another user has written, or could have written: `tune` applies nothing of them.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! `tune learn` on a device that has no receive table: it says so, and nothing is changed. On one that has
-//! a table it is tested on a model of it (in the crate `isolane-tune`), and in the testbed.
+//! Tests of `tune learn` on a device without an RSS table: it prints a message and changes nothing. Tests of the crate
+//! `isolane-tune` use a model of a device with a table, and the testbed an emulated one.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Two calls of `tune` at a time: one does its work, the other reports that and changes nothing.
+//! Tests of two concurrent calls of `tune`: one does its work, the other reports that and changes nothing.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

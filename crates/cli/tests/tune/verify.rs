@@ -1,4 +1,4 @@
-//! `tune verify`: settings, wake-ups, and what others change meanwhile.
+//! Tests of `tune verify`: settings, wake-ups, and changes by other programs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

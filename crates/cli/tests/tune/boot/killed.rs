@@ -1,5 +1,5 @@
-//! Power that fails while the part for boots is at work: the next boot sets all, and a rollback still finds what was
-//! there first.
+//! Tests of a power failure while the boot part of a plan runs: the next boot applies all of it, and a rollback still
+//! restores the original values.
 
 use super::machine::Machine;
 use super::{applied, assert_same, rolled_back};

@@ -1,5 +1,5 @@
-//! A machine that systemd has started, as far as `tune` can tell, and that can be started again: units, the
-//! program and its folder are files of this test, and each start has its own number and devices.
+//! Machine that, for `tune`, appears to be started by systemd, and can be restarted. Units, the program and its folder
+//! are files of this test. Each start has its own boot id and its own devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};

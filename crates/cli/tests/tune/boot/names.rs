@@ -1,5 +1,5 @@
-//! Which program and which folder a unit may name, and how: by names that systemd reads as they are, of what will be
-//! there.
+//! Tests of the paths in a unit: systemd must read program and folder as they are, and both must exist at the next
+//! boot.
 
 use std::fs;
 use std::path::Path;

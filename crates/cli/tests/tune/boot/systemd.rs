@@ -1,5 +1,4 @@
-//! A unit as systemd reads it, and a service as it starts it: systemd.syntax(7), systemd.unit(5),
-//! systemd.service(5).
+//! Parses a unit and starts its service as systemd does: systemd.syntax(7), systemd.unit(5), systemd.service(5).
 
 use std::path::Path;
 use std::process::Command;
