@@ -1,4 +1,5 @@
-//! Frames cost addresses until they are used. A separate program, so that nothing else grows.
+//! Test that frames cost only address space until they are used. It is a separate program, so that no other memory
+//! grows.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The crates of the hot path take no locks and never wait: searched for in their sources.
+//! Search of the sources: the crates of the hot path take no locks and never wait.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! The UDP datapath keeps the contract by multicast, in a network namespace of this program.
+//! Conformance of the UDP datapath by multicast, in a network namespace of this program.
 //!
-//! Groups are never joined in the machine's own network: the program first moves to a namespace
-//! that has nothing but a loopback interface, brings that up, and gives it the flag MULTICAST.
-//! Where the kernel refuses the namespace, the program says so, and fails in CI.
+//! The program never joins groups in the machine's own network. It first moves to a namespace that has only a loopback
+//! interface, brings that up, and sets its flag MULTICAST. If the kernel refuses the namespace, the program prints a
+//! message, and fails in CI.
 
 #[path = "common/namespace.rs"]
 mod namespace;

@@ -1,4 +1,4 @@
-//! What sockets add to the contract: ports, errors of opening, time stamps.
+//! Tests of properties that sockets add to the contract: ports, errors of opening, time stamps.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! A network namespace of the program's own, and interfaces in it.
+//! Separate network namespace of the program, and interfaces in it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
