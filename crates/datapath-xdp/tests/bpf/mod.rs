@@ -1,5 +1,5 @@
-//! Programs of a few instructions for a driver's hook, written down as instructions, so that sockets
-//! and receive work can be tested without the classifier.
+//! XDP programs of a few instructions, written as instructions, for tests of sockets and receive work without the
+//! classifier.
 
 #![allow(
     dead_code,

@@ -1,7 +1,7 @@
-//! The classifier on interfaces: attached, refused, and gone with its owner.
+//! Tests of attaching the classifier to interfaces: success, refusal, and removal with its owner.
 //!
-//! Each test runs on a thread with its own network namespace. The kernel must let the tests load programs
-//! (root): where it does not they say so, and fail in CI.
+//! Each test runs on a thread with its own network namespace. The kernel must allow loading programs (root). Otherwise
+//! the tests print a message, and fail in CI.
 
 #[path = "../hosts/mod.rs"]
 mod hosts;

@@ -1,5 +1,5 @@
-//! Frames of all kinds: most of them RTPS messages to ports and addresses from small sets, so that
-//! flows are hit, the rest wrong in every layer.
+//! Frames of all kinds. Most are RTPS messages to ports and addresses from small sets, so that they match flows. The
+//! others are malformed in each layer.
 
 use fastrand::Rng;
 use isolane_wire::ethernet::{EtherType, MacAddress};

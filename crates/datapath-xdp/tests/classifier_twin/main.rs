@@ -1,12 +1,12 @@
-//! The loaded classifier and its twin decide alike.
+//! Comparison of the loaded classifier with its reference model: both must decide alike.
 //!
-//! A seed makes a sequence: frames of all kinds, and between them changes of everything that can be
-//! changed while frames arrive. Both get the same configuration and the same frames; each verdict is compared,
-//! and from time to time all counters and budgets. The program runs in the kernel, by
-//! BPF_PROG_TEST_RUN, as it would at the driver, with the queue of its context.
+//! A seed determines a sequence of frames of all kinds, and between them changes of everything that can change while
+//! frames arrive. Both sides get the same configuration and the same frames. Each verdict is compared, and from time to
+//! time all counters and budgets. BPF_PROG_TEST_RUN runs the program in the kernel, as the driver would, with the queue
+//! of its context.
 //!
-//! `ISOLANE_TEST_SEED=N` repeats a sequence. The kernel must let the test load programs (root): where it
-//! does not the tests say so, and fail in CI.
+//! `ISOLANE_TEST_SEED=N` repeats a sequence. The kernel must allow loading programs (root). Otherwise the tests print a
+//! message, and fail in CI.
 
 mod frames;
 mod mistakes;

@@ -1,5 +1,5 @@
-//! Twins that make a mistake each: if a sequence did not tell them from the program, it would not tell
-//! a mistaken program from the twin.
+//! Reference models with one mistake each. The sequences must reveal each of them; otherwise they would not reveal the
+//! same mistake in the program.
 
 use isolane_datapath::flow::InterfaceRateLimit;
 use isolane_datapath_xdp::classifier::twin::Twin;

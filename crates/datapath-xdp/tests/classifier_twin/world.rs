@@ -1,4 +1,4 @@
-//! The loaded program in a network namespace, and sequences that it and a twin go through together.
+//! The loaded program in a network namespace, and sequences that the program and a reference model process together.
 
 use std::fmt;
 use std::num::NonZeroU32;

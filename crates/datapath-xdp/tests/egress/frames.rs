@@ -1,4 +1,4 @@
-//! Our frames compared with the kernel's, byte by byte.
+//! Comparison of isolane's frames with the kernel's, byte by byte.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! The interface goes down, is renamed, changes, and leaves.
+//! Tests of an interface that goes down, is renamed, changes, or is deleted.
 
 use std::net::Ipv4Addr;
 

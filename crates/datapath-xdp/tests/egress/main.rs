@@ -1,4 +1,4 @@
-//! Ways and headers, compared with what the kernel does, between two hosts.
+//! Comparison of routes and headers with the kernel's, between two hosts.
 
 #[path = "../../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

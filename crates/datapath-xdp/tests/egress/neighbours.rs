@@ -1,4 +1,4 @@
-//! Neighbours appear, change their address, and stop answering.
+//! Tests of neighbours that appear, change their address, and stop answering.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Routes, as the kernel itself says they are (`ip route get`).
+//! Comparison of routes with the kernel's (`ip route get`).
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! What a test asks of the machine it runs on, in the calling thread's namespace, and for how long.
+//! Queries of the machine that a test runs on, in the calling thread's namespace, and time limits.
 
 use std::process::Command;
 use std::thread;

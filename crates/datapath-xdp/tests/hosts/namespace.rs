@@ -1,5 +1,5 @@
-//! A network namespace. A thread is in one at a time; devices and sockets stay in the one they were
-//! made in, whichever thread uses them later.
+//! Network namespace. A thread is in one namespace at a time. Devices and sockets stay in the namespace in which they
+//! were created, whichever thread uses them later.
 
 use std::fs::File;
 use std::io;

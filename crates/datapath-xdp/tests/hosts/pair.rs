@@ -1,4 +1,4 @@
-//! Two namespaces joined by a veth pair, its ends up and without addresses.
+//! Two namespaces joined by a veth pair, whose ends are up and have no addresses.
 
 use std::io;
 

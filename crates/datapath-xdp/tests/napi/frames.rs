@@ -1,4 +1,4 @@
-//! Frames on a chosen queue of the other end.
+//! Frames that arrive on a chosen queue of the other end.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Receive work in threads with priorities, on a veth pair with an XDP program.
+//! Tests of NAPI threads with priorities, on a veth pair with an XDP program.
 
 #[path = "../bpf/mod.rs"]
 mod bpf;

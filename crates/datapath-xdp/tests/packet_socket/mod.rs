@@ -1,4 +1,4 @@
-//! Frames sent on a device as they are, in the calling thread's namespace.
+//! Sends whole frames on a device, in the calling thread's namespace.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What is in the way of lanes, found on a veth pair.
+//! Tests of the obstacles to lanes that are found, on a veth pair.
 
 #[path = "../bpf/mod.rs"]
 mod bpf;

@@ -1,4 +1,5 @@
-//! Rings that are full or empty, entries that are none, devices that refuse: counted, and survived.
+//! Tests of full and empty rings, invalid entries, and devices that refuse frames: all are counted, and the socket
+//! continues.
 
 use isolane_datapath_xdp::socket::{Descriptor, QueueConfig, Side, Stopped, TransmitSocket};
 

@@ -1,4 +1,4 @@
-//! Several sockets in one memory.
+//! Tests of several sockets that share one UMEM.
 
 use std::os::fd::AsFd;
 

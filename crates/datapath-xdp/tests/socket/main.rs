@@ -1,7 +1,7 @@
-//! AF_XDP sockets on real devices: veth pairs in network namespaces made for each test.
+//! Tests of AF_XDP sockets on veth pairs, in network namespaces of each test.
 //!
-//! These need CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Where namespaces are not permitted
-//! a test says so and ends.
+//! They need CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Where namespaces are not permitted, a test prints a
+//! message and ends.
 
 #[path = "../bpf/mod.rs"]
 mod bpf;

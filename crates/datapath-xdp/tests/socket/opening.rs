@@ -1,4 +1,4 @@
-//! What opening says when it cannot be, and what happens after an end.
+//! Tests of errors on opening, and of opening again after an end.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;

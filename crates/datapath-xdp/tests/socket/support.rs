@@ -1,5 +1,5 @@
-//! The arrange part of these tests, a line each: a queue with its memory, sockets that keep account of
-//! every chunk, frames with a lane and a number.
+//! Set-up of these tests: a queue with its memory, sockets that account for every chunk, and frames with a lane and a
+//! number.
 
 use std::os::fd::AsFd;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Who wakes whom.
+//! Tests of wake-ups: of the kernel by a program, and of a program by frames.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A UDP datagram as it comes over Ethernet, with the headers in front of it.
+//! Ethernet frame of a UDP datagram, with all its headers.
 
 use isolane_wire::ethernet::{self, EtherType, MacAddress};
 use isolane_wire::{ipv4, udp};

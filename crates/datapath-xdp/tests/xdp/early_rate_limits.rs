@@ -1,4 +1,4 @@
-//! Budgets are set when the participant is made, before any lane is open.
+//! Tests of budgets that are set when the participant is created, before any lane is open.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Participants with lanes, one a host.
+//! Participants with lanes, one on each host.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Ports of single topics, and budgets.
+//! Tests of topic ports and budgets.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

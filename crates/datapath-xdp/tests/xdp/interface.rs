@@ -1,4 +1,4 @@
-//! Bad days of the interface and of what is on it.
+//! Tests of failures of the interface and its neighbours.
 
 use isolane_datapath::{Datapath, Lane, ReceiveBurst};
 use isolane_datapath_xdp::xdp::counters;

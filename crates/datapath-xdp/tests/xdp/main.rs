@@ -1,5 +1,5 @@
-//! The datapath of lanes keeps the contract, on veth pairs between network namespaces of this program.
-//! It takes root, and says so where it is missing.
+//! Tests of the AF_XDP datapath, including its conformance, on veth pairs between network namespaces of this program.
+//! They need root, and print a message without it.
 
 #[path = "../bpf/mod.rs"]
 #[allow(unreachable_pub)]

@@ -1,4 +1,4 @@
-//! Frames whose source no datagram from the network may have.
+//! Tests of frames with a source address that no datagram from the network may have.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What changes on the way is followed by what wakes discovery's lane. Nothing here keeps house, and
-//! sending does not look.
+//! Tests that changes of routes and neighbours are processed when they wake discovery's lane. These tests do no
+//! housekeeping, and sending does not check for changes.
 
 use isolane_datapath::{Datapath, Lane, ReceiveBurst};
 use isolane_datapath_xdp::xdp::Xdp;

@@ -1,4 +1,4 @@
-//! What leaves by a lane, what by the kernel, and that it is counted.
+//! Tests of datagrams that leave by a lane or by the kernel, and of their counters.
 
 use isolane_datapath::{Class, Datapath, Lane, TransmitBurst};
 use isolane_datapath_xdp::xdp::counters;

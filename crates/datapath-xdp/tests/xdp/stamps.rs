@@ -1,4 +1,4 @@
-//! Stamps of arrival, and frames that have no room for one.
+//! Tests of receive time stamps, and of frames without room for one.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::{Datapath, ReceiveBurst};

@@ -1,4 +1,4 @@
-//! The arrange part of these tests, a line each.
+//! Set-up of these tests.
 
 use std::time::{Duration, Instant};
 
