@@ -1,8 +1,7 @@
-//! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
+//! Tests of budgets on the datapath `xdp`, which enforces them, between two network namespaces joined by a veth pair.
 //!
-//! The test runs itself again inside its own namespace, and once more, as the sender, inside of
-//! another. It needs root; without root it prints a message, and
-//! fails in CI.
+//! The test runs itself again inside its own namespace, and once more, as the sender, inside another. It needs root;
+//! without root it prints a message, and fails in CI.
 
 use std::{
     num::NonZeroU32,

@@ -1,4 +1,4 @@
-//! What an expression means for the samples of a type, in both representations.
+//! Tests of filter expressions on the samples of a type, in both representations.
 
 use isolane::types::{BoundedSequence, BoundedString, Char8, write_payload};
 use isolane::{Filter, FilterError, Representation, TopicType, limits::MAX_FILTER_BYTES};

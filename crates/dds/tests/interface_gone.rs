@@ -1,8 +1,8 @@
-//! The interface a participant uses goes away while it runs: what cannot be sent is counted, nothing
-//! panics, and the loop goes on sleeping. Or its address changes: peers follow, and no reliable sample is lost.
+//! Tests of an interface that disappears while a participant uses it: unsent datagrams are counted, nothing panics, and
+//! the loop continues to sleep. If only the address changes, peers follow, and no reliable sample is lost.
 //!
-//! The test runs itself again inside its own network namespace, where it may make and remove
-//! interfaces. Where the system does not allow that it says so, and fails in CI.
+//! The test runs itself again inside its own network namespace, where it may create and delete interfaces. Where the
+//! system does not allow that, it prints a message, and fails in CI.
 
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;

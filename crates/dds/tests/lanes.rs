@@ -1,5 +1,5 @@
-//! Participants whose samples go by AF_XDP lanes, on hosts in network namespaces of this program. It
-//! takes root, and says so where it is missing.
+//! Tests of participants with AF_XDP lanes, on hosts in network namespaces of this program. They need root, and print a
+//! message without it.
 
 #[path = "../../datapath-xdp/tests/hosts/mod.rs"]
 #[allow(unreachable_pub)]

@@ -1,4 +1,4 @@
-//! After start nothing allocates, over lanes either: best effort and reliable, housekeeping included.
+//! Test that participants with lanes allocate nothing after the start: best effort, reliable and housekeeping.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,4 +1,5 @@
-//! Locking memory is done for the whole process or refused by name; so its test has a separate process.
+//! Tests of locking memory: the whole process is locked, or an error names the reason. They have a separate process for
+//! that.
 
 use isolane::{BuildError, Network, Participant};
 

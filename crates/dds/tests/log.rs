@@ -1,6 +1,7 @@
-//! What goes wrong is logged, bounded in lines whatever the amount, and costs nothing while all is well.
+//! Tests of the log: it reports problems in a bounded number of lines, whatever their number, and costs nothing without
+//! problems.
 //!
-//! The logger is the process's, so the tests of this file take turns.
+//! The process has one logger, so the tests of this file take turns.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,6 +1,5 @@
-//! After start nothing allocates: 10,000 samples of every way through, on both datapaths, without one
-//! allocation or free. Announcements, heartbeats and housekeeping go on meanwhile, so they are
-//! among what does not allocate.
+//! Test that participants allocate nothing after the start: 10,000 samples of every path, on both datapaths, without
+//! one allocation or free. Announcements, HEARTBEATs and housekeeping continue meanwhile, so the test covers them too.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,8 +1,8 @@
-//! No lock on the way of a sample: a hundred thousand of them, from a publisher's thread to a callback
-//! on another, without one futex call.
+//! Test that the path of a sample takes no lock: a hundred thousand samples pass from a publisher's thread to a
+//! callback on another thread, without one futex call.
 //!
-//! The program is `examples/hundred_thousand.rs`, run under strace; counted is what lies between its
-//! two marks. The test prints the system calls that there were.
+//! The program is `examples/hundred_thousand.rs`, run under strace. The test counts the system calls between its two
+//! marks, and prints them.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Reserved memory that was touched before start costs the first samples no page fault.
+//! Test that the first samples cause no page faults, if the reserved memory was touched before the start.
 
 #[allow(
     dead_code,

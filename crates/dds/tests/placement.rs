@@ -1,4 +1,5 @@
-//! The thread that runs the loop is scheduled as requested, from when it first runs it, and no other thread is.
+//! Test that the thread that runs the loop has the requested scheduling from its first run on, and that no other thread
+//! has it.
 //!
 //! Each case has its own thread, whose scheduling ends with it. No loop here spins.
 

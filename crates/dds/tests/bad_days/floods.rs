@@ -1,8 +1,8 @@
-//! Floods at the port of a level, at another level's, at an unused one, with budgets and without. What is
-//! dropped has a name, and a critical topic meanwhile loses nothing.
+//! Tests of floods at the port of a level, of another level, and at an unused port, with and without budgets. Every
+//! dropped datagram is counted under a name, and a critical topic meanwhile loses nothing.
 //!
-//! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample that comes
-//! behind them: what is lost on the way would not be counted.
+//! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample sent after them, because
+//! losses on the veth would not be counted.
 
 use std::net::UdpSocket;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Frames that no participant sends.
+//! Tests of frames that no participant sends.
 
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, Queue, QueueConfig, Side as HeldSide,

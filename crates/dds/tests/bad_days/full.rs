@@ -1,4 +1,4 @@
-//! Rings that fill up because a reader is late, and frames that come back late.
+//! Tests of rings that fill up because a reader is slow, and of frames that are returned late.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What happens to an interface while lanes are on it.
+//! Tests of failures and changes of an interface while lanes use it.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Killed, without a word, in any state: while it opens lanes, sends, receives a flood, closes. The
-//! kernel takes program and queue back, other traffic never stops, and the next start has its lanes.
+//! Tests of SIGKILL in any state: while a process opens lanes, sends, receives a flood, or closes. The kernel releases
+//! program and queue, other traffic never stops, and the next start gets its lanes.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;

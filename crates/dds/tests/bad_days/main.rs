@@ -1,20 +1,19 @@
-//! Bad days of the lane, as a program sees them: two participants on AF_XDP lanes, between network
-//! namespaces of this program, while something goes wrong. Each day is survived, by lane or by socket,
-//! or ends with an error that says what to do; what is lost has a name, and nothing stays behind. It
-//! takes root, and says so where it is missing.
+//! Tests of failures of a lane: two participants on AF_XDP lanes, between network namespaces of this program, while
+//! something fails. The participants continue, by lane or by socket, or end with an error that names the remedy. Lost
+//! datagrams are counted under a name, and nothing stays behind. The tests need root, and print a message without it.
 //!
-//! Most days are looked at below as well, where one part meets them alone; `xdp/` and the like are
-//! folders of `datapath-xdp/tests`.
+//! Lower layers have tests of most failures as well. In the last column, `xdp/` and similar names are folders of
+//! `datapath-xdp/tests`.
 //!
-//! | day | here | below |
+//! | failure | tests here | tests of lower layers |
 //! | --- | --- | --- |
 //! | no native XDP | `opening` | `classifier_attach`, `preflight` |
-//! | a queue that is taken, or not there | `opening` | `socket/opening`, `xdp/interface` |
-//! | taken for a while after a death | `killed` | `socket/opening` |
+//! | a queue in use, or missing | `opening` | `socket/opening`, `xdp/interface` |
+//! | a queue still in use after its process was killed | `killed` | `socket/opening` |
 //! | memory too small for the lanes | `opening` | `xdp/sharing` |
 //! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `preflight` |
 //! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `preflight` |
-//! | a program of somebody else | `opening` | `classifier_attach`, `preflight` |
+//! | an XDP program of another process | `opening` | `classifier_attach`, `preflight` |
 //! | interface down, flapping | `opening`, `interface` | `egress/interface`, `socket/full`, `xdp/interface` |
 //! | renamed | `interface` | `egress/interface`, `classifier_attach` |
 //! | deleted, or in another namespace | `interface` | `egress/interface`, `xdp/interface` |
@@ -23,7 +22,7 @@
 //! | killed in any state | `killed` | `classifier_attach`, `napi` |
 //! | receive rings full | `full` | `socket/full`, `xdp/sharing` |
 //! | completions late | `full` | `socket/full` |
-//! | malformed headers, tags in tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
+//! | malformed headers, nested VLAN tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
 //! | 64 KiB datagrams in fragments | `dds/tests/lanes.rs` | `xdp/sending` |
 //! | floods: on the critical port, on another one, on an unused one | `floods` | `xdp/flows`, `xdp/sharing` |
 

@@ -1,5 +1,5 @@
-//! Lanes that cannot be had: the error names what is in the way and what to do, `auto` goes by sockets
-//! and says why, and what was in the way stays as it is.
+//! Tests of lanes that cannot be opened: the error names the obstacle and the remedy, `auto` uses sockets and says why,
+//! and the obstacle stays as it is.
 
 use isolane::{AttachMode, Interfaces, Level, OnFailure, UdpOptions, XdpOptions};
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};

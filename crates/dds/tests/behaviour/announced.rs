@@ -1,4 +1,4 @@
-//! What endpoints announce of themselves and may change while they live.
+//! Tests of the data that endpoints announce and may change while they exist.
 
 use isolane::{BuildError, DurabilityKind, PolicyId, Qos, QosError, SetQosError, types};
 

@@ -1,4 +1,4 @@
-//! LATENCY_BUDGET: samples that leave together.
+//! Tests of LATENCY_BUDGET: samples that leave in one datagram.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Best effort: by view, by cache, by callback.
+//! Tests of best-effort samples: by view, by cache, by callback.
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -1,4 +1,5 @@
-//! Samples that wait leave together, are handed out together, and let their acknowledgements through.
+//! Tests of several waiting samples: they leave in one datagram, are delivered in one activation, and let
+//! acknowledgements be sent in time.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 

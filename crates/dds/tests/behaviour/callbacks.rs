@@ -1,4 +1,5 @@
-//! What callbacks may do: write, create and delete endpoints, replace themselves, drop what they own.
+//! Tests of operations allowed in callbacks: writing, creating and deleting endpoints, replacing the callback, dropping
+//! what it owns.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Creation of endpoints: as requested, or refused with a reason.
+//! Tests of creating endpoints: as requested, or refused with a reason.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Participants that are described meet without discovery, on sockets as in memory.
+//! Tests of described participants, which match without discovery, over sockets and in memory.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 

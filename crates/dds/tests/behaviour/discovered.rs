@@ -1,4 +1,4 @@
-//! Discovery of peers and endpoints: events, queries, and what is ignored.
+//! Tests of discovery of peers and endpoints: events, queries, and ignored entities.
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -1,4 +1,4 @@
-//! ENTITY_FACTORY and enable: what does not take part yet, and in what order it may.
+//! Tests of ENTITY_FACTORY and enable: disabled entities, and the order in which they may be enabled.
 
 use std::time::Duration;
 

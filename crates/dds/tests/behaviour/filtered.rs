@@ -1,4 +1,4 @@
-//! Content filters that are announced to writers, and the samples that these then do not send.
+//! Tests of content filters that readers announce, and of the samples that writers then do not send.
 
 use isolane::{Filter, Qos, TopicType, types::BoundedString};
 

@@ -1,4 +1,4 @@
-//! A participant inside somebody else's event loop: a descriptor, the next time, and `poll`.
+//! Tests of a participant inside a foreign event loop: a descriptor, the next due time, and `poll`.
 
 use std::{
     thread,

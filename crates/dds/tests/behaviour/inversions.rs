@@ -1,5 +1,5 @@
-//! Priority inversions: in the order of priority nothing less urgent begins once something more
-//! critical has arrived, whatever the load; in the order of arrival it does.
+//! Tests of priority inversions: in priority order, no less urgent activation starts after a more critical frame has
+//! arrived, whatever the load; in order of arrival it does.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,5 @@
-//! Instances: disposed, unregistered, left by a writer that is deleted or whose participant is gone.
+//! Tests of instances that are disposed, unregistered, or left by a writer that is deleted or whose participant is
+//! gone.
 
 use isolane::{
     ChangeKind, DataReader, DataWriter, InstanceState, Participant, Qos, SampleInfo, TopicType,

@@ -1,4 +1,4 @@
-//! Samples too long for a datagram.
+//! Tests of samples longer than a datagram.
 
 use std::{
     cell::RefCell,

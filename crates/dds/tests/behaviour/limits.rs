@@ -1,4 +1,4 @@
-//! What happens at the bounds: every refusal has a name and a count.
+//! Tests of full tables and memory: every refusal has a name and a counter.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Writers with more readers than one call of the datapath has addresses.
+//! Tests of writers with more readers than one call of the datapath can address.
 
 use std::sync::Arc;
 

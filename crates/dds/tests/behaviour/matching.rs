@@ -1,4 +1,4 @@
-//! Who finds whom, what is said when endpoints do not fit, and how a departure is seen.
+//! Tests of matching: which endpoints match, what is reported when they do not, and how a departure is detected.
 
 use std::{
     collections::BTreeSet,

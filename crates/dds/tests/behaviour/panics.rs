@@ -1,5 +1,5 @@
-//! A callback that panics: the panic passes through the call that runs the loop; the callback is gone,
-//! everything else goes on.
+//! Tests of a callback that panics: the panic passes through the call that runs the loop. The callback is removed, and
+//! everything else continues.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! Which job has which priority (definitions: samples of level l at 2·l + 1, protocol work at 2·l).
+//! Tests of the priorities of jobs: samples of level l have 2·l + 1, protocol work has 2·l.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 

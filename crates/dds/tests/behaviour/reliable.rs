@@ -1,4 +1,4 @@
-//! Reliability with small histories, waiting for room, and history for late joiners.
+//! Tests of reliability with small histories, waiting for room, and history for late joiners.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -1,4 +1,4 @@
-//! Writers for other threads.
+//! Tests of writers for other threads.
 
 use std::{
     thread,

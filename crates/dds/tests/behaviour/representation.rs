@@ -1,4 +1,4 @@
-//! DATA_REPRESENTATION: what a writer offers, what a reader requests, and who meets whom by that.
+//! Tests of DATA_REPRESENTATION: offers of writers, requests of readers, and the resulting matches.
 
 use isolane::{
     PolicyId, Qos, RejectReason, Representation, StateMask, TopicType, types::EncapsulationId,

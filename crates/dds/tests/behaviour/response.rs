@@ -1,4 +1,4 @@
-//! Response deadlines: samples that take longer from their arrival to the end of their callback are counted.
+//! Tests of response deadlines, which count samples that take longer from their arrival to the end of their callback.
 
 use std::{thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A participant that has something most urgent to do at every moment, for longer than its lease.
+//! Tests of a participant that always has work of the highest priority, for longer than its lease.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 

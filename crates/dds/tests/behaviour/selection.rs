@@ -1,5 +1,5 @@
-//! Samples selected by states, instances and conditions, and how instances end. The states themselves are shown in
-//! virtual time (`lab/sim/tests/protocol`).
+//! Tests of samples selected by states, instances and conditions, and of the ends of instances. Tests in virtual time
+//! cover the states themselves (`lab/sim/tests/protocol`).
 
 use std::time::Duration;
 

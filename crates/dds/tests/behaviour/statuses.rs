@@ -1,4 +1,5 @@
-//! Statuses of endpoints (DDS 1.4 §2.2.4.1): who is notified, of what, when, and what a listener may do.
+//! Tests of statuses of endpoints (DDS 1.4 §2.2.4.1): which listener is notified of which status, when, and what a
+//! listener may do.
 
 use std::{
     cell::{Cell, RefCell},

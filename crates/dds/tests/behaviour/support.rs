@@ -1,4 +1,4 @@
-//! The arrange part of every test: participants that share a network, driven together on one thread.
+//! Set-up of these tests: participants that share a network, driven together on one thread.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},

@@ -1,5 +1,5 @@
-//! Policies of time: LIFESPAN, TIME_BASED_FILTER, DEADLINE, LIVELINESS, and OWNERSHIP, as users see them. How they
-//! behave to the microsecond is shown in virtual time (`lab/sim/tests/protocol`).
+//! Tests of LIFESPAN, TIME_BASED_FILTER, DEADLINE, LIVELINESS and OWNERSHIP through the API. Tests in virtual time
+//! cover their exact times (`lab/sim/tests/protocol`).
 
 use std::{cell::RefCell, rc::Rc, thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Time-triggered jobs.
+//! Tests of time-triggered jobs.
 
 use std::{
     cell::{Cell, RefCell},
