@@ -1,4 +1,5 @@
-//! Whatever is in the file: a system or problems, never a panic; and problems lie in the text.
+//! Tests of arbitrary file contents: reading returns a system or problems and never panics, and each problem lies in
+//! the text.
 
 use isolane_datapath::{Kinds, udp::UdpKind};
 use isolane_datapath_xdp::xdp::XdpKind;

@@ -1,4 +1,4 @@
-//! A system is printed back complete, with the source of each value, and reads back as the same.
+//! Tests of printing: a system is printed completely, with the source of each value, and reads back as the same system.
 
 use isolane_datapath::{Kinds, udp::UdpKind};
 use isolane_datapath_xdp::xdp::XdpKind;

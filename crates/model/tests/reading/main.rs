@@ -1,4 +1,4 @@
-//! What a description means, and what is said about one that means nothing.
+//! Tests of reading: the meaning of a valid description, and the problems of an invalid one.
 
 mod meaning;
 mod participants;

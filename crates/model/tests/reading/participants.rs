@@ -1,4 +1,4 @@
-//! Participants that are known without discovery.
+//! Tests of described participants, which are known without discovery.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! `[tune]`: a profile answers what is not said of a single switch.
+//! Tests of `[tune]`: the profile determines every switch that is not set.
 
 use super::KINDS;
 use isolane_model::{

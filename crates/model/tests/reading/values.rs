@@ -1,4 +1,4 @@
-//! Values that cannot be: named at their place, with what would be right.
+//! Tests of impossible values: the problem names the place, and a correct value.
 
 use isolane_model::Problem;
 

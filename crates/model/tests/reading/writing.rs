@@ -1,4 +1,4 @@
-//! Mistakes in the writing itself: keys, tables, syntax, and what is no text at all.
+//! Tests of formal mistakes: unknown keys and tables, wrong syntax, and files that are not text.
 
 use isolane_model::{Problem, System};
 
