@@ -1,4 +1,4 @@
-//! Which names of partitions match each other, in addition to what POSIX `fnmatch` says.
+//! Tests of partition names that match each other, in addition to POSIX `fnmatch`.
 
 use std::{
     ffi::CString,

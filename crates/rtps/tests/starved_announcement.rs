@@ -1,4 +1,4 @@
-//! More urgent work must not keep a participant from saying that it is there.
+//! Test that a participant announces itself in time, even while more urgent work never ends.
 
 use std::time::Duration;
 
