@@ -1,4 +1,4 @@
-//! Times, levels, GUIDs and locators.
+//! Tests of times, levels, GUIDs and locators.
 
 use core::{net::SocketAddrV4, time::Duration as CoreDuration};
 

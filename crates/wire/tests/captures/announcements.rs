@@ -1,4 +1,4 @@
-//! What participants and endpoints of other implementations announce of themselves.
+//! Tests of the announcements of participants and endpoints of other implementations.
 
 use core::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Ethernet, VLAN tags, IPv4, UDP and checksums, compared with another decoder (etherparse) and with
-//! frames that were captured.
+//! Comparison of Ethernet, VLAN tags, IPv4, UDP and checksums with another decoder (etherparse), and with captured
+//! frames.
 
 use crate::pcap::{CAPTURES, frames};
 use etherparse::{

@@ -1,4 +1,4 @@
-//! The captures next to this folder: a reader of pcap files, and what of them is RTPS.
+//! Reader of the pcap files next to this folder, and selection of their RTPS messages.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Whatever the bytes, reading them returns; whatever the value, it survives the way there and back.
+//! Property tests: reading any bytes returns, and any value survives writing and reading.
 
 use crate::pcap::{CAPTURES, messages};
 use isolane_wire::{

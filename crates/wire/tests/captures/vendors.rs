@@ -1,4 +1,5 @@
-//! What Cyclone DDS, Fast DDS and Dust DDS send is read whole, with the meaning that the sender gave it.
+//! Tests that messages of Cyclone DDS, Fast DDS and Dust DDS are read completely, with the meaning that the sender gave
+//! them.
 //!
 //! The expected numbers were counted with another dissector; see `README.md`.
 

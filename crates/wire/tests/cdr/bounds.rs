@@ -1,4 +1,4 @@
-//! Bounds of types, of buffers, and of what a peer may claim.
+//! Tests of the bounds of types and buffers, and of values that a peer may claim.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

@@ -1,4 +1,4 @@
-//! Payloads of other implementations, as they were seen on the wire.
+//! Tests of captured payloads of other implementations.
 
 use isolane_wire::cdr::{
     Representation, key_hash, key_hash_of_payload, view_payload, write_key_payload, write_payload,

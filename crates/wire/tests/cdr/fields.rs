@@ -1,4 +1,4 @@
-//! Members by the names that filters call them.
+//! Tests of members by the names that filters use.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

@@ -1,4 +1,4 @@
-//! Keys: which members, in which form, and their hash.
+//! Tests of keys: their members, their form, and their hash.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

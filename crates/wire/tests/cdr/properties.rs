@@ -1,4 +1,4 @@
-//! For any value and for any bytes.
+//! Property tests for any value and for any bytes.
 
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, Char8, Representation, key_hash, key_hash_of_payload,

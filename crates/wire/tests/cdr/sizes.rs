@@ -1,4 +1,4 @@
-//! The largest payload of a type against what the type says: values with all members at their bounds.
+//! Tests of the maximum payload size of a type against values with all members at their bounds.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

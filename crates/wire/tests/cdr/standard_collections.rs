@@ -1,5 +1,4 @@
-//! `String` and `Vec`: the same bytes as their bounded relatives, bounds from attributes, memory
-//! reused.
+//! Tests of `String` and `Vec`: the same bytes as the bounded types, bounds from attributes, and reuse of memory.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

@@ -1,4 +1,4 @@
-//! Types that several tests use, and payloads in any representation and byte order.
+//! Types of several tests, and payloads in any representation and byte order.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

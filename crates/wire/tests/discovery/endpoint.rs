@@ -1,4 +1,4 @@
-//! What writers and readers announce, and what holds for every announcement.
+//! Tests of the announcements of writers and readers, and of all announcements.
 
 use isolane_wire::{
     BufferTooSmall, Error,

@@ -1,4 +1,4 @@
-//! What participants announce.
+//! Tests of the announcements of participants.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The policies in announcements.
+//! Tests of the policies in announcements.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Announcements put together parameter by parameter.
+//! Announcements composed parameter by parameter.
 
 use isolane_wire::{
     Error,

@@ -1,5 +1,5 @@
-//! Bodies of submessages as a peer would build them, in either byte order: independent of the code
-//! under test, which writes little-endian only.
+//! Bodies of submessages as a peer would build them, in either byte order. They do not use the code under test, which
+//! writes little-endian only.
 
 use isolane_wire::{
     ByteOrder,

@@ -1,4 +1,4 @@
-//! What HEARTBEAT and GAP say of the group a writer belongs to, and of changes that a filter holds back.
+//! Tests of group information and filtered changes in HEARTBEAT and GAP.
 
 use isolane_wire::{
     ByteOrder, Error,

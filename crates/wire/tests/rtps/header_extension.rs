@@ -1,4 +1,4 @@
-//! HEADER_EXTENSION: each of its fields in both byte orders, what invalidates it, and what it protects.
+//! Tests of HEADER_EXTENSION: each field in both byte orders, what invalidates it, and the changes that it detects.
 
 use isolane_wire::{
     ByteOrder, Error,

@@ -1,4 +1,4 @@
-//! The header of a message, and the way from one submessage to the next.
+//! Tests of the message header, and of finding the next submessage.
 
 use isolane_wire::{
     Error,

@@ -1,4 +1,4 @@
-//! What a sample says of the coherent set and the group it was written in.
+//! Tests of the coherent set and group information of a sample.
 
 use isolane_wire::{
     ByteOrder,

@@ -1,4 +1,4 @@
-//! Whether a submessage is what isolane would write for what it says, and if not, why.
+//! Check whether isolane would write the same bytes for the content of a submessage, and if not, why.
 
 use std::collections::BTreeMap;
 

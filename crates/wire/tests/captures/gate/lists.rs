@@ -1,5 +1,5 @@
-//! Parameter lists: each parameter is known, its value ends where its type does, and the list is what isolane
-//! writes for it.
+//! Check of parameter lists: each parameter is known, its value ends where its type does, and isolane would write the
+//! same list.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Payloads: each is read as the type of its writer, and written again.
+//! Check of payloads: each is read as the type of its writer, and written again.
 
 use std::collections::BTreeMap;
 
