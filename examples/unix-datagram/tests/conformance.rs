@@ -1,7 +1,7 @@
-//! The datapath keeps the contract, and the command runs over it: `pub` and `sub` in two processes.
+//! Tests of the datapath: its conformance, and `pub` and `sub` over it in two processes.
 //!
 //! The program runs itself again in a network namespace, which has its own abstract sockets and queue length. Without
-//! the right to do so it says so, and fails in CI.
+//! the right to do so it prints a message, and fails in CI.
 
 use std::panic::catch_unwind;
 use std::process::{Command, ExitCode, Stdio};
