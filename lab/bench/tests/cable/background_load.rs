@@ -1,4 +1,4 @@
-//! What the flood sends, and where it goes.
+//! Tests of the frames that the flood sends, and where they arrive.
 
 use std::thread;
 use std::time::Duration;

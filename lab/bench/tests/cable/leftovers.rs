@@ -1,4 +1,5 @@
-//! Children that fail, are killed or are left: what they say, and that nothing stays behind.
+//! Tests of child processes that fail, are killed or lose their parent: what they report, and that they leave nothing
+//! behind.
 
 use std::io;
 use std::path::Path;

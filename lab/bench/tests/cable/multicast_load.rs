@@ -1,4 +1,4 @@
-//! What a storm sends, and how often it is delivered.
+//! Tests of the frames that a storm sends, and how often they are delivered.
 
 use std::thread;
 use std::time::Duration;

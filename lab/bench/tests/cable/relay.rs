@@ -1,4 +1,4 @@
-//! What the cable does to frames.
+//! Tests of the effects of the cable on frames.
 
 use std::net::Ipv4Addr;
 use std::thread;

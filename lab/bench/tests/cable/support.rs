@@ -1,4 +1,4 @@
-//! The arrange part of these tests, a line each.
+//! Set-up of these tests.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

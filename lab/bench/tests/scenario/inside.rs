@@ -1,4 +1,4 @@
-//! Disturbed from inside the participants.
+//! Tests of disturbances inside the participants.
 
 use isolane_bench::report::{Disturbance, Order, Publisher, Run};
 use isolane_bench::scenario::plan;

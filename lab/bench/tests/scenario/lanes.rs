@@ -1,5 +1,5 @@
-//! Isolation by counters, over sockets and over lanes: a trial or two of each kind, which shows that they are made
-//! and judged. All of them are `cargo xtask isolation`, a step of `cargo xtask test --all`.
+//! Tests of isolation by counters, over sockets and over lanes: one or two runs of each kind, to test that they run and
+//! are judged. `cargo xtask isolation`, a step of `cargo xtask test --all`, has all of them.
 
 use isolane_bench::cable::{Arbiter, Loss};
 use isolane_bench::report::Order;
