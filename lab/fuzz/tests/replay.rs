@@ -1,5 +1,5 @@
-//! The saved corpus of every target is replayed, and inputs near it are tried, for a bounded time and
-//! always the same ones. What fails is saved; the message says how to run it again.
+//! Replay of the saved corpus of every target, and of mutations of it, the same in every run, for a bounded time. An
+//! input that fails is saved, and the message has the command that runs it again.
 
 use std::{path::PathBuf, time::Duration};
 
