@@ -1,4 +1,4 @@
-//! Pairs of the program in a network namespace of their own.
+//! Tests of pairs of the program, each in a separate network namespace.
 
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;
