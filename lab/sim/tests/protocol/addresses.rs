@@ -1,4 +1,4 @@
-//! Which of a peer's addresses are used.
+//! Tests of the selection among a peer's addresses.
 
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World, WriterHandle};
 use isolane_wire::{

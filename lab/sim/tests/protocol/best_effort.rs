@@ -1,4 +1,4 @@
-//! BEST_EFFORT: at most once, in order, and what is lost is counted.
+//! BEST_EFFORT: samples arrive at most once and in order, and lost ones are counted.
 
 use isolane_rtps::{ReaderStatus, WriteError};
 use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, WriterHandle, seeds};

@@ -1,5 +1,5 @@
-//! Policies and user data that change while their entity lives: what the other side sees, and what of it
-//! makes or breaks a match.
+//! Policies and user data that change while their entity exists: what the other side sees, and which changes create or
+//! end a match.
 
 use isolane_rtps::{ReaderStatus, SetQosError, WriterStatus};
 use isolane_sim::{LinkConfig, Topic, World, seeds};

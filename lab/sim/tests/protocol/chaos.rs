@@ -1,4 +1,4 @@
-//! Whatever happens to a system, once it is left in peace it is whole again.
+//! Recovery: after any faults, a system without further faults returns to a correct state.
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{

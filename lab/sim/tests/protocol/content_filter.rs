@@ -1,4 +1,4 @@
-//! Content filters: what does not pass is acknowledged, counted and never seen (DDS 1.4 §2.2.2.3.3).
+//! Content filters: a sample that does not pass is acknowledged, counted, and not delivered (DDS 1.4 §2.2.2.3.3).
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{LinkConfig, Random, ReaderHandle, Sample, Topic, World, WriterHandle, seeds};

@@ -1,4 +1,4 @@
-//! READER_DATA_LIFECYCLE: what is kept of an instance that has ended goes in time (DDS 1.4 §2.2.3.22).
+//! READER_DATA_LIFECYCLE: samples of an ended instance are removed after the delay (DDS 1.4 §2.2.3.22).
 
 use std::time::Duration;
 

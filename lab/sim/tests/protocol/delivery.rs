@@ -1,5 +1,5 @@
-//! The promise of RELIABLE with KEEP_ALL: every sample exactly once and in order, whatever the
-//! network does and however little room there is.
+//! RELIABLE with KEEP_ALL: every sample arrives exactly once and in order, whatever the network does, and with any
+//! amount of room.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! DESTINATION_ORDER: which of two samples of an instance is the later (DDS 1.4 §2.2.3.17).
+//! DESTINATION_ORDER: which of two samples of an instance counts as the later one (DDS 1.4 §2.2.3.17).
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{

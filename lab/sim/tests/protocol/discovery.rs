@@ -1,4 +1,4 @@
-//! How participants find and lose each other.
+//! Discovery of participants, and detection of their departure.
 
 use std::time::Duration;
 

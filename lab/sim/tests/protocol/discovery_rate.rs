@@ -1,4 +1,4 @@
-//! The rate of discovery's sending: what exceeds it waits, and leases are renewed all the while.
+//! Rate limit of discovery: messages that exceed it wait, and leases are renewed meanwhile.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! DURABILITY and DURABILITY_SERVICE: what is offered, requested and matched, and what late joiners get.
+//! DURABILITY and DURABILITY_SERVICE: offers, requests and matches, and the samples that late joiners get.
 
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
 use isolane_wire::qos::{DurabilityKind, HistoryKind, PolicyId, QosPolicies};

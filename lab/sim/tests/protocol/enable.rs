@@ -1,4 +1,4 @@
-//! Endpoints that do not take part yet (DDS 1.4 §2.2.2.1.1.7), and history that is waited for (§2.2.2.5.3.34).
+//! Disabled endpoints (DDS 1.4 §2.2.2.1.1.7), and *wait_for_historical_data* (§2.2.2.5.3.34).
 
 use isolane_rtps::{ContentFilter, EnableError, WriteError};
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};

@@ -1,5 +1,5 @@
-//! Datagrams of a writer some of whose readers have a filter: who gets the same shares them, and samples that leave
-//! together go on leaving together.
+//! Datagrams of a writer with filters for some readers: readers that get the same samples share datagrams, and samples
+//! that leave in one datagram still do.
 
 use isolane_rtps::{Priority, limits::BATCH_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, ReaderHandle, Sample, Topic, World, seeds};

@@ -1,5 +1,5 @@
-//! Content filters that writers evaluate (RTPS 2.5 §8.7.4): what no reader wants is not sent, each reader has what
-//! it wants, and samples that a filter rejects never count as lost.
+//! Content filters that writers evaluate (RTPS 2.5 §8.7.4): samples that no reader wants are not sent, each reader gets
+//! the samples that pass its filter, and rejected samples never count as lost.
 
 use isolane_rtps::{ChangeKind, ContentFilter, limits::MAX_FILTERS};
 use isolane_sim::{

@@ -1,4 +1,4 @@
-//! What a reader gets that comes after the samples: history where it wants it, nothing where not.
+//! Late joiners: readers that request history get it, others do not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is ignored is as if it did not exist, at once and for good.
+//! Ignored entities: they have no effect from then on, permanently.
 
 use isolane_rtps::{
     IgnoreError,

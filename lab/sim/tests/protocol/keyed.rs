@@ -1,4 +1,4 @@
-//! Instances: how they live and end.
+//! Instances: their creation and their end.
 
 use std::collections::BTreeSet;
 

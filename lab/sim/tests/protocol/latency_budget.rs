@@ -1,5 +1,5 @@
-//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples of a writer with one leave together, each within its budget; those of a
-//! writer without one leave at once.
+//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples of a writer with a budget leave in one datagram, each within the budget;
+//! those of a writer without a budget leave at once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! LIVELINESS: who is alive, who says so, and what becomes of those that are silent (DDS 1.4 §2.2.3.11,
+//! LIVELINESS: which writers are alive, which messages assert it, and what happens to silent ones (DDS 1.4 §2.2.3.11,
 //! RTPS 2.5 §8.4.13).
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which endpoints are a pair, and which are none and why.
+//! Matching: which endpoints match, and why others do not.
 
 use isolane_rtps::{EndpointKind, ReaderStatus, WriterStatus};
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, WriterHandle};

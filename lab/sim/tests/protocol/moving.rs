@@ -1,4 +1,4 @@
-//! A host's address changes while its participant runs.
+//! Change of a host's address while its participant runs.
 
 use isolane_rtps::Network;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, seeds};

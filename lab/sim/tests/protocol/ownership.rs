@@ -1,5 +1,5 @@
-//! OWNERSHIP EXCLUSIVE: of the writers of an instance the strongest one is seen, and another when it fails
-//! (DDS 1.4 §2.2.3.9, §2.2.3.10).
+//! OWNERSHIP EXCLUSIVE: samples of the strongest writer of an instance are delivered, and those of another writer when
+//! it fails (DDS 1.4 §2.2.3.9, §2.2.3.10).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! PARTITION: endpoints of one topic meet where they share one, which may change while they live.
+//! PARTITION: endpoints of a topic match if they share a partition. Partitions may change while the endpoints exist.
 
 use isolane_rtps::SetQosError;
 use isolane_sim::{LinkConfig, NodeConfig, Topic, World, seeds};

@@ -1,4 +1,4 @@
-//! A peer that is not isolane, played by the test.
+//! Peer of another implementation, simulated by the test.
 
 use std::cell::Cell;
 

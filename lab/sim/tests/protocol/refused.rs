@@ -1,4 +1,4 @@
-//! What finds a table full is refused and counted, and is taken in when there is a place.
+//! Full tables: an entity that finds no room is refused and counted, and accepted when there is room.
 
 use isolane_rtps::Limits;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};

@@ -1,4 +1,4 @@
-//! Participants and endpoints that are described on all sides meet without being discovered.
+//! Static discovery: participants and endpoints that are described on all sides match without being discovered.
 
 use std::{rc::Rc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! No other participant has a described participant's name: what is said in it by others, from another address and from
-//! the right one, with a start that is forged and with none.
+//! Forged names of static peers: messages with a static peer's GUID prefix, from another address and from its own, with
+//! a forged incarnation and with none.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What several of these tests arrange in the same way.
+//! Set-up that several of these tests share.
 
 use std::time::Duration;
 

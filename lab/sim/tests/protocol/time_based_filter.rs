@@ -1,5 +1,5 @@
-//! TIME_BASED_FILTER: at most one sample of an instance in a separation, and the last one in the end
-//! (DDS 1.4 §2.2.3.12).
+//! TIME_BASED_FILTER: at most one sample of an instance is delivered in each separation, and finally the last one (DDS
+//! 1.4 §2.2.3.12).
 
 use std::{collections::BTreeMap, time::Duration};
 

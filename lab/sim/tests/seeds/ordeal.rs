@@ -1,4 +1,4 @@
-//! One system: what happens to it, and how it is left in peace.
+//! One simulated system: its faults, and its end without faults.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! How they and we ask each other for what is missing: heartbeats, gaps and ACKNACKs that other
-//! implementations send in their own order.
+//! Repair with other implementations: HEARTBEATs, GAPs and ACKNACKs, which they send in an order of their own.
 
 use isolane_rtps::limits::MAX_PREEMPTIVE_ACKNACKS;
 use isolane_sim::{Sample, Take, Topic, World, WriterHandle};

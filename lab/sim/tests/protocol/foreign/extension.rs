@@ -1,4 +1,4 @@
-//! Messages that say of themselves how long they are, when they were sent, and what their checksum is.
+//! Messages with a header extension: length, send time and checksum.
 
 use isolane_rtps::Counters;
 use isolane_sim::{ReaderHandle, Sample, World};

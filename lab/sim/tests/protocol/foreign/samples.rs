@@ -1,5 +1,5 @@
-//! What they put into a datagram: several samples, ends of instances, keys, time stamps, submessages and
-//! payloads of their own form.
+//! Datagrams of other implementations: several samples, ends of instances, keys, time stamps, and their own forms of
+//! submessages and payloads.
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{NodeConfig, Sample, Topic, World, key_of};

@@ -1,5 +1,4 @@
-//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it
-//! to.
+//! Captured large samples of other implementations, replayed to a local participant that replaces the reader.
 
 #[path = "../../../../../crates/wire/tests/captures/pcap.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Everything arrives as it was written, whatever its size and whatever the link does.
+//! Delivery of samples of any size over any link: each arrives as it was written.
 
 use isolane_rtps::limits::{FRAGMENT_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};

@@ -1,4 +1,4 @@
-//! Peers that lie in fragments: what they begin takes no more than there is, and honest samples arrive.
+//! Hostile fragments: their reassembly takes no more than the fixed places, and samples of honest writers arrive.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{LinkConfig, Random, World, seeds};

@@ -1,4 +1,5 @@
-//! Samples too long for a datagram: cut by the writer, put together by the reader, repaired in parts.
+//! Samples longer than a datagram: the writer fragments them, the reader reassembles them, and single fragments are
+//! repaired.
 
 mod captures;
 mod delivery;

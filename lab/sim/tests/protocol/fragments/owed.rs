@@ -1,4 +1,4 @@
-//! What a writer owes in fragments, and what it no longer does.
+//! Fragments that a writer still has to send, and those that it no longer has to send.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Fragments as other implementations send them, and the requests that they get.
+//! Fragments as other implementations send them, and the requests that isolane answers them with.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};

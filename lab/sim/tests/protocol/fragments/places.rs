@@ -1,4 +1,4 @@
-//! Who gets a place to be put together in, and what holds one.
+//! Reassembly places: which sample gets one, and how long it holds it.
 
 use isolane_rtps::limits::ASSEMBLIES;
 use isolane_sim::{LinkConfig, World};

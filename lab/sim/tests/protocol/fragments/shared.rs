@@ -1,4 +1,4 @@
-//! Samples of a type without bounds: most are short, and the long ones share memory.
+//! Samples of a type without bounds: most are short, and long ones share memory.
 
 use isolane_sim::{LinkConfig, Take, Topic, World, seeds};
 

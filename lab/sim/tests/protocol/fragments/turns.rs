@@ -1,4 +1,4 @@
-//! When fragments leave: what waits for them, what does not, and what becomes of samples that are pushed out.
+//! Order of transmission of fragments: which samples wait for them, which do not, and what happens to replaced samples.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! One forged datagram does not make a participant flood the address it names.
+//! Anti-amplification: one forged datagram does not make a participant flood the address that it names.
 //!
-//! Bytes are counted as the datagrams' own, without UDP, IP and Ethernet, on both sides.
+//! Only the bytes of the datagrams count, without UDP, IP and Ethernet headers, in both directions.
 
 use std::time::Duration;
 

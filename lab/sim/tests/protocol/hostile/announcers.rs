@@ -1,5 +1,5 @@
-//! Peers that announce without end, themselves or their endpoints, known or made up: what others announce is
-//! taken in all the same.
+//! Peers that announce themselves or their endpoints endlessly, whether known or invented: announcements of others are
+//! still processed.
 
 use std::time::Duration;
 

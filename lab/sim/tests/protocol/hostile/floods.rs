@@ -1,5 +1,5 @@
-//! Peers without end, endpoints without end, numbers without sense: tables keep their limits, and those
-//! that are matched get all they are owed.
+//! Endless peers, endless endpoints, meaningless numbers: tables keep their limits, and matched endpoints get all their
+//! samples.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is said in another's name is believed, since nothing proves who said it: here is what that costs,
-//! and where it is counted. The list is at the head of this folder.
+//! Messages in another participant's name. They are accepted, because nothing proves their sender; these tests show the
+//! consequences, and the counters that record them. The list is in the module documentation of this folder.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Far jumps of sequence numbers in a writer's name, from an address that is not its own: the flow goes on.
+//! Sequence numbers far ahead in a writer's name, from an address that is not the writer's: the flow continues.
 
 use isolane_sim::{
     NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle,

@@ -1,4 +1,4 @@
-//! Whatever arrives, a local participant neither panics nor loses count; and it still works afterwards.
+//! Arbitrary datagrams: a local participant does not panic, its ledgers balance, and it still works afterwards.
 
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, ReaderHandle, Topic, World, WriterHandle};
 use isolane_wire::{

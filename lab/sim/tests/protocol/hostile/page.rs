@@ -1,4 +1,4 @@
-//! `docs/threats.md` is true of the tree: each row of its tables names a bound, a counter and a test that exist.
+//! Check of `docs/threats.md`: each bound, counter and test that its tables name exists.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Addresses and names of others: what a peer can have sent to somebody else, and what it can say of endpoints and
-//! participants that are not its own.
+//! Addresses and names of third parties: what a peer can have sent to another host, and what it can announce about
+//! endpoints and participants of others.
 
 use isolane_rtps::limits::{AMPLIFICATION_FACTOR, MAX_DESTINATIONS, UNVALIDATED_BYTES_PER_S};
 use isolane_sim::{NodeConfig, NodeId, Sample, Take, Topic, World, WriterHandle};

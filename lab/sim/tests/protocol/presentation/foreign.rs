@@ -1,4 +1,4 @@
-//! Coherent set information of peers in other forms than isolane's: hand-made messages.
+//! Coherent set information in forms that isolane does not write, in messages made by hand.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{

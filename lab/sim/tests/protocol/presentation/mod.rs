@@ -1,4 +1,4 @@
-//! PRESENTATION: samples that are seen together, and in which order (DDS 1.4 §2.2.3.6).
+//! PRESENTATION: samples that become visible together, and their order (DDS 1.4 §2.2.3.6).
 
 mod coherent;
 mod foreign;

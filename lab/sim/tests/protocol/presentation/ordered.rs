@@ -1,4 +1,4 @@
-//! One order for the samples of several writers.
+//! Ordered access: one order for the samples of several writers.
 
 use isolane_sim::{LinkConfig, NodeConfig, Random, Sample, Take, Topic, World, seeds};
 

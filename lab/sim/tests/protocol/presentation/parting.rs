@@ -1,4 +1,4 @@
-//! Writers and readers that go while a set of their group is not seen yet.
+//! Writers and readers that are deleted while a set of their group is not visible yet.
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};

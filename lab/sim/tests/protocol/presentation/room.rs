@@ -1,4 +1,5 @@
-//! Room for sets: at readers whose users take nothing, next to sets that never end, and for their ends at writers.
+//! Room for coherent sets: at readers whose users take no samples, next to sets that never end, and for their ends in
+//! histories.
 
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, Take, Topic, World,

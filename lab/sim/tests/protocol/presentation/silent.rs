@@ -1,4 +1,5 @@
-//! Writers of a group that say nothing, or not how far they are: what they cost, and that no reader waits for ever.
+//! Writers of a group that send nothing, or do not report their progress: what they cost, and that no reader waits
+//! forever.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{

@@ -1,4 +1,4 @@
-//! What belongs to sets, or has an order, and is not seen: values that are not wanted, and words that end nothing.
+//! Samples of sets, or of ordered access, that are not delivered: filtered values, and end markers that end no set.
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{NodeConfig, Sample, Take, Topic, World};

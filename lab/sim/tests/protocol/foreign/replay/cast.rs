@@ -1,4 +1,4 @@
-//! Who talks in a capture: two participants, each with one endpoint.
+//! The two participants of a capture, each with one endpoint.
 
 use isolane_wire::{
     builtin_data::EndpointData,

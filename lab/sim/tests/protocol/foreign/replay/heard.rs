@@ -1,4 +1,4 @@
-//! What somebody says in a capture, as far as it has been heard, and how they answer.
+//! State of a captured participant, from its messages so far, and its answers.
 
 use isolane_rtps::ChangeKind;
 use isolane_wire::{

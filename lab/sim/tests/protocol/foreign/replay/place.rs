@@ -1,4 +1,4 @@
-//! A local participant in the place of one who was captured.
+//! Local participant that replaces a captured one.
 
 use std::{fmt::Write as _, time::Duration};
 
