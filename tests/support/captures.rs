@@ -1,5 +1,5 @@
-//! What was once on a wire: the frames of all captures in a folder, and the RTPS messages in them. They
-//! are material to begin from, so what is cut is passed over.
+//! Frames of all captures in a folder, and the RTPS messages in them. They are seeds for other tests, so truncated
+//! frames are skipped.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
-//! What was once said on a wire, message by message: one capture of other implementations, with times and
-//! addresses, IP fragments put together as a kernel would. Unlike [`captures`](super::captures), which takes
-//! what it gets, this is for tests that every message counts in: whatever cannot be read is a failure.
+//! One capture of other implementations, message by message, with times and addresses. IP fragments are reassembled as
+//! a kernel would. Unlike [`captures`](super::captures), this module is for tests that need every message: a message
+//! that cannot be read is a failure.
 
 use std::collections::HashMap;
 use std::fs;
