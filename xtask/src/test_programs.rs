@@ -1,4 +1,4 @@
-//! The test programs of the workspace: which of them need root, and their results, test by test.
+//! Test programs of the workspace: which need root, and the results of each test.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

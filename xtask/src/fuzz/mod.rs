@@ -1,14 +1,15 @@
-//! `cargo xtask fuzz`: the targets of `lab/fuzz/`, longer and by hand, or as a step of `cargo xtask test --all`.
+//! `cargo xtask fuzz`: runs the targets of `lab/fuzz/`, for any time by hand, or briefly as a step of `cargo xtask test
+//! --all`.
 //!
 //! - [`step`] replays the saved corpus and mutates it for a bounded time, on stable Rust;
-//! - [`run`] lets libFuzzer look for more (`libfuzzer.rs`), replays one input, grows the saved corpus,
-//!   or shows that bugs put in on purpose are found (`seeded.rs`).
+//! - [`run`] searches further inputs with libFuzzer (`libfuzzer.rs`), replays one input, grows the saved corpus, or
+//!   checks that seeded bugs are found (`seeded.rs`).
 //!
-//! Nothing is written into the tree but what fails (`lab/fuzz/artifacts`, not in git) and, with
-//! `--grow`, the corpus.
+//! The commands write only two kinds of files into the source tree: failing inputs (`lab/fuzz/artifacts`, not in git)
+//! and, with `--grow`, the corpus.
 //!
-//! `--grow` adds to the saved corpus what was found beyond it, and removes what is superfluous. Where the rest is too
-//! much for a repository the longest inputs leave as well: they are the slowest to run, and mutating the others finds
+//! `--grow` adds new inputs to the saved corpus, and removes superfluous ones. If the corpus is then too large for a
+//! repository, the longest inputs are removed as well. They are the slowest to run, and mutation of the others finds
 //! most of them again.
 
 mod libfuzzer;

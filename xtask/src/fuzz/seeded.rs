@@ -1,4 +1,4 @@
-//! Bugs put in on purpose (`lab/fuzz/seeded`), each into a copy of the workspace, to be found.
+//! Seeded bugs (`lab/fuzz/seeded`): each is inserted into a copy of the workspace, and fuzzing must find it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
