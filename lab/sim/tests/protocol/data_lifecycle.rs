@@ -147,7 +147,7 @@ fn however_many_end_together_all_go() {
     ended.write((0..100).map(|key| Sample::keyed(key, 1)));
     ended.world.delete_writer(ended.writer);
     ended.world.run_for(SECOND);
-    // The writer sends the ends of 64 instances, which are samples; the other instances end with it.
+    // The writer sends the ends of 64 instances, which are samples. The other instances end with the writer.
     let sent = u64::from(DEFAULT_SAMPLES);
     assert_eq!((ended.available(), ended.purged()), (0, 100 + sent));
 }

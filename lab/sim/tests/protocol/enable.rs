@@ -43,7 +43,7 @@ fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
         (world.values(reader).len(), world.values(of_own)),
         (4, vec![4])
     );
-    // Once more changes nothing.
+    // Enabling again has no effect.
     let again = world.with_protocol(a, |protocol, now| protocol.enable_writer(now, writer_id));
     assert_eq!(again, Ok(()));
     assert_eq!(endpoints(&world, b), 2);

@@ -21,7 +21,7 @@ fn filtering(topic: Topic) -> Topic {
     topic.qos(|qos| qos.time_based_filter = SEPARATION.into())
 }
 
-/// A writer without, and a reader with the filter.
+/// A writer without a filter, and a reader with the filter.
 fn a_filtered_pair(mut world: World, topic: &Topic) -> (World, WriterHandle, ReaderHandle) {
     let (a, b) = two_nodes(&mut world);
     let writer = world.create_writer(a, topic);

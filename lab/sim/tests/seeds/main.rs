@@ -74,7 +74,7 @@ fn a_sample_that_is_lost_on_purpose_fails_and_says_how_to_run_that_seed_again() 
         rest.contains("cargo test -p isolane-sim --test seeds a_sample_that_is_lost_on_purpose"),
         "{command}"
     );
-    // And it is the same every time.
+    // The failure is the same in every run.
     let words = said(|| endure(planted));
     assert!(words.contains("seed 3"), "{words}");
     assert_eq!(words, said(|| endure(planted)));

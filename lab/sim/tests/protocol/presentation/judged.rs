@@ -7,7 +7,7 @@ use isolane_wire::qos::{DestinationOrderKind, OwnershipKind};
 use super::{COHERENT_TOPIC, reliable};
 use crate::support::{SECOND, ms};
 
-/// Two writers, each with its own publisher; the clock of the first is a second ahead, or the second's is.
+/// Two writers, each with its own publisher. The clock of one of their nodes is a second ahead.
 struct TwoWriters {
     world: World,
     set_of: PublisherHandle,
