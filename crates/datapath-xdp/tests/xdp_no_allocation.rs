@@ -20,7 +20,8 @@ use isolane_wire::locator::Locator;
 
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
 
-/// Bursts of all kinds: to one place, several, a group, this host; small and too long for a frame.
+/// Exchanges bursts of all kinds: to one destination, several, a group, and this host; small ones, and ones too long
+/// for a frame.
 fn exchange(one: &mut impl Datapath, other: &mut impl Datapath, rounds: usize) {
     let mut transmit = TransmitBurst::new();
     let mut receive = ReceiveBurst::new();
@@ -73,7 +74,7 @@ fn lanes_allocate_nothing_after_open() {
         other.open_lane(lane).expect("the lane opens");
     }
     for path in [&mut one, &mut other] {
-        // What the kernel tells of neighbours is taken in here, not on the way of a datagram.
+        // Housekeeping processes the kernel's notifications about neighbours, so the path of a datagram does not.
         path.check_interfaces();
     }
     let allocations = allocator_calls_of(|| exchange(&mut one, &mut other, 200));

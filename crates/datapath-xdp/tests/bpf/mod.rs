@@ -9,11 +9,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Queues and lanes a program tells apart.
+/// Number of lanes of each queue in a program's maps.
 const LANES: u32 = 8;
 const SLOTS: u32 = 8 * LANES;
 
-/// An ethertype for experiments (IEEE 802.1): no host answers to it.
+/// Ethertype for experiments (IEEE 802.1), which no host answers.
 pub(crate) const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
 // Commands of bpf(2), and types of maps and programs.
@@ -29,7 +29,7 @@ const PROGRAM_AT_DRIVER: u32 = 6;
 const ATTACH_AT_DRIVER: u32 = 37;
 const IN_NATIVE_MODE: u32 = 4;
 
-/// `union bpf_attr`, in words; all that is not named is 0.
+/// `union bpf_attr` in 64-bit words; unused fields are 0.
 type Attributes = [u64; 16];
 
 fn bpf(command: i32, attributes: &Attributes) -> io::Result<RawFd> {
@@ -54,7 +54,7 @@ fn owned(descriptor: io::Result<RawFd>) -> io::Result<OwnedFd> {
     descriptor.map(|raw| unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Two words of 32 bits as they lie in memory.
+/// Two 32-bit words in their order in memory.
 fn pair(first: u32, second: u32) -> u64 {
     let [a, b, c, d] = first.to_ne_bytes();
     let [e, f, g, h] = second.to_ne_bytes();
@@ -87,7 +87,7 @@ impl Map {
     }
 }
 
-/// An instruction as it lies in memory.
+/// Encoded instruction.
 fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> u64 {
     let [low, high] = offset.to_ne_bytes();
     let [a, b, c, d] = number.to_ne_bytes();
@@ -117,8 +117,8 @@ const REDIRECT: i32 = 51;
 const LOOK_UP: i32 = 1;
 const PASS: i32 = 2;
 
-/// Begins with the first `bytes` of a frame behind register 2, or passes a shorter one; `rest` is
-/// how many instructions there are up to the one that passes. The context stays in register 6.
+/// Instructions at the start of a program: register 2 points to the first `bytes` of the frame; a shorter frame passes.
+/// `rest` is the number of instructions up to the one that passes. The context stays in register 6.
 fn begin(bytes: i32, rest: i16) -> Vec<u64> {
     vec![
         instruction(MOVE, 6, 1, 0, 0),
@@ -130,7 +130,7 @@ fn begin(bytes: i32, rest: i16) -> Vec<u64> {
     ]
 }
 
-/// Register `to` = the receive queue · 8 + register 7.
+/// Instructions that set register `to` to receive queue · 8 + register 7.
 fn slot(to: u8) -> [u64; 4] {
     [
         instruction(LOAD_WORD, to, 6, 16, 0),
@@ -155,13 +155,13 @@ fn pass() -> [u64; 2] {
     ]
 }
 
-/// A program, attached to a device until it is dropped.
+/// Program that stays attached to a device until it is dropped.
 struct Attached {
     _program: OwnedFd,
     _link: OwnedFd,
 }
 
-/// Loads a program and attaches it in the calling thread's network namespace, natively.
+/// Loads a program and attaches it in native mode, in the calling thread's network namespace.
 fn attach(instructions: &[u64], interface_index: u32) -> io::Result<Attached> {
     let licence = c"GPL";
     let mut complaint = vec![0_u8; 16_384];
@@ -186,28 +186,28 @@ fn attach(instructions: &[u64], interface_index: u32) -> io::Result<Attached> {
     })
 }
 
-/// Passes every frame: with it a device receives as with any program.
+/// Program that passes every frame. With it, a device receives as with any XDP program.
 pub(crate) struct PassAll {
     _attached: Attached,
 }
 
 impl PassAll {
-    /// Attaches it in the calling thread's network namespace.
+    /// Attaches the program in the calling thread's network namespace.
     pub(crate) fn attach(interface_index: u32) -> io::Result<PassAll> {
         let _attached = attach(&pass(), interface_index)?;
         Ok(PassAll { _attached })
     }
 }
 
-/// Hands frames of [`ETHER_TYPE`] to sockets: their first byte of payload is the lane. All others
-/// pass, and so do those of a queue and lane without a socket.
+/// Program that redirects frames of [`ETHER_TYPE`] to sockets. The first byte of a frame's payload is its lane. All
+/// other frames pass, and so do frames of a queue and lane without a socket.
 pub(crate) struct Redirect {
     sockets: Map,
     _attached: Attached,
 }
 
 impl Redirect {
-    /// Attaches it in the calling thread's network namespace.
+    /// Attaches the program in the calling thread's network namespace.
     pub(crate) fn attach(interface_index: u32) -> io::Result<Redirect> {
         let sockets = Map::new(MAP_OF_SOCKETS, 4)?;
         let ether_type = i32::from(u16::from_ne_bytes(ETHER_TYPE));
@@ -232,27 +232,27 @@ impl Redirect {
         })
     }
 
-    /// From now on frames of the lane on that receive queue are the socket's.
+    /// Redirects frames of the lane on that receive queue to the socket from now on.
     pub(crate) fn name(&self, queue: u32, lane: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let mut value = socket.as_raw_fd() as u32;
         let key = queue * LANES + lane;
         self.sockets.call(MAP_UPDATE, key, &mut value)
     }
 
-    /// Frames of the lane pass again.
+    /// Lets frames of the lane pass again.
     pub(crate) fn forget(&self, queue: u32, lane: u32) -> io::Result<()> {
         self.sockets.delete(queue * LANES + lane)
     }
 }
 
-/// Counts IPv4 frames by receive queue and class (of their DSCP), and passes everything.
+/// Program that counts IPv4 frames by receive queue and class (from their DSCP), and passes all frames.
 pub(crate) struct ClassCounter {
     counts: Map,
     _attached: Attached,
 }
 
 impl ClassCounter {
-    /// Attaches it in the calling thread's network namespace.
+    /// Attaches the program in the calling thread's network namespace.
     pub(crate) fn attach(interface_index: u32) -> io::Result<ClassCounter> {
         let counts = Map::new(MAP_OF_COUNTERS, 8)?;
         let ether_type = i32::from(u16::from_ne_bytes([8, 0]));
@@ -283,7 +283,7 @@ impl ClassCounter {
         })
     }
 
-    /// Frames of that class that came on that receive queue.
+    /// Number of frames of a class that arrived on a receive queue.
     pub(crate) fn count(&self, queue: u32, class: u32) -> io::Result<u64> {
         let mut count = 0_u64;
         let key = queue * LANES + class;
@@ -292,17 +292,17 @@ impl ClassCounter {
     }
 }
 
-/// Forwards every frame to another device, with so much metadata in front that no program behind it
-/// has room for more. Its last eight bytes are [`METADATA`](Self::METADATA).
+/// Program that forwards every frame to another device. It puts so much metadata in front that no program behind it has
+/// room for more. The last eight bytes are [`METADATA`](Self::METADATA).
 pub(crate) struct ForwardFull {
     _attached: Attached,
 }
 
 impl ForwardFull {
-    /// What lies directly in front of each frame.
+    /// The eight bytes directly in front of each frame.
     pub(crate) const METADATA: [u8; 8] = [0x55; 8];
 
-    /// Attaches it, from and to devices of the calling thread's network namespace.
+    /// Attaches the program; both devices are in the calling thread's network namespace.
     pub(crate) fn attach(from: u32, to: u32) -> io::Result<ForwardFull> {
         const MAKE_ROOM: i32 = 54;
         const FORWARD: i32 = 23;
@@ -321,13 +321,13 @@ impl ForwardFull {
             instruction(LOAD_WORD, 3, 6, 0, 0),
             instruction(MOVE, 4, 2, 0, 0),
             instruction(ADD, 4, 0, 0, 8),
-            // To what forwards, without the pattern.
+            // Jumps to the forwarding part, without the pattern.
             instruction(IF_GREATER, 4, 3, 3, 0),
             instruction(SET, 5, 0, 0, pattern),
             instruction(STORE_WORD, 2, 5, 0, 0),
             instruction(STORE_WORD, 2, 5, 4, 0),
         ]);
-        // How much there may be is the kernel's and the driver's: what does not fit is refused.
+        // The kernel and the driver determine the maximum; larger requests are refused.
         for bytes in [128, 64, 32, 16, 8, 4] {
             program.extend(make_room(bytes));
         }

@@ -28,12 +28,12 @@ use isolane_wire::level::Level;
 use crate::hosts::{eventually, index_of, ip};
 use crate::namespace::{ADDRESS, PAIR, PORT, enter, frame, send};
 
-/// How long something may take that takes no time on an idle machine.
+/// Time limit of operations that take no time on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SLOT: FlowSlot = FlowSlot(3);
 
-/// Set for a run of this program that is to be killed.
+/// Environment variable of a run of this program that is to be killed.
 const VICTIM: &str = "ISOLANE_TEST_VICTIM";
 
 fn load(config: &ClassifierConfig) -> Classifier {
@@ -70,7 +70,7 @@ fn an_attached_program_decides_of_what_arrives_and_others_pass() {
     let socket = UdpSocket::bind((Ipv4Addr::from(ADDRESS), PORT)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut classifier = load(&ClassifierConfig::default());
-    // Three pass to the kernel, since no lane is bound, and the rest is beyond the budget.
+    // Three frames pass to the kernel, because no lane is bound. The others exceed the budget.
     let budget = rate_limit(3, Duration::from_secs(10));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(classifier.attached_to(), None);
@@ -97,7 +97,7 @@ fn an_attached_program_decides_of_what_arrives_and_others_pass() {
         assert_eq!(&bytes[..length], b"RTPS and more");
     }
 
-    // Gone with its value; the interface goes on.
+    // The program is detached when its owner is dropped, and the interface continues.
     drop(classifier);
     send("lane1", 5);
     for _ in 0..5 {
@@ -131,13 +131,13 @@ fn a_budget_is_filled_up_by_the_kernel() {
             classifier.left(SLOT).filter(|&left| left == 5)
         });
     }
-    // Longer than the test: what is used up stays so.
+    // The period is longer than the test, so the budget is not replenished.
     let seldom = rate_limit(5, Duration::from_secs(10));
     classifier.set_rate_limit(SLOT, Some(seldom)).unwrap();
     use_up(&mut classifier);
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(classifier.left(SLOT), Some(0));
-    // And shorter again, without waiting for the end of the long period.
+    // The period is shortened, and replenishment does not wait for the end of the long one.
     let often = rate_limit(7, Duration::from_millis(1));
     classifier.set_rate_limit(SLOT, Some(often)).unwrap();
     use_up(&mut classifier);
@@ -268,7 +268,7 @@ fn what_cannot_run_a_program_is_named_with_its_remedy() {
         "{error}"
     );
 
-    // Who asks for it gets the mode that every interface has.
+    // Every interface has the generic mode, but it must be requested.
     classifier
         .attach(index_of("lo"), AttachMode::Generic)
         .unwrap();
@@ -292,7 +292,7 @@ fn an_interface_that_goes_takes_its_link_along() {
     );
     ip("link delete other0");
     assert_eq!(classifier.attached_to(), None);
-    // Nothing is left to attach to, and everything else still works.
+    // There is no interface left to attach to, and everything else still works.
     classifier.set_flow(SLOT, &flow(None)).unwrap();
     assert_eq!(classifier.counts().flow(SLOT).total(), 0);
 }

@@ -7,12 +7,12 @@ use crate::hosts::{Namespace, index_of, ip};
 use crate::packet_socket::PacketSocket;
 use crate::udp_frame::udp_frame;
 
-/// Where frames are sent.
+/// Destination of the frames.
 pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
 pub(crate) const PORT: u16 = 7_411;
 
-/// A namespace of this thread with a pair of interfaces, `lane0` and `lane1`, that are up; false where
-/// nothing can be tried.
+/// Enters a new namespace with a pair of interfaces, `lane0` and `lane1`, that are up. Returns false if the kernel does
+/// not allow the tests.
 pub(crate) fn enter(pair: &str) -> bool {
     match Classifier::load(&ClassifierConfig::default()) {
         Ok(_) => {}
@@ -34,7 +34,7 @@ pub(crate) fn enter(pair: &str) -> bool {
 
 pub(crate) const PAIR: &str = "link add lane0 type veth peer name lane1";
 
-/// A frame of the flow.
+/// Frame of the flow.
 pub(crate) fn frame() -> Vec<u8> {
     let everybody = MacAddress::BROADCAST;
     udp_frame([10, 0, 0, 2], everybody, ADDRESS, PORT, b"RTPS and more")

@@ -12,7 +12,7 @@ use crate::hosts::index_of;
 use crate::namespace::{PAIR, enter};
 use crate::{SLOT, flow, load, rate_limit};
 
-/// The effective capabilities of this thread from now on.
+/// Reduces the effective capabilities of this thread to these.
 fn keep_only(capabilities: &[u32]) {
     #[repr(C)]
     struct Header {
@@ -81,7 +81,7 @@ fn a_missing_capability_is_named_and_no_more_than_three_are_needed() {
     let budget = rate_limit(5, Duration::from_millis(1));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(classifier.replenisher(), Replenisher::KernelTimer);
-    // Who the program belongs to may be asked by CAP_SYS_ADMIN only.
+    // Only CAP_SYS_ADMIN may query the owner of the program.
     let mut second = load(&ClassifierConfig::default());
     let refused = second
         .attach(index_of("lane0"), AttachMode::Native)

@@ -6,11 +6,11 @@ use isolane_wire::ethernet::{EtherType, MacAddress};
 use isolane_wire::vlan::{CUSTOMER_TAG, SERVICE_TAG};
 use isolane_wire::{ipv4, udp};
 
-/// Ports that flows are registered for, and two that never are.
+/// Ports with registered flows, and two that never have one.
 pub(crate) const PORTS: [u16; 6] = [7_401, 7_411, 7_651, 40_000, 1, 65_535];
 const OTHER_PORTS: [u16; 2] = [7_400, 53];
 
-/// Addresses that flows are registered for, and one that never is.
+/// Addresses with registered flows, and one that never has one.
 pub(crate) const ADDRESSES: [[u8; 4]; 4] = [
     [10, 0, 0, 1],
     [239, 255, 23, 0],
@@ -22,7 +22,7 @@ const OTHER_ADDRESS: [u8; 4] = [10, 0, 0, 2];
 /// Source addresses of frames.
 pub(crate) const SOURCES: [[u8; 4]; 4] = [[10, 0, 0, 7], [10, 0, 0, 8], [192, 168, 1, 1], [0; 4]];
 
-/// The shortest frame that the kernel takes for a test.
+/// Length of the shortest frame that the kernel accepts for a test run.
 const SHORTEST_BYTES: usize = 14;
 
 /// Random element of `of`.
@@ -35,7 +35,7 @@ pub(crate) fn happens(rng: &mut Rng, percent: u8) -> bool {
     rng.u8(..100) < percent
 }
 
-/// A frame that may arrive.
+/// Random frame.
 pub(crate) fn frame(rng: &mut Rng) -> Vec<u8> {
     let mut frame = match rng.u8(..100) {
         0..90 => ethernet(rng, EtherType::IPV4, packet),
@@ -51,7 +51,7 @@ pub(crate) fn frame(rng: &mut Rng) -> Vec<u8> {
     }
     if happens(rng, 4) {
         for _ in 0..rng.usize(1..4) {
-            // Where headers are, mostly.
+            // Mostly within the headers.
             let at = rng.usize(..frame.len().min(70));
             frame[at] ^= 1 << rng.u8(..8);
         }
@@ -79,7 +79,7 @@ fn ethernet(rng: &mut Rng, ether_type: u16, inside: impl Fn(&mut Rng, &mut Vec<u
     frame.extend(ether_type.to_be_bytes());
     inside(rng, &mut frame);
     if happens(rng, 20) {
-        // Ethernet's padding: behind the packet's end.
+        // Ethernet padding after the packet's end.
         bytes(rng, &mut frame);
     }
     frame
@@ -116,12 +116,12 @@ fn packet(rng: &mut Rng, frame: &mut Vec<u8>) {
         options(rng, &mut header, payload.len());
     }
     if happens(rng, 4) {
-        // The first fragment, one in the middle, the last one.
+        // The first fragment, a middle one, and the last one.
         let fragment: u16 = one_of(rng, &[0x2000, 0x2000 | 185, 185, 1, 0x1fff]);
         header[6..8].copy_from_slice(&fragment.to_be_bytes());
     }
     if happens(rng, 3) {
-        // Lengths that lie, by little or by much.
+        // Wrong lengths.
         let at = one_of(rng, &[0, 2, 3]);
         header[at] = one_of(rng, &[0, 0x40, 0x44, 0x46, 0x4f, 0x65, 0xff]);
     }
@@ -129,7 +129,7 @@ fn packet(rng: &mut Rng, frame: &mut Vec<u8>) {
     frame.extend(payload);
 }
 
-/// Up to ten words of options.
+/// Adds up to ten words of options.
 fn options(rng: &mut Rng, header: &mut Vec<u8>, payload_bytes: usize) {
     let words = rng.u8(1..=10);
     header[0] += words;

@@ -20,10 +20,10 @@ use isolane_datapath_xdp::classifier::{Action, Counts, FlowReason, OthersReason}
 use crate::mistakes::{MISTAKES, Mistake, Mistaken};
 use crate::world::{Sequence, World};
 
-/// Frames of the gate.
+/// Number of frames of the comparison.
 const FRAMES: u64 = 1_000_000;
 
-/// Frames within which a mistake of the twin must be found.
+/// Number of frames within which a mistake of the reference model must be found.
 const FRAMES_FOR_A_MISTAKE: u64 = 100_000;
 
 fn seed() -> u64 {

@@ -9,7 +9,7 @@ use isolane_wire::level::Level;
 
 use crate::world::Model;
 
-/// What a twin does wrong.
+/// Mistake of a reference model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     Nothing,
@@ -23,7 +23,7 @@ pub(crate) enum Mistake {
 }
 use Mistake::*;
 
-/// All of them, in words.
+/// All mistakes, with descriptions.
 pub(crate) const MISTAKES: &[(Mistake, &str)] = &[
     (Nothing, "a twin without mistake"),
     (
@@ -50,7 +50,7 @@ pub(crate) const MISTAKES: &[(Mistake, &str)] = &[
     ),
 ];
 
-/// The twin, with a mistake.
+/// Reference model with a mistake.
 pub(crate) struct Mistaken {
     mistake: Mistake,
     twin: Twin,
@@ -115,7 +115,7 @@ impl Model for Mistaken {
 
     fn replenish(&mut self, now_ns: u64) {
         if self.mistake == CatchesUpOnMissedPeriods {
-            // As if it had been looked at all the time.
+            // Replenishes in small steps, as if the model had been called all the time.
             const STEP_NS: u64 = 100_000;
             while self.last_ns + STEP_NS < now_ns {
                 self.last_ns += STEP_NS;

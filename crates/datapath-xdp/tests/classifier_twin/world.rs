@@ -19,21 +19,21 @@ use isolane_wire::level::Level;
 
 use crate::frames::{ADDRESSES, PORTS, SOURCES, frame, happens, one_of};
 
-/// Receive queues of the interface: two more than lanes can be on.
+/// Number of receive queues of the interface: two more than lanes can use.
 const QUEUES: u32 = MAX_QUEUES as u32 + 2;
 
-/// Frames between two comparisons of everything.
+/// Number of frames between two comparisons of all counters.
 const FRAMES_A_COMPARISON: u64 = 2_048;
 
-/// Says that nothing was tried, which CI does not take for an answer.
+/// Prints that the tests were skipped, and fails in CI.
 fn left_out(reason: &str) {
     let in_ci = std::env::var_os("CI").is_some();
     assert!(!in_ci, "CI must allow this: {reason}");
     eprintln!("nothing was tried: {reason}");
 }
 
-/// One world at a time: while another test starts a program, the new process has a copy of each
-/// descriptor of ours for a moment, and a socket that is closed here lives on in it.
+/// Only one world exists at a time. While another test starts a program, the new process briefly has a copy of each
+/// descriptor, and a closed socket stays open in it.
 static ONLY: Mutex<()> = Mutex::new(());
 
 /// The program in the kernel, and the sockets of its lanes.
@@ -100,14 +100,14 @@ impl World {
             interface_index: self.interface_index,
             queue,
         };
-        // Without saying where it arrives, on queue 0.
+        // For queue 0, the arrival is not given.
         let arrival = (queue != 0).then_some(arrival);
         let verdict = self.classifier.judge(frame, arrival);
         verdict.unwrap_or_else(|error| panic!("{error}: {frame:02x?}"))
     }
 }
 
-/// A socket that a lane can have: that it is bound to nothing matters to frames that really arrive.
+/// Socket for a lane. It is not bound, which matters only for frames that really arrive.
 fn socket() -> OwnedFd {
     // SAFETY: no memory is passed.
     let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
@@ -148,7 +148,7 @@ impl Model for Twin {
     }
 }
 
-/// Frames and changes, as the seed has it.
+/// Frames and changes determined by the seed.
 pub(crate) struct Sequence {
     rng: Rng,
     now_ns: u64,
@@ -178,7 +178,7 @@ impl Sequence {
         frames: u64,
     ) -> Result<u64, String> {
         for number in 0..frames {
-            // A quiet stretch now and then, so that budgets are used up and filled again.
+            // Sometimes no frames arrive for a while, so that budgets are used up and replenished.
             if happens(&mut self.rng, 2) {
                 self.change(world, twin);
             }
@@ -186,7 +186,7 @@ impl Sequence {
                 self.let_time_pass(world, twin);
             }
             let bytes = frame(&mut self.rng);
-            // Mostly on one queue, so that its buffers run low.
+            // Most frames arrive on one queue, so that its chunks run low.
             let queue = match self.rng.u8(..100) {
                 0..60 => 0,
                 60..90 => 1,
@@ -221,7 +221,7 @@ impl Sequence {
         self.replenished += 1;
     }
 
-    /// Changes one thing.
+    /// Makes one random change.
     fn change(&mut self, world: &mut World, twin: &mut impl Model) {
         self.changes += 1;
         let rng = &mut self.rng;
@@ -299,7 +299,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Compares all that both have counted and have left.
+/// Compares all counters and budgets.
 fn compare(world: &World, twin: &Twin) -> Result<(), String> {
     let (theirs, ours) = (world.counts(), twin.counts());
     for slot in (0..MAX_FLOWS as u8).map(FlowSlot) {
@@ -345,7 +345,7 @@ fn budget(rng: &mut Rng, capacity: u32) -> Budget {
     Budget {
         capacity: NonZeroU32::new(rng.u32(1..=capacity)).expect("at least one"),
         period: match rng.u8(..20) {
-            // Too short and too long.
+            // Periods that are too short and too long.
             0 => Duration::from_micros(rng.u64(..100)),
             1 => Duration::from_secs(11),
             _ => Duration::from_micros(rng.u64(100..20_000)),

@@ -15,7 +15,7 @@ use crate::{egress, flow, follow, meet};
 const SOURCE_PORT: u16 = 40_000;
 const DESTINATION_PORT: u16 = 7411;
 
-/// Sees every frame that arrives at an interface of the calling thread's namespace.
+/// Packet socket that receives every frame arriving at an interface of the calling thread's namespace.
 struct Capture(std::os::fd::OwnedFd);
 
 impl Capture {
@@ -35,7 +35,7 @@ impl Capture {
         Capture(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) })
     }
 
-    /// The next UDP frame to the port.
+    /// Returns the next UDP frame to the port.
     fn next(&self) -> Vec<u8> {
         crate::hosts::eventually("the frame arrives", || {
             let mut bytes = vec![0; 4096];
@@ -65,9 +65,9 @@ fn is_ours(bytes: &[u8]) -> bool {
     port() == Some(DESTINATION_PORT)
 }
 
-/// A kernel socket as a lane has it, but that it never cuts a packet: one that may be cut has an
-/// identification. (One for the whole test: a child of another test may hold on to it for a moment
-/// after it was closed.)
+/// Kernel socket with the options of a lane's socket, except that it never fragments: packets that may be fragmented
+/// have an identification. The whole test uses one socket, because a child process of another test may keep it open for
+/// a moment after it is closed.
 fn kernel_socket() -> UdpSocket {
     let socket = UdpSocket::bind((HERE, SOURCE_PORT)).expect("a socket");
     set(&socket, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO);
@@ -92,9 +92,9 @@ fn set(socket: &UdpSocket, option: i32, value: libc::c_int) {
 fn headers_are_the_kernels_byte_by_byte() {
     let hosts = Hosts::new();
     meet();
-    // The kernel makes its checksums itself then, as it does for a device that makes none.
+    // The kernel then computes checksums itself, as for a device that computes none.
     output(Command::new("ethtool").args(["-K", "host-a", "tx", "off"]));
-    // Groups are sent by the route where no interface is named.
+    // Without a named interface, groups are sent by the route.
     crate::hosts::ip("route add 224.0.0.0/4 dev host-a");
     let mut egress = egress();
     let capture = hosts.there(Capture::open);
@@ -133,7 +133,7 @@ fn unfinished_checksums_of_the_kernel_differ_from_wrong_ones() {
     meet();
     let socket = kernel_socket();
     let judged = |payload: &[u8]| {
-        // Each its own capture: the device's settings hold for what is sent from now on.
+        // Each setting has its own capture, because it applies only to frames sent from now on.
         let capture = hosts.there(Capture::open);
         socket
             .send_to(payload, (THERE, DESTINATION_PORT))
@@ -164,7 +164,7 @@ fn headers_cost_no_allocation_whatever_the_way() {
     let mut frame = vec![0; 48 + 64];
     let calls = allocator_calls_of(|| {
         for round in 0..5_000_u16 {
-            // Known and unknown neighbours, groups, no route, and more flows than are remembered.
+            // Known and unknown neighbours, groups, no route, and more flows than the cache holds.
             for destination in [
                 THERE,
                 Ipv4Addr::new(10, 78, 0, 9),

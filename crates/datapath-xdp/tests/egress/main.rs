@@ -17,7 +17,7 @@ use isolane_wire::level::Level;
 
 use hosts::{THERE, index_of, ip};
 
-/// Follows the interface of this host.
+/// Opens the egress tables for this host's interface.
 fn egress() -> Egress {
     let config = EgressConfig {
         interface_index: index_of("host-a"),
@@ -64,20 +64,20 @@ fn flow(destination: Ipv4Addr, level: u8) -> Flow {
     }
 }
 
-/// The headers of a flow to a destination, as a datapath asks for them.
+/// Returns the headers of a flow to a destination, as a datapath requests them.
 fn headers(egress: &mut Egress, destination: Ipv4Addr) -> Result<Template, Reason> {
     follow(egress);
     egress.headers(&flow(destination, 3), 64).copied()
 }
 
-/// Sends a datagram by a kernel socket, which makes the kernel look for the neighbour.
+/// Sends a datagram by a kernel socket, so that the kernel resolves the neighbour.
 fn send_by_kernel(destination: Ipv4Addr) {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
-    // The destination may be unreachable by now: that is no fault here.
+    // The destination may be unreachable by now, which is no error here.
     let _ = socket.send_to(b"hello", (destination, 9));
 }
 
-/// Has the kernel find the other host.
+/// Lets the kernel resolve the other host.
 fn meet() {
     send_by_kernel(THERE);
     hosts::eventually("the other host answers", || {

@@ -11,7 +11,7 @@ use crate::{device, egress, follow, headers, meet, reason, send_by_kernel};
 
 const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
 
-/// The kernel forgets its certainty soon, and asks quickly.
+/// Shortens the kernel's timeouts, so that neighbours become stale soon and are queried quickly.
 fn be_impatient() {
     for (name, value) in [
         ("base_reachable_time_ms", "100"),
@@ -59,16 +59,16 @@ fn a_neighbour_that_announces_another_address_is_followed_at_once() {
         set("net/ipv4/conf/host-b/arp_notify", "1");
         ip(&format!("link set host-b address {OTHER_MAC}"));
     });
-    // The first announcement after a confirmation is taken up to a second later
-    // (net.ipv4.neigh.*.locktime): then the next one, or any word from there, is.
+    // The kernel ignores the first announcement for up to a second after a confirmation (net.ipv4.neigh.*.locktime).
+    // The next one, or any message of the neighbour, is accepted.
     eventually("the new address is followed", || {
         hosts.there(|| send_by_kernel(crate::hosts::HERE));
         (mac(&mut egress) == Some(OTHER_MAC)).then_some(())
     });
 }
 
-/// What a datapath does: asks for headers, sends by the kernel where there are none, and keeps
-/// fresh at leisure.
+/// Does what a datapath does: requests headers, sends by the kernel if there are none, and refreshes neighbours during
+/// housekeeping.
 fn carry_on(egress: &mut Egress, keeps_fresh: bool) {
     if headers(egress, THERE).is_err() {
         send_by_kernel(THERE);
@@ -87,13 +87,13 @@ fn a_neighbour_that_changes_its_address_without_a_word_is_found_again() {
     let old = mac(&mut egress);
     assert!(old.is_some());
     hosts.there(|| {
-        // It says nothing of itself, so only being asked can help.
+        // The neighbour announces nothing, so only a query can find the new address.
         set("net/ipv4/conf/host-b/arp_notify", "0");
         ip("link set host-b arp off");
         ip(&format!("link set host-b address {OTHER_MAC}"));
         ip("link set host-b arp on");
     });
-    // The companion run: without keeping fresh the old address is believed for ever.
+    // Comparison run: without refreshing, the old address stays valid forever.
     eventually("the address becomes stale", || {
         carry_on(&mut egress, false);
         (certainty(&mut egress) == Some(Certainty::Stale)).then_some(())
@@ -174,7 +174,7 @@ fn a_permanent_neighbour_stays_one() {
 fn more_neighbours_than_the_socket_holds_are_read_again() {
     let _hosts = Hosts::new();
     let mut egress = egress();
-    // Room for a few messages only.
+    // Room for only a few messages.
     let bytes: libc::c_int = 8 << 10;
     // SAFETY: the option's value is an int, alive during the call.
     let set = unsafe {

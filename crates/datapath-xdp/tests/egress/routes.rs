@@ -9,15 +9,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::hosts::{HERE, Hosts, THERE, ip, mac_of};
 use crate::{device, egress, follow, meet, reason, way};
 
-/// What the kernel says about a destination.
+/// Route to a destination.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It leaves by `host-a`, to this neighbour, from this address.
+    /// The packet leaves by `host-a`, to this neighbour, from this address.
     Leaves {
         next_hop: Ipv4Addr,
         source: Ipv4Addr,
     },
-    /// Anything else.
+    /// Any other result.
     Other,
 }
 
@@ -45,7 +45,7 @@ fn kernel(destination: Ipv4Addr) -> Verdict {
     }
 }
 
-/// Ours and the kernel's verdict about each destination agree; all neighbours are known.
+/// Checks that isolane and the kernel agree about each destination. All neighbours are known.
 fn agree(egress: &mut Egress, when: &str) {
     let destinations = [
         "10.78.0.2",
@@ -75,7 +75,7 @@ fn agree(egress: &mut Egress, when: &str) {
     }
 }
 
-/// Neighbours 10.78.0.2 to .9 and .77, whose hardware address ends as their address does.
+/// Adds neighbours 10.78.0.2 to .9 and .77. The last byte of each hardware address equals that of the IP address.
 fn know_neighbours() {
     for last in (2..=9_u8).chain([77]) {
         ip(&format!(
@@ -111,7 +111,7 @@ fn ways_are_the_kernels_through_every_change() {
         "address add 10.79.5.5/32 dev lo",
         "address del 10.79.5.5/32 dev lo",
         "route add 10.78.0.77/32 dev other-a",
-        // Its routes go without a word.
+        // The kernel removes its routes without a notification.
         "link set other-a down",
         "route del blackhole 10.80.1.0/24",
         "route append 10.79.5.0/24 via 10.78.0.9",
@@ -144,7 +144,7 @@ fn who_only_looks_when_the_socket_is_readable_misses_nothing() {
     let mut egress = egress();
     follow(&mut egress);
     let far = [10, 79, 0, 1];
-    // A rule, and a route in place of another: each is one event that has a table read again.
+    // Adding a rule, and replacing a route, each cause one notification, after which a table is read again.
     ip("rule add from 192.0.2.0/24 table 100");
     until_readable_no_more(&mut egress);
     assert_eq!(egress.resolve(far), Way::Kernel(Reason::Rules));
@@ -158,7 +158,7 @@ fn who_only_looks_when_the_socket_is_readable_misses_nothing() {
     assert_eq!(device.mtu_bytes, 1_200);
 }
 
-/// Takes in one netlink datagram at a time, and only when the socket says that there is one.
+/// Processes one netlink datagram at a time, while the socket is readable.
 fn until_readable_no_more(egress: &mut Egress) {
     let is_readable = |egress: &Egress| {
         let descriptor = egress.descriptor();

@@ -30,14 +30,14 @@ pub(crate) fn set(name: &str, value: &str) {
         .unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-/// The index of an interface.
+/// Returns the index of an interface.
 pub(crate) fn index_of(interface: &str) -> u32 {
     let shown = ip(&format!("-o link show dev {interface}"));
     let (index, _) = shown.split_once(':').expect("an index in front");
     index.trim().parse().expect("a number")
 }
 
-/// The hardware address of an interface.
+/// Returns the hardware address of an interface.
 pub(crate) fn mac_of(interface: &str) -> [u8; 6] {
     let shown = ip(&format!("-o link show dev {interface}"));
     let mut words = shown.split_whitespace();
@@ -47,7 +47,7 @@ pub(crate) fn mac_of(interface: &str) -> [u8; 6] {
     std::array::from_fn(|_| bytes.next().expect("six bytes").expect("a byte"))
 }
 
-/// Tries until it succeeds, for at most half a minute.
+/// Repeats an attempt until it succeeds, for at most half a minute.
 pub(crate) fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {

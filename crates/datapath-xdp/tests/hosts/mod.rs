@@ -28,12 +28,12 @@ pub(crate) use machine::{eventually, index_of, ip, mac_of, output, set};
 pub(crate) use namespace::Namespace;
 pub(crate) use pair::{End, Pair};
 
-/// Where the test runs.
+/// Address of the test's own host.
 pub(crate) const HERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-/// The other host.
+/// Address of the other host.
 pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
-/// A pair with addresses, one end of which is the calling thread's.
+/// A pair of hosts with addresses. The calling thread is on one of them.
 pub(crate) struct Hosts(Pair);
 
 impl Hosts {
@@ -58,12 +58,12 @@ impl Hosts {
         Hosts(pair)
     }
 
-    /// A name for the other namespace that `ip` understands.
+    /// Name of the other namespace for `ip`.
     pub(crate) fn path(&self) -> String {
         self.0.at(End::B).path()
     }
 
-    /// Runs something on this thread, in the other host's namespace: what is opened there stays there.
+    /// Runs something on this thread, in the other host's namespace. Sockets opened there stay there.
     pub(crate) fn visit<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.at(End::B).visit(work)
     }

@@ -12,18 +12,18 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use super::machine::{ip, set};
 
-/// Clones are the same namespace. It lasts as long as one of them, or a thread or socket in it.
+/// Clones refer to the same namespace. It exists as long as a clone, or a thread or socket in it.
 #[derive(Clone)]
 pub(crate) struct Namespace(Arc<File>);
 
 impl Namespace {
-    /// A new one, with nothing but a loopback interface in it.
+    /// Creates a namespace with only a loopback interface.
     pub(crate) fn new() -> io::Result<Namespace> {
         on_own_thread(|| {
             // SAFETY: only the calling thread changes its network namespace; no memory and no
             // descriptor table is involved, and the thread ends here.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
-            // Router solicitations and duplicate checks would be frames that no test sent.
+            // Router solicitations and duplicate address detection would be frames that no test has sent.
             if Path::new("/proc/sys/net/ipv6").exists() {
                 for which in ["all", "default"] {
                     set(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
@@ -34,13 +34,13 @@ impl Namespace {
         })
     }
 
-    /// Moves the calling thread there, for the rest of its life.
+    /// Moves the calling thread there permanently.
     pub(crate) fn enter(&self) {
         move_to(&self.0);
     }
 
-    /// Runs something there on the calling thread, which comes back also when it panics: a failing
-    /// test spoils no other on its thread.
+    /// Runs something there on the calling thread. The thread returns even after a panic, so that a failing test
+    /// affects no other test on its thread.
     pub(crate) fn visit<T>(&self, work: impl FnOnce() -> T) -> T {
         struct Back(File);
         impl Drop for Back {
@@ -53,7 +53,7 @@ impl Namespace {
         work()
     }
 
-    /// Runs something there on its own thread, whose core and priority it may change.
+    /// Runs something there on a separate thread, whose core and priority it may change.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         on_own_thread(|| {
             self.enter();
@@ -61,7 +61,7 @@ impl Namespace {
         })
     }
 
-    /// A name that `ip` understands.
+    /// Name of the namespace for `ip`.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }

@@ -23,11 +23,12 @@ impl End {
     }
 }
 
-/// Both namespaces. The calling thread is in neither.
+/// Both namespaces of the pair. The calling thread is in neither.
 pub(crate) struct Pair([Namespace; 2]);
 
 impl Pair {
-    /// Devices with that many queues each way, or the visible reason why this machine allows none.
+    /// Creates devices with this number of queues in each direction. Without the rights for that, prints the reason and
+    /// returns `None`.
     pub(crate) fn new(queues: u32) -> Option<Pair> {
         let namespaces = match [Namespace::new(), Namespace::new()] {
             [Ok(a), Ok(b)] => [a, b],
@@ -52,12 +53,12 @@ impl Pair {
         Some(pair)
     }
 
-    /// An end's namespace.
+    /// Namespace of an end.
     pub(crate) fn at(&self, end: End) -> &Namespace {
         &self.0[end as usize]
     }
 
-    /// Runs something at an end, on its own thread.
+    /// Runs something at an end, on a separate thread.
     pub(crate) fn run<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
         self.at(end).run(work)
     }
@@ -72,7 +73,7 @@ impl Pair {
         self.run(end, || ip(&format!("link set {} {state}", end.interface())));
     }
 
-    /// Takes the pair away; the namespaces stay.
+    /// Removes the pair of devices; the namespaces stay.
     pub(crate) fn remove_devices(&self) {
         self.run(End::A, || ip(&format!("link del {}", End::A.interface())));
     }

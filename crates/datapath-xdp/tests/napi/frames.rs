@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::hosts::index_of;
 use crate::packet_socket::PacketSocket;
 
-/// Not IPv4, not IPv6: of no interest to anybody (an ethertype for experiments).
+/// Ethertype for experiments, neither IPv4 nor IPv6, which no host answers.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
 /// Broadcasts `count` frames from `host-b`, one per millisecond. The sending core has the number of the queue, so the

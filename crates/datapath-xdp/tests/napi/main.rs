@@ -16,7 +16,7 @@ use isolane_hostnet::napi::{NapiError, Plan, Policy, Polling, QueueState, state,
 use bpf::PassAll;
 use hosts::{HERE, Hosts, THERE, eventually, index_of, ip};
 
-/// The priority that the applications of these tests would have.
+/// Priority that applications would have in these tests.
 const APPLICATIONS: u8 = 40;
 
 fn plan() -> Plan {
@@ -28,7 +28,7 @@ fn policies(queues: &[QueueState]) -> Vec<Option<Policy>> {
     queues.iter().map(policy).collect()
 }
 
-/// The names of threads, as the kernel shows them.
+/// Names of threads, as the kernel shows them.
 fn name_of(process_id: i32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{process_id}/comm")).ok()?;
     Some(name.trim().to_owned())
@@ -82,7 +82,7 @@ fn frames_arrive_through_a_thread_as_they_did_before() {
     assert_eq!(&bytes[..length], b"hello");
 }
 
-/// How often a thread was given a core so far.
+/// Number of times that a thread has run so far.
 fn turns(process_id: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/schedstat"));
     let text = text.expect("scheduling statistics of a thread");
@@ -90,8 +90,8 @@ fn turns(process_id: i32) -> u64 {
     turns.parse().expect("a number")
 }
 
-/// A frame sent on queue N of one end of a veth pair arrives on queue N of the other; one sent
-/// around the queueing discipline takes the queue of the core's number.
+/// A frame sent on queue N of one end of a veth pair arrives on queue N of the other. A frame that bypasses the
+/// queueing discipline uses the queue with the sending core's number.
 #[test]
 fn each_thread_receives_the_frames_of_its_queue() {
     let hosts = Hosts::with_queues(2);
@@ -170,7 +170,7 @@ fn a_second_plan_puts_back_what_the_first_had_set() {
     assert_eq!(policies(&state(index).expect("still there")), [None, None]);
 }
 
-/// What a process that is killed leaves behind: its program's link is closed, and nothing is undone.
+/// State after a process is killed: the link of its program is closed, and no setting is restored.
 #[test]
 fn threads_of_a_veth_end_with_the_program_without_a_restore() {
     let _hosts = Hosts::with_queues(2);

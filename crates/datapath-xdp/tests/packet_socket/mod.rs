@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A packet socket that only sends.
+/// Packet socket that only sends.
 pub(crate) struct PacketSocket(File);
 
 impl PacketSocket {

@@ -26,7 +26,7 @@ fn obstacles(interface: &str, wanted: &Wanted) -> Vec<Check> {
     checks
 }
 
-/// The only obstacle, which is this subject's.
+/// Returns the only obstacle, which must belong to this subject.
 fn obstacle(interface: &str, wanted: &Wanted, subject: Subject) -> Check {
     let mut checks = obstacles(interface, wanted);
     assert_eq!(checks.len(), 1, "{checks:#?}");
@@ -121,13 +121,13 @@ fn a_queue_that_another_program_has_is_reported() {
     let check = obstacle("host-a", &second, Subject::Queues);
     assert!(check.what.contains("queue 1"), "{check:?}");
     drop(taken);
-    // The kernel lets go of a queue some time after its socket was closed.
+    // The kernel releases a queue some time after its socket is closed.
     hosts::eventually("the queue is free", || {
         obstacles("host-a", &second).is_empty().then_some(())
     });
 }
 
-/// Takes all effective capabilities from the calling thread.
+/// Removes all effective capabilities of the calling thread.
 fn drop_capabilities() {
     #[repr(C)]
     struct Header {

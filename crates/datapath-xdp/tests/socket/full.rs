@@ -17,7 +17,7 @@ fn frames_beyond_a_receive_ring_are_counted_and_the_others_arrive() {
         receiver.lanes[0].statistics().unwrap().receive_ring_full == 12
     });
     assert_eq!(receiver.take_all(0, 8), frames(0, 0..8));
-    // The chunks of those that were dropped are filled again: none is lost.
+    // The chunks of dropped frames are filled again, so none is lost.
     for round in 0..10 {
         sender.send(&frames(0, round..round + 5));
         assert_eq!(receiver.take_all(0, 5), frames(0, round..round + 5));
@@ -52,7 +52,7 @@ fn a_frame_longer_than_a_chunk_takes_is_dropped_and_its_chunk_used_again() {
     let longest = receiver.memory.umem.receive_room();
     assert_eq!(longest, 1_792);
     let mut sender = Sender::new(&pair, 0);
-    // The devices' MTU of 1,500 stops longer ones before that: 1,514 with their header.
+    // The device's MTU of 1,500 limits frames before that: to 1,514 bytes with their header.
     sender.send(&[frame(0, 1, 1_514)]);
     assert_eq!(receiver.take_all(0, 1), [frame(0, 1, 1_514)]);
 }
@@ -79,8 +79,8 @@ fn what_lies_in_no_chunk_is_not_sent_and_counted() {
     assert_eq!(receiver.take_all(0, 3), frames(0, 0..3));
     let statistics = sender.socket.statistics().unwrap();
     assert_eq!(statistics.invalid_transmitted, wrong.len() as u64);
-    // Newer kernels (6.18) give such entries back as if they had been sent, older ones do not: they
-    // belong to neither ring, and those that were sent are known by what was given.
+    // Newer kernels (6.18) return such entries as if they had been sent, older ones do not. Until then they belong to
+    // neither ring, so the test knows the sent ones by their addresses.
     let (mut strays, mut back) = (0, 0);
     eventually("what was sent comes back", || {
         let mut address = [0];
@@ -207,11 +207,11 @@ fn an_interface_that_goes_down_stops_sending_by_name_and_takes_it_up_again() {
 fn frames_that_a_driver_refuses_come_back_and_are_counted() {
     let Some(pair) = Pair::new(1) else { return };
     let mut sender = Sender::new(&pair, 0);
-    // A veth whose other end is down takes nothing.
+    // A veth whose other end is down accepts nothing.
     pair.set_up(End::B, false);
     let kicked = sender.send(&frames(0, 0..5));
     assert_eq!((kicked.refused, kicked.left), (5, 0), "{kicked:?}");
-    // Each refusal ends a call, and calls are bounded: the rest is for the next kick.
+    // Each refusal ends a call, and the number of calls is limited. The remaining frames wait for the next kick.
     let kicked = sender.send(&frames(0, 0..20));
     assert_eq!((kicked.refused, kicked.calls), (9, 9), "{kicked:?}");
     assert_eq!(kicked.left, 11);

@@ -51,7 +51,7 @@ fn a_frame_arrives_on_the_queue_it_was_sent_on_and_another_queue_shares_the_memo
     receiver.memory.assert_balanced();
 }
 
-/// So the map has to tell queues apart: nothing but a missing frame would say that it does not.
+/// The map must therefore distinguish queues, because only a missing frame would show that it does not.
 #[test]
 fn a_frame_for_a_socket_of_another_queue_is_lost_and_no_socket_counts_it() {
     let Some(pair) = Pair::new(2) else { return };
@@ -63,7 +63,7 @@ fn a_frame_for_a_socket_of_another_queue_is_lost_and_no_socket_counts_it() {
     receiver.memory.fill(&mut second, 8);
     let mut sender = Sender::new(&pair, 1);
     sender.send(&frames(0, 0..10));
-    // When this one has arrived, those before it have gone wherever they go.
+    // When this frame has arrived, the earlier ones have been delivered or dropped.
     sender.send(&frames(1, 0..1));
     assert_eq!(receiver.memory.take_all(&mut on_second, 1).len(), 1);
     assert_eq!(receiver.lanes[0].ring.waiting(), 0);
@@ -74,7 +74,7 @@ fn a_frame_for_a_socket_of_another_queue_is_lost_and_no_socket_counts_it() {
     receiver.memory.assert_balanced();
 }
 
-/// Queue 1 of the receiver, in the same memory, and a socket on it.
+/// Queue 1 of the receiver, with the same UMEM, and a socket on it.
 fn second_queue(pair: &Pair, receiver: &Receiver) -> (Queue, ReceiveSocket) {
     pair.run(End::B, || {
         let second = receiver
@@ -119,8 +119,8 @@ fn what_one_lane_sends_comes_back_by_the_queue_it_shares_with_the_others() {
     sender.memory.assert_balanced();
 }
 
-/// A fill ring of 64, and a lane of bulk, with a receive ring of that many entries, that is not
-/// drained: how many of 20 critical frames behind 100 of bulk arrive.
+/// Number of critical frames that arrive, of 20 sent after 100 bulk frames. The fill ring has 64 entries. The bulk lane
+/// has a receive ring of this size, which nobody reads.
 fn critical_behind_bulk(bulk_entries: u32) -> Option<u32> {
     let pair = Pair::new(1)?;
     let mut receiver = Receiver::new(&pair, 64, &[bulk_entries, 64]);
@@ -185,7 +185,7 @@ fn a_queue_outlives_its_sockets_and_sockets_outlive_their_queue() {
     memory.send(&mut socket, &frames(0, 0..5));
     assert_eq!(receiver.take_all(0, 5).len(), 5);
     drop(socket);
-    // The sender's queue is free now, and can be taken again.
+    // The sender's queue is free again.
     let sender = Sender::new(&pair, 0);
     let Queue { .. } = sender.queue;
 }

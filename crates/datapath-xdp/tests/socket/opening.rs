@@ -14,7 +14,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use crate::hosts::{End, Pair};
 use crate::support::{Memory, config};
 
-/// What opening a queue at end A says.
+/// Error of opening a queue at end A.
 fn error(pair: &Pair, config: &QueueConfig) -> OpenError {
     let memory = Memory::new(16);
     pair.run(End::A, || Queue::open(&memory.umem, config).unwrap_err())
@@ -63,7 +63,7 @@ fn the_memory_of_one_queue_cannot_be_had_on_it_twice() {
     let at = config(&pair, End::A, 0);
     pair.run(End::A, || {
         let queue = Queue::open(&memory.umem, &at).unwrap();
-        // With separate rings this is none of the sockets that share its rings.
+        // With separate rings, the error does not concern the sockets that share the first socket's rings.
         let second = queue.open_shared(&at).unwrap_err();
         assert!(matches!(second, OpenError::NoQueue { .. }), "{second}");
     });
@@ -129,7 +129,7 @@ fn a_queue_can_be_taken_while_its_interface_is_down() {
     assert_eq!(queue.mode(), Mode::Copy);
 }
 
-/// Takes a capability from the calling thread, for the rest of its life.
+/// Removes a capability of the calling thread permanently.
 fn give_up(capability: CapabilitySet) {
     let mut sets = capabilities(None).unwrap();
     sets.effective.remove(capability);
@@ -164,7 +164,7 @@ fn memory_beyond_what_may_be_locked_is_refused_with_its_size() {
     let memory = Memory::new(16);
     let refused = pair.run(End::A, || {
         give_up(CapabilitySet::IPC_LOCK);
-        // The limit is the process's: other tests have the capability, and are not bound by it.
+        // The limit applies to the process. Other tests have the capability, so it does not apply to them.
         let limit = getrlimit(Resource::Memlock);
         let low = Rlimit {
             current: Some(4_096),
@@ -181,7 +181,7 @@ fn memory_beyond_what_may_be_locked_is_refused_with_its_size() {
     );
 }
 
-/// Another process that holds a queue: it has inherited a socket of it, and does nothing.
+/// Another process that holds a queue: it has inherited one of its sockets, and does nothing.
 struct Holder(std::process::Child);
 
 impl Holder {
@@ -228,7 +228,7 @@ fn a_queue_can_be_taken_as_soon_as_its_program_was_killed() {
         let taken = Queue::open(&memory.umem, &at).unwrap_err();
         assert!(matches!(taken, OpenError::QueueTaken { .. }), "{taken}");
         holder.kill();
-        // On a machine that stalls, the kernel may need longer than is waited for.
+        // On a machine that stalls, the kernel may need longer than one attempt waits.
         let again = (0..10).find_map(|_| Queue::open(&memory.umem, &at).ok());
         assert!(again.is_some(), "the queue of a dead program stays taken");
     });

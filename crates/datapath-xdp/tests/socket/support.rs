@@ -13,7 +13,7 @@ use isolane_datapath_xdp::socket::{
 use crate::bpf::{ETHER_TYPE, Redirect};
 use crate::hosts::{End, Pair};
 
-/// Where the kernel puts a received frame in its chunk.
+/// Offset of a received frame in its chunk.
 pub(crate) const HEAD_ROOM: u64 = 256;
 
 pub(crate) fn config(pair: &Pair, end: End, queue: u32) -> QueueConfig {
@@ -26,7 +26,7 @@ pub(crate) fn config(pair: &Pair, end: End, queue: u32) -> QueueConfig {
     }
 }
 
-/// Memory, its chunks, and what the kernel has of them.
+/// UMEM with its chunks, and which of them the kernel holds.
 pub(crate) struct Memory {
     pub(crate) umem: Umem,
     pub(crate) free: Vec<Chunk>,
@@ -42,7 +42,7 @@ impl Memory {
         Memory { umem, free, held }
     }
 
-    /// Gives that many chunks to be filled.
+    /// Passes this number of chunks to the kernel for reception.
     pub(crate) fn fill(&mut self, queue: &mut Queue, count: usize) {
         for _ in 0..count {
             let chunk = self.free.pop().expect("a free chunk");
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Puts frames into the ring, without telling the kernel; returns how many fitted.
+    /// Puts frames into the ring without notifying the kernel; returns the number that fitted.
     pub(crate) fn put(&mut self, socket: &mut TransmitSocket, frames: &[Vec<u8>]) -> usize {
         for (put, frame) in frames.iter().enumerate() {
             if socket.ring.free() == 0 {
@@ -79,7 +79,7 @@ impl Memory {
         socket.kick()
     }
 
-    /// Takes what has been sent; returns how many.
+    /// Takes back sent chunks; returns their number.
     pub(crate) fn complete(&mut self, queue: &mut Queue) -> usize {
         let mut addresses = [0; 64];
         let mut all = 0;
@@ -98,7 +98,7 @@ impl Memory {
         }
     }
 
-    /// Takes one frame that has arrived.
+    /// Takes one received frame.
     pub(crate) fn take(&mut self, socket: &mut ReceiveSocket) -> Option<Vec<u8>> {
         let mut one = [Descriptor::default()];
         if socket.ring.pop(&mut one) == 0 {
@@ -116,7 +116,7 @@ impl Memory {
         Some(frame)
     }
 
-    /// Takes `count` frames, waiting for them within reason.
+    /// Takes `count` frames, and waits for them up to a time limit.
     pub(crate) fn take_all(&mut self, socket: &mut ReceiveSocket, count: usize) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         eventually(&format!("{count} frames"), || {
@@ -126,7 +126,7 @@ impl Memory {
         frames
     }
 
-    /// Every chunk is somewhere, and only there.
+    /// Checks that every chunk has exactly one holder.
     pub(crate) fn assert_balanced(&self) {
         let held = self.held.count(Side::Receive) + self.held.count(Side::Transmit);
         assert_eq!(self.free.len() + held, self.umem.chunks() as usize);
@@ -134,7 +134,7 @@ impl Memory {
     }
 }
 
-/// A host that sends on one queue.
+/// Host that sends on one queue.
 pub(crate) struct Sender {
     pub(crate) queue: Queue,
     pub(crate) socket: TransmitSocket,
@@ -142,7 +142,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// At end A.
+    /// Creates the sender at end A.
     pub(crate) fn new(pair: &Pair, queue: u32) -> Sender {
         let memory = Memory::new(256);
         pair.run(End::A, || {
@@ -161,7 +161,7 @@ impl Sender {
         self.memory.send(&mut self.socket, frames)
     }
 
-    /// Waits until all that was sent has come back.
+    /// Waits until all sent chunks have come back.
     pub(crate) fn wait_for_completions(&mut self) {
         eventually("completions", || {
             self.memory.complete(&mut self.queue);
@@ -170,7 +170,7 @@ impl Sender {
     }
 }
 
-/// A host that receives lanes on one queue: end B, with a program that hands frames to lanes.
+/// Host at end B that receives lanes on one queue, with a program that redirects frames to lanes.
 pub(crate) struct Receiver {
     pub(crate) redirect: Redirect,
     pub(crate) lanes: Vec<ReceiveSocket>,
@@ -179,8 +179,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Lanes 0, 1 and so on with receive rings of these sizes, over a fill ring of `fill_entries`
-    /// filled to the brim.
+    /// Creates lanes 0, 1 and so on with receive rings of these sizes, and a full fill ring of `fill_entries`.
     pub(crate) fn new(pair: &Pair, fill_entries: u32, rings: &[u32]) -> Receiver {
         let mut memory = Memory::new(2 * fill_entries);
         pair.run(End::B, || {
@@ -211,7 +210,7 @@ impl Receiver {
     }
 }
 
-/// A frame to everybody, for a lane, with a number.
+/// Broadcast frame for a lane, with a number.
 pub(crate) fn frame(lane: u8, number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1]);
@@ -227,7 +226,7 @@ pub(crate) fn frames(lane: u8, numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
     numbers.map(|number| frame(lane, number, 100)).collect()
 }
 
-/// Waits for something that becomes true by itself, in bounds that a loaded machine keeps.
+/// Waits for a condition, with a time limit that a loaded machine meets.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {

@@ -3,10 +3,10 @@
 use isolane_wire::ethernet::{self, EtherType, MacAddress};
 use isolane_wire::{ipv4, udp};
 
-/// Longest headers: Ethernet, IPv4, UDP.
+/// Maximum length of the headers: Ethernet, IPv4, UDP.
 const HEADERS_BYTES: usize = 14 + 20 + 8;
 
-/// From some port of `source` to `port` of `destination`, whose device is `device`.
+/// Frame from some port of `source` to `port` of `destination`, whose device is `device`.
 pub(crate) fn udp_frame(
     source: [u8; 4],
     device: MacAddress,

@@ -48,7 +48,7 @@ fn flood(from: &mut On<Xdp>, to: &On<Xdp>, lane: Lane, datagrams: u32) {
     }
 }
 
-/// What came of ten datagrams to a lane that takes three.
+/// Checks that a lane with a budget of three accepts three of ten datagrams.
 fn assert_takes_three_of_ten(from: &mut On<Xdp>, to: &mut On<Xdp>, lane: Lane) {
     flood(from, to, lane, 10);
     assert_eq!(receive(to, lane, 3).len(), 3);
@@ -137,7 +137,7 @@ fn an_interfaces_budget_set_early_holds_for_all_lanes_that_open() {
     };
     let refused = other.set_interface_rate_limit(with(Some((budget(5), 5))));
     assert!(matches!(refused, Err(RateLimitError::Reserve { .. })));
-    // Two of the five are the most critical lane's alone.
+    // Two of the five datagrams are reserved for the most critical lane.
     let protected = other.set_interface_rate_limit(with(Some((budget(5), 2))));
     assert_eq!(protected, Ok(()));
     open(&mut other, &[CRITICAL, BULK]);

@@ -14,18 +14,18 @@ use isolane_wire::locator::Locator;
 
 use crate::network::{Host, INTERFACE, Segment};
 
-/// A datapath that lives on a host: what opens sockets is done there.
+/// Datapath of a host. It opens its sockets in the host's namespace.
 pub(crate) struct On<D> {
     pub(crate) host: Host,
     pub(crate) path: D,
 }
 
-/// A segment without participants.
+/// Ethernet segment without participants.
 pub(crate) struct XdpOnVeth {
     segment: Segment,
 }
 
-/// As conformance wants it.
+/// Configuration for the conformance suite.
 pub(crate) fn config(options: &Options) -> XdpConfig {
     let udp = NetworkConfig {
         interfaces: Interfaces::Named(vec![INTERFACE.to_owned()]),
@@ -35,7 +35,7 @@ pub(crate) fn config(options: &Options) -> XdpConfig {
     };
     let mut lanes = XdpOptions::default();
     if let Some(bytes) = options.queue_bytes {
-        // About as many datagrams of a kilobyte.
+        // About the same number of datagrams of one kilobyte.
         lanes.receive_entries = [(bytes / 1_024) as u32; 8];
     }
     XdpConfig {
@@ -44,7 +44,7 @@ pub(crate) fn config(options: &Options) -> XdpConfig {
     }
 }
 
-/// Lanes on a host.
+/// Opens lanes on a host.
 pub(crate) fn xdp_on(host: Host, config: XdpConfig) -> Result<On<Xdp>, OpenError> {
     let path = host.enter(|| Xdp::new(config))?;
     Ok(On { host, path })
@@ -53,7 +53,7 @@ pub(crate) fn xdp_on(host: Host, config: XdpConfig) -> Result<On<Xdp>, OpenError
 impl Fixture for XdpOnVeth {
     type Datapath = On<Xdp>;
 
-    /// The kernel's receive work may be put off to a thread of lower priority.
+    /// The kernel may do its receive work later, on a thread of lower priority.
     const SETTLE: Duration = Duration::from_millis(30);
 
     fn new() -> XdpOnVeth {

@@ -51,7 +51,8 @@ fn a_topics_port_comes_by_its_lane_and_has_its_own_budget() {
     let of_flow = observed.flows.iter().find(|one| one.flow == Some(flow));
     assert_eq!(of_flow.expect("it is shown").left, Some(0));
 
-    // Changed while it runs, and given back: then its port is not registered, and what was dropped is kept.
+    // The budget is changed while it is in use, and then removed. The port is then no longer registered, and the count
+    // of dropped datagrams is kept.
     other
         .set_rate_limit(RateLimitTarget::Flow(flow), None)
         .expect("there");

@@ -31,7 +31,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         send(&mut other, CRITICAL, &payload(number, 64), &[to]);
     }
     other.host.enter(|| ip(&format!("link set {INTERFACE} up")));
-    // Being down has made the kernel forget the neighbours of a test's host.
+    // While the interface was down, the kernel removed the neighbours of a test's host.
     let mut number = 100;
     eventually("lanes work again, both ways", || {
         number += 1;
@@ -131,14 +131,14 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
         "{:?}",
         noted.collect::<Vec<_>>()
     );
-    // What has arrived was sent, though its frames had not been collected.
+    // The arrived frame counts as sent, although its completion was not read.
     let transmit = one.ledger().lane(CRITICAL).transmit;
     assert_eq!(
         (transmit.sent, transmit.refused(counters::DEVICE_GONE)),
         (3, 0)
     );
     finish(other);
-    // No host has its address now: named, and nothing panics or spins.
+    // No host has the address any more. The refusal has a name, and nothing panics or spins.
     let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
     assert_eq!(sent.sent + sent.refused, 1);
     assert_eq!(one.peek_lanes(), None);
@@ -166,7 +166,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         .filter(|warning| warning.contains("lanes are gone"))
         .collect();
     assert_eq!(noted.len(), 1, "{noted:?}");
-    // The kernel's sockets go on there, for what is opened now, too.
+    // The kernel sockets continue there, also for lanes opened from now on.
     one.open_lane(BULK).expect("sockets can be had");
     for lane in [CRITICAL, BULK] {
         assert!(!one.path.is_on_device(lane));
@@ -174,7 +174,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         send(&mut one, lane, &payload(1, 64), &[here]);
         assert_eq!(receive(&mut one, lane, 1), [payload(1, 64)]);
     }
-    // What came meanwhile is taken in, and then wakes no thread.
+    // The notifications that arrived meanwhile are processed, and then wake no thread any more.
     eventually("no news are left", || (!take_news(&mut one)).then_some(()));
     finish(one);
 
@@ -206,7 +206,7 @@ fn a_queue_has_one_program_and_the_second_gets_an_error_or_goes_by_sockets() {
         .iter()
         .any(|warning| warning.code == isolane_datapath_xdp::xdp::warning::NO_DEVICE_LANES);
     assert!(is_noted, "{:?}", third.warnings());
-    // Both on one host: by the kernel.
+    // Both participants are on one host, so the kernel carries their datagrams.
     let mut first = first;
     let to = third.unicast(CRITICAL)[0];
     send(&mut first, CRITICAL, &payload(1, 64), &[to]);
@@ -223,7 +223,7 @@ fn frames_that_arrive_on_another_queue_come_by_the_socket() {
     });
     let mut reader = participant(segment.add_host(), &[CRITICAL], |_| {});
     let to = reader.unicast(CRITICAL)[0];
-    // A frame sent on a queue arrives on the queue of that number where nothing steers it.
+    // Without steering, a frame sent on a queue arrives on the queue with the same number.
     for number in 0..20 {
         send(&mut sender, BULK, &payload(number, 64), &[to]);
         send(&mut sender, CRITICAL, &payload(number, 64), &[to]);

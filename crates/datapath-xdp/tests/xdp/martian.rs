@@ -16,7 +16,7 @@ use crate::udp_frame::udp_frame;
 fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed() {
     let mut segment = Segment::new();
     let (forger, host) = (segment.add_host(), segment.add_host());
-    // An address of another interface, which the kernel refuses as well.
+    // Address of another interface of this host, which the kernel rejects as well.
     let bridge = [192, 0, 2, 1];
     host.enter(|| {
         ip("link add bridge type bridge");

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::hosts::{Namespace, eventually, ip};
 
-/// The name of every host's interface.
+/// Name of every host's interface.
 pub(crate) const INTERFACE: &str = "eth0";
 
-/// A segment, and how many hosts are on it.
+/// Ethernet segment, and the number of its hosts.
 pub(crate) struct Segment {
     hub: Namespace,
     hosts: Vec<Host>,
@@ -27,14 +27,13 @@ pub(crate) struct Segment {
     queues: u32,
 }
 
-/// A host's namespace; clones are the same host.
+/// Namespace of a host; clones refer to the same host.
 #[derive(Clone)]
 pub(crate) struct Host {
     namespace: Namespace,
     pub(crate) number: u8,
     mac: String,
-    /// All of the segment, so that it stays when the test has attached its hosts, and a host stays
-    /// when its participant has left.
+    /// All hosts of the segment, so that the segment and its hosts exist as long as one of them.
     _segment: Arc<Mutex<Vec<Namespace>>>,
 }
 
@@ -58,13 +57,13 @@ impl Segment {
         }
     }
 
-    /// Runs something where the bridge is; host 1's port is `port1`.
+    /// Runs something in the namespace of the bridge; the port of host 1 is `port1`.
     #[allow(dead_code, reason = "not every test that shares this looks there")]
     pub(crate) fn in_the_middle<T>(&self, work: impl FnOnce() -> T) -> T {
         self.hub.visit(work)
     }
 
-    /// Another host, which knows all others and is known to them.
+    /// Adds a host that knows all others and is known to them.
     pub(crate) fn add_host(&mut self) -> Host {
         let host = self.add_stranger();
         for other in &self.hosts {
@@ -75,7 +74,7 @@ impl Segment {
         host
     }
 
-    /// Another host: those that want to reach it have to ask for its address.
+    /// Adds a host whose Ethernet address the others have to resolve.
     pub(crate) fn add_stranger(&mut self) -> Host {
         let namespace = new_namespace();
         let mut all = self.namespaces.lock().expect("no test panics here");
@@ -107,7 +106,7 @@ impl Segment {
             words.find(|word| *word == "link/ether");
             words.next().expect("a hardware address").to_owned()
         });
-        // The kernel takes up to a second to notice.
+        // The kernel takes up to a second to detect it.
         eventually("the host's port forwards", || {
             let shown = self
                 .hub
@@ -123,7 +122,7 @@ impl Host {
         Ipv4Addr::new(10, 79, 0, self.number)
     }
 
-    /// Another host's Ethernet address is known for good.
+    /// Adds a permanent neighbour entry for another host.
     fn introduce(&self, other: &Host) {
         let (address, mac) = (other.address(), &other.mac);
         let known =

@@ -11,14 +11,14 @@ use crate::hosts::{eventually, ip, mac_of};
 use crate::network::{Host, INTERFACE, Segment};
 use crate::support::{CRITICAL, count, finish, participant, payload, receive, send, take_news};
 
-/// A host says for good where another one is on the link.
+/// Sets a permanent neighbour entry of a host for another one.
 fn point(host: &Host, to: &Host, mac: [u8; 6]) {
     let (address, mac) = (to.address(), MacAddress(mac));
     let known = format!("neighbour replace {address} lladdr {mac} dev {INTERFACE} nud permanent");
     host.enter(|| ip(&known));
 }
 
-/// Frames that the classifier has seen for ports which are not its host's.
+/// Number of frames that the classifier received for the right port and another host's address.
 fn misled(path: &On<Xdp>) -> u64 {
     let interfaces = path.observe().interfaces;
     let decisions = interfaces.iter().flat_map(|one| &one.decisions);
@@ -35,7 +35,7 @@ fn a_neighbour_is_sent_to_where_it_is_as_soon_as_the_kernel_says_so() {
     let mut one = participant(here.clone(), &[Lane::Discovery, CRITICAL], |_| {});
     let mut others = [there, elsewhere].map(|host| participant(host.clone(), &[CRITICAL], |_| {}));
     let (home, to) = (one.unicast(CRITICAL)[0], others[0].unicast(CRITICAL)[0]);
-    // The bridge learns which host is where.
+    // The bridge learns the ports of the hosts.
     for other in &mut others {
         send(other, CRITICAL, &payload(1, 64), &[home]);
         assert_eq!(receive(&mut one, CRITICAL, 1).len(), 1);

@@ -55,7 +55,7 @@ fn copies_find_the_chunks_of_single_frames_that_are_done() {
         send(&mut one, CRITICAL, &payload(number, 64), &to[..1]);
         assert_eq!(receive(&mut two, CRITICAL, 1), [payload(number, 64)]);
     }
-    // Each and its copy take all chunks there are.
+    // Each frame and its copy together take all chunks.
     let chunks = one.pool().capacity(Class::Transmit(CRITICAL));
     let frames = u32::try_from(chunks / 2).expect("few");
     let mut burst = TransmitBurst::new();
@@ -82,7 +82,7 @@ fn copies_find_the_chunks_of_single_frames_that_are_done() {
 fn a_frame_of_another_pool_is_copied_and_goes_home_there() {
     let [mut one, mut other] = pair(&[CRITICAL]);
     let to = other.unicast(CRITICAL)[0];
-    // Of the first's device each has chunks with the same numbers, and only one lies in it.
+    // Both devices have chunks with the same numbers, and only one of them belongs to the sending device.
     let mut burst = TransmitBurst::new();
     for (path, number) in [(&other, 1), (&one, 2)] {
         let mut frame = path.pool().take(CRITICAL).expect("a free frame");
@@ -127,7 +127,7 @@ fn a_group_is_one_frame_by_lane_and_one_copy_for_this_host() {
     assert_eq!(count(&one, CRITICAL, counters::SENT_BY_LANE), 10);
     assert_eq!(count(&one, CRITICAL, counters::KERNEL_LOCAL_GROUP), 10);
     assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 10);
-    // What is too long goes to the network by the kernel, whose sockets have other distances then.
+    // The kernel sends datagrams that are too long, and its sockets then have another TTL.
     send(&mut one, CRITICAL, &payload(11, 3_000), &[group]);
     send(&mut one, CRITICAL, &payload(12, 64), &[group]);
     for path in [&mut one, &mut other] {
@@ -154,7 +154,7 @@ fn a_stranger_is_reached_by_the_kernel_first_and_by_lane_once_it_is_known() {
     let by_lane = count(&one, CRITICAL, counters::SENT_BY_LANE);
     assert!((1..10).contains(&by_kernel), "{by_kernel} by the kernel");
     assert_eq!(by_kernel + by_lane, 50);
-    // From the kernel's socket through a virtual interface.
+    // The datagram came from the kernel's socket through a virtual interface.
     assert!(count(&other, CRITICAL, counters::PARTIAL_CHECKSUM) > 0);
     finish(one);
     finish(other);
@@ -171,7 +171,7 @@ fn a_place_without_a_route_is_refused_by_name() {
     finish(other);
 }
 
-/// Frames of a lane that are neither at home nor chunks to receive into.
+/// Number of a lane's transmit frames that are neither free nor chunks for reception.
 fn in_transmission(path: &impl Datapath) -> usize {
     let class = Class::Transmit(CRITICAL);
     let pool = path.pool();
@@ -183,7 +183,7 @@ fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them()
     const FRAMES: usize = 20;
     let [mut one, other] = pair(&[CRITICAL]);
     let to = other.unicast(CRITICAL)[0];
-    // The lane was not notified yet: frames wait in the ring.
+    // The lane has not been notified yet, so frames wait in the ring.
     one.host.enter(|| ip(&format!("link set {INTERFACE} down")));
     for number in 0..FRAMES {
         send(&mut one, CRITICAL, &payload(number as u32, 64), &[to]);
@@ -195,7 +195,7 @@ fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them()
         one.recycle();
         (!one.wants_recycling()).then_some(())
     });
-    // That is all that a loop does with an idle lane.
+    // This is all that the loop does for an idle lane.
     eventually("they come home", || {
         one.check_interfaces();
         (in_transmission(&one) == 0).then_some(())

@@ -60,7 +60,7 @@ fn unread_bulk_fills_its_own_ring_and_costs_critical_traffic_nothing() {
     finish(reader);
 }
 
-/// Fewer chunks than bulk's ring holds.
+/// Fewer chunks than the ring of the bulk lane has entries.
 fn too_few(config: &mut XdpConfig) {
     config.options.receive_frames = Some(200);
     config.options.overcommit = true;
@@ -130,7 +130,7 @@ fn a_reserve_that_was_eaten_counts_though_the_look_that_finds_it_so_gives_it_bac
     for burst in &mut bursts {
         assert_eq!(reader.receive_burst(BULK, 16, burst), 16);
     }
-    // Twice the reserve comes home, and none is with the device.
+    // Twice the reserve returns, and the device holds none of it.
     drop(bursts);
     assert_eq!(receive_now(&mut reader), 0);
     assert_eq!(count(&reader, CRITICAL, counters::RESERVE_TOUCHED), 1);

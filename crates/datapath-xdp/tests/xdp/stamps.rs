@@ -13,10 +13,10 @@ use crate::hosts::{eventually, index_of};
 use crate::network::Segment;
 use crate::support::{CRITICAL, finish, participant, payload, send};
 
-/// Bytes in front of a payload.
+/// Length of the headers in front of a payload.
 const HEADERS_BYTES: usize = 14 + ipv4::HEADER_BYTES + udp::HEADER_BYTES;
 
-/// The next datagram's stamp, and the eight bytes in front of its frame.
+/// Returns the next datagram's time stamp, and the eight bytes in front of its frame.
 fn receive(path: &mut On<Xdp>) -> (Option<Instant>, [u8; 8]) {
     let mut burst = ReceiveBurst::new();
     eventually("a datagram comes", || {
@@ -45,7 +45,7 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
         assert!(before <= arrived && arrived <= monotonic_now());
     }
 
-    // From here on somebody on the way fills the room in front of each frame.
+    // From here on a program at the bridge fills the room in front of each frame.
     let forwards = segment.in_the_middle(|| {
         ForwardFull::attach(index_of("port1"), index_of("port2")).expect("a program at the bridge")
     });
@@ -66,7 +66,7 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
         .any(|warning| warning.contains("no room for stamps"));
     assert!(said, "{warnings:?}");
 
-    // None is looked for any more; that there is none goes on to be counted.
+    // The lane no longer looks for stamps, and still counts the frames without one.
     for number in 0..DATAGRAMS {
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         assert_eq!(receive(&mut other).0, None);

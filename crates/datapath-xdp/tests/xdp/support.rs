@@ -13,11 +13,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::fixture::{On, config, xdp_on};
 use crate::network::{Host, Segment};
 
-/// The most critical lane, and one of bulk.
+/// The most critical lane, and a bulk lane.
 pub(crate) const CRITICAL: Lane = Lane::ALL[8];
 pub(crate) const BULK: Lane = Lane::ALL[2];
 
-/// Lanes on a host, as usual but for what `change` does.
+/// Opens lanes on a host, with the defaults changed by `change`.
 pub(crate) fn participant(
     host: Host,
     lanes: &[Lane],
@@ -33,15 +33,15 @@ pub(crate) fn participant(
     path
 }
 
-/// Two hosts that know each other.
+/// Two hosts that have resolved each other.
 pub(crate) fn pair(lanes: &[Lane]) -> [On<Xdp>; 2] {
     let mut segment = Segment::new();
-    // First the hosts: who looks at its neighbours then, knows them.
+    // All hosts are created first, so that each knows its neighbours when its tables are read.
     let hosts = [(); 2].map(|()| segment.add_host());
     hosts.map(|host| participant(host, lanes, |_| {}))
 }
 
-/// Bytes that the classifier takes for RTPS.
+/// Payload that the classifier accepts as RTPS.
 pub(crate) fn payload(number: u32, bytes: usize) -> Vec<u8> {
     let mut payload = b"RTPS".to_vec();
     payload.extend(number.to_be_bytes());
@@ -49,7 +49,7 @@ pub(crate) fn payload(number: u32, bytes: usize) -> Vec<u8> {
     payload
 }
 
-/// Sends one datagram to each of these places.
+/// Sends one datagram to each of these destinations.
 pub(crate) fn send(
     path: &mut impl Datapath,
     lane: Lane,
@@ -82,8 +82,8 @@ pub(crate) fn receive(path: &mut impl Datapath, lane: Lane, count: usize) -> Vec
     received
 }
 
-/// What the loop does where nothing else is to be done: waits a while for what tells of routes and
-/// neighbours, which is discovery's first descriptor, and has it taken in. False: there was nothing.
+/// Does what an idle loop does: waits for a short time for notifications about routes and neighbours, on discovery's
+/// first descriptor, and processes them. Returns false if there was none.
 pub(crate) fn take_news(path: &mut On<Xdp>) -> bool {
     let a_while = Timespec {
         tv_sec: 0,
@@ -106,7 +106,7 @@ pub(crate) fn take_news(path: &mut On<Xdp>) -> bool {
     is_readable
 }
 
-/// Waits until it is true of a lane's ledger.
+/// Waits until a condition holds for a lane's ledger.
 pub(crate) fn until(path: &impl Datapath, lane: Lane, is_so: impl Fn(&LaneLedger) -> bool) {
     let begin = Instant::now();
     while !is_so(path.ledger().lane(lane)) {
@@ -123,7 +123,7 @@ pub(crate) fn count(path: &impl Datapath, lane: Lane, what: Event) -> u64 {
     path.ledger().lane(lane).events.get(what)
 }
 
-/// Every datagram has a name, and every frame goes home.
+/// Checks that every datagram is counted under a name, and that every frame returns.
 pub(crate) fn finish(path: On<Xdp>) {
     let ledger = path.ledger();
     assert_eq!(ledger.balance(), Ok(()), "{ledger}");

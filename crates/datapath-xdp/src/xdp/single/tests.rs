@@ -340,7 +340,7 @@ fn a_device_that_tags_gets_the_same_tag_by_either_way() {
 #[test]
 fn a_frame_that_the_driver_refuses_is_counted_alike() {
     let mut world = World::new();
-    // A veth whose peer is down accepts nothing; the lane has not been notified yet.
+    // A veth whose peer is down accepts nothing. The lane has not been notified of that yet.
     world.hosts.there(|| ip("link set host-b down"));
     let sent = world.assert_same(|world| world.frame(64), false);
     let report = SendReport {
