@@ -28,7 +28,7 @@ struct Speed {
     metres_per_second: f32,
 }
 
-/// Both participants, on this thread: sockets stay on the hosts they were opened on.
+/// Both participants, on this thread. Their sockets stay on the hosts on which they were opened.
 struct World {
     alice: Participant,
     bob: Participant,

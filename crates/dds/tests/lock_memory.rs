@@ -3,7 +3,7 @@
 
 use isolane::{BuildError, Network, Participant};
 
-/// KiB of this process that are kept from being paged out.
+/// Locked memory of this process in KiB.
 fn locked_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));

@@ -12,7 +12,7 @@ use isolane::{Participant, Qos};
 
 use crate::support::{Message, Site, World, level, take_numbers};
 
-/// Runs one participant until a callback of it panics.
+/// Runs one participant until one of its callbacks panics.
 #[track_caller]
 fn run_into_panic(participant: &Participant) {
     let run = || participant.run_for(Duration::from_secs(10));
