@@ -35,7 +35,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines that name something forbidden, without what is said in comments.
+/// Lines with a forbidden name, without comments.
 fn offences(text: &str) -> Vec<(usize, &str)> {
     let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
     let offends = |line: &str| FORBIDDEN.iter().any(|name| code(line).contains(name));
