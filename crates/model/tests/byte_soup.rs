@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const KINDS: Kinds = &[&XdpKind, &UdpKind];
 
-/// Checks what holds for every file.
+/// Checks the properties of every file.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match System::from_bytes(bytes, "soup.toml", KINDS) {
@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
             assert!(!problems.is_empty(), "refused without a reason:\n{text}");
             for problem in problems {
                 let Some(span) = problem.span() else {
-                    // Soup is never too long; but what is no text has no place to draw.
+                    // The text is never too long, but a file that is not text has no line to show.
                     assert!(std::str::from_utf8(bytes).is_err(), "{problem}:\n{text}");
                     continue;
                 };
@@ -37,7 +37,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Pieces of descriptions, whole and broken.
+/// Pieces of descriptions, valid and invalid.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("[topic.A]\n"),
