@@ -8,7 +8,7 @@ use isolane_wire::{
 
 use crate::bytes::{Bytes, ORDERS, READER, WRITER, reread};
 
-/// Current, first and last number of the group, and two digests.
+/// Appends the current, first and last number of the group, and two digests.
 fn with_group(bytes: Bytes, current: i64, first: i64, last: i64) -> Bytes {
     let numbers = bytes.sequence(current).sequence(first).sequence(last);
     numbers.raw(&[0xab; 8])
