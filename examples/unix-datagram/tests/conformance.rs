@@ -10,7 +10,7 @@ use isolane_datapath::NetworkConfig;
 use isolane_testkit::conformance::{Fixture, Options, unicast_cases};
 use isolane_unix_datagram::{Unix, UnixOptions};
 
-/// Longer than a burst, and shorter than what the case of a reader that does not drain sends.
+/// Longer than a burst, and shorter than the number of datagrams that the case of an undrained lane sends.
 const QUEUE_LENGTH: &str = "64";
 const INSIDE: &str = "ISOLANE_INSIDE_NAMESPACE";
 const ISOLANE: &str = env!("CARGO_BIN_EXE_isolane-unix");
