@@ -60,7 +60,7 @@ struct Refusals;
 struct Exhaustion;
 struct Everything;
 
-/// One in eight.
+/// Probability of one in eight.
 const OFTEN: u32 = 125_000;
 
 impl Plan for Nothing {
