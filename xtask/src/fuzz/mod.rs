@@ -39,10 +39,10 @@ pub(crate) const TARGETS: [&str; 8] = [
     "model",
 ];
 
-/// The longest that one target runs before the next has its turn, in seconds: long enough to be
-/// worth reading its corpus anew.
+/// Longest time for which one target runs before the next one, in seconds. Reading the corpus again costs little
+/// against it.
 const MAX_SLICE_SECONDS: u64 = 75;
-/// Findings of one target after which it is left alone: more of the same tell nothing new.
+/// Number of findings of a target after which it is skipped, because more would say nothing new.
 const MAX_FINDINGS: usize = 3;
 
 /// Arguments of `cargo xtask fuzz`.
@@ -68,7 +68,7 @@ pub(crate) struct FuzzArguments {
     json: Option<PathBuf>,
 }
 
-/// The command; says whether nothing failed (with `--seeded`: whether everything was found).
+/// Runs the command. Returns true when nothing failed; with `--seeded`, when every bug was found.
 pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let targets: Vec<&str> = match &arguments.target {
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// The step of `cargo xtask test --all`.
+/// Step of `cargo xtask test --all`.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let mut test = cargo();
     test.args(["test", "--manifest-path"])
@@ -123,7 +123,7 @@ fn replay(metadata: &Metadata, target: &str, file: &Path) -> Result<bool> {
     Ok(command::run(&mut replay).is_ok())
 }
 
-/// All targets in turn, until the time is over.
+/// Runs all targets in turn until the time is over.
 fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     let mut report = Report::default();
     let each = time.as_secs() / targets.len() as u64;
@@ -150,10 +150,10 @@ fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     Ok(report)
 }
 
-/// Bytes that the corpus of one target may take in the repository: all of them stay below 1 MiB.
+/// Maximum size of one target's corpus in the repository, in bytes. All of them together stay below 1 MiB.
 const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 
-/// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
+/// Replaces the corpus of these targets by the smallest one with the same coverage, within its bound.
 fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
@@ -204,11 +204,11 @@ const SCHEMA: &str = "isolane/fuzz/1";
 #[derive(Debug, Default)]
 struct Report {
     targets: Vec<TargetReport>,
-    /// Bugs put in on purpose; empty where none were.
+    /// Seeded bugs; empty if none were tested.
     seeded: Vec<SeededReport>,
 }
 
-/// The runs of one target.
+/// Runs of one target.
 #[derive(Debug, Default, Serialize)]
 struct TargetReport {
     target: String,
@@ -219,19 +219,19 @@ struct TargetReport {
     findings: Vec<FindingReport>,
 }
 
-/// An input that failed.
+/// Failing input.
 #[derive(Debug, Serialize)]
 struct FindingReport {
     input: String,
     message: Option<String>,
 }
 
-/// A bug put in on purpose.
+/// Seeded bug.
 #[derive(Debug, Serialize)]
 struct SeededReport {
     bug: String,
     what: String,
-    /// The target that found it; `None`: none did.
+    /// Target that found it; `None` if none did.
     found_by: Option<String>,
     inputs: u64,
     seconds: f64,
