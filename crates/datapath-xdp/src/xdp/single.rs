@@ -54,7 +54,7 @@ impl Xdp {
         let template = egress.known_headers(headers, bytes)?;
         let checksum = checksum_of(&self.options);
         let descriptor = emit(&device.umem, template, checksum, frame, chunk);
-        // In `held` before the kernel sees it: nothing must be undone, whatever follows.
+        // `held` records the chunk before the kernel sees it, so a failure from here on needs no undo.
         let frame = burst.drain().next()?;
         if device
             .held
