@@ -283,7 +283,7 @@ impl Peer {
             Self::CycloneDds if is_appendable && has_xcdr1 => Some(Outcome::Impossible(
                 "appendable types are in XCDR2 only: dds_create_topic, Bad Parameter",
             )),
-            // It reads the key of an appendable type without DHEADERs, as it writes it.
+            // Cyclone DDS reads and writes the key of an appendable type without DHEADERs.
             Self::CycloneDds
                 if is_read && is_appendable && by_the_standards == Outcome::Delivered =>
             {
