@@ -29,7 +29,7 @@ use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation
 
 /// Timeout of all cells of a peer together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
-/// Time without samples that confirms a cell in which none may arrive, once everything else is there.
+/// Time without samples after which a cell in which none may arrive is confirmed, once all other output has arrived.
 const SILENCE: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(100);
 
