@@ -1,5 +1,5 @@
-//! What was once on a wire: the frames of all captures in a folder, and the RTPS messages in them. They
-//! are material to begin from, so what is cut is passed over.
+//! Frames of all captures in a folder, and the RTPS messages in them. They are seeds for other tests, so truncated
+//! frames are skipped.
 
 use std::fs;
 use std::io;
@@ -9,11 +9,11 @@ use isolane_wire::ethernet::{EtherType, Frame};
 use isolane_wire::ipv4::Packet;
 use isolane_wire::udp::Datagram;
 
-/// What a pcap file has in front of all packets, and in front of each.
+/// Header sizes of a pcap file and of each packet.
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 
-/// The Ethernet frames of all pcap files, in an order that does not depend on the folder's.
+/// Ethernet frames of all pcap files, in an order that does not depend on that of the folder.
 pub(crate) fn frames(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut frames = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -38,7 +38,7 @@ pub(crate) fn frames(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(frames)
 }
 
-/// The RTPS message in a frame.
+/// Returns the RTPS message in a frame.
 pub(crate) fn rtps_message(frame: &[u8]) -> Option<&[u8]> {
     let frame = Frame::new_checked(frame).ok()?;
     if frame.ether_type() != EtherType::IPV4 {

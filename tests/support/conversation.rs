@@ -1,6 +1,6 @@
-//! What was once said on a wire, message by message: one capture of other implementations, with times and
-//! addresses, IP fragments put together as a kernel would. Unlike [`captures`](super::captures), which takes
-//! what it gets, this is for tests that every message counts in: whatever cannot be read is a failure.
+//! One capture of other implementations, message by message, with times and addresses. IP fragments are reassembled as
+//! a kernel would. Unlike [`captures`](super::captures), this module is for tests that need every message: a message
+//! that cannot be read is a failure.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
 use isolane_wire::udp::Datagram;
 use miniz_oxide::inflate::decompress_to_vec;
 
-/// Every capture there is; those of large samples as long as they were made.
+/// All captures. Those of large samples are complete.
 pub(crate) const CONVERSATIONS: [&str; 13] = [
     "big-cyc-whole",
     "big-fast-whole",
@@ -28,15 +28,15 @@ pub(crate) const CONVERSATIONS: [&str; 13] = [
     "fin-f-u",
 ];
 
-/// What a pcap file has in front of all packets, and in front of each.
+/// Header sizes of a pcap file and of each packet.
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
-/// What a gzip file without a name has in front of the compressed bytes, and behind them.
+/// Header of a gzip file without a name, and sizes of its header and trailer.
 const GZIP_HEADER: [u8; 4] = [0x1f, 0x8b, 8, 0];
 const GZIP_HEADER_BYTES: usize = 10;
 const GZIP_TRAILER_BYTES: usize = 8;
 
-/// An RTPS message.
+/// RTPS message of a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// Time by the clock of the capturing host, in microseconds.
@@ -46,7 +46,7 @@ pub(crate) struct Said {
     pub(crate) message: Vec<u8>,
 }
 
-/// A capture.
+/// Capture of two participants.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     /// The RTPS messages, in order.
@@ -103,7 +103,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
-/// Packets of which parts have come: the captures hold parts in order.
+/// Packets of which some fragments have arrived; the captures have fragments in order.
 #[derive(Default)]
 struct Packets(HashMap<([u8; 4], u16), Vec<u8>>);
 

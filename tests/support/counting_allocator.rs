@@ -61,8 +61,8 @@ pub(crate) fn allocator_calls_of(run: impl FnOnce()) -> u64 {
     CALLS.get() - before
 }
 
-/// Bytes that this thread has taken and not given back since `before`, what this returned then; at first 0. Negative
-/// where it gave back what another thread took.
+/// Bytes that this thread has allocated and not freed since an earlier call, whose result is `before`; the first call
+/// takes 0. The number is negative if the thread has freed memory of another thread.
 #[allow(dead_code, reason = "most tests that include this ask for calls alone")]
 pub(crate) fn held_bytes_since(before: isize) -> isize {
     HELD_BYTES.get() - before

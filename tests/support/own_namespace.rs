@@ -19,7 +19,7 @@ pub(crate) fn in_namespace(test: &str, inside: impl FnOnce()) {
         command.arg("--net").args(rights);
         command
     };
-    // Root needs no user namespace, and may be where none can be made.
+    // Root needs no user namespace, and may run where none can be created.
     let rights: [&[&str]; 2] = [&[], &["--map-root-user"]];
     let usable = rights.into_iter().find(|rights| {
         let mut probe = namespace(rights);
@@ -40,7 +40,7 @@ pub(crate) fn in_namespace(test: &str, inside: impl FnOnce()) {
     assert!(succeeds(again), "the run inside has failed");
 }
 
-/// Changes the namespace by `ip`.
+/// Changes the namespace with `ip`.
 pub(crate) fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split(' ')).status();
     let done = status.is_ok_and(|status| status.success());

@@ -12,7 +12,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::cargo_metadata;
 use serde::Deserialize;
 
-/// The dependencies of `cargo metadata`, after features, renames and versions were settled.
+/// Dependencies from `cargo metadata`, with features, renames and versions resolved.
 #[derive(Deserialize)]
 struct Metadata {
     /// Package ids of this workspace's own packages.
@@ -41,7 +41,7 @@ struct Node {
 
 #[derive(Deserialize)]
 struct Dependency {
-    /// Name in the sources: after renaming, and of the library where it differs from the package's.
+    /// Name in the sources: after renaming, and that of the library if it differs from the package's.
     name: String,
     dep_kinds: Vec<DependencyKind>,
 }
@@ -143,7 +143,7 @@ impl Sources {
     }
 }
 
-/// Files that a source takes from elsewhere (`#[path = "…"]`), as it names them.
+/// Files that a source includes by `#[path = "…"]`, as written there.
 fn shared_files(text: &str) -> impl Iterator<Item = &str> {
     let attributes = text.lines().map(str::trim_start);
     attributes.filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))

@@ -1,4 +1,4 @@
-//! The test programs of the workspace: which of them need root, and their results, test by test.
+//! Test programs of the workspace: which need root, and the results of each test.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,14 +9,14 @@ use isolane_support::workspace::{cargo, cargo_metadata};
 use isolane_support::{Result, command};
 use serde::Deserialize;
 
-/// Test targets of which some tests need root and others do not: both tiers run them.
+/// Test targets with some tests that need root and others that do not. Both tiers run them.
 const PARTLY_AS_ROOT: &[&str] = &["broken_input", "observe", "spy", "top"];
 
 /// Environment variables that reduce the seeds of simulations.
 const SEED_CHOICES: [&str; 3] = ["ISOLANE_SEED", "ISOLANE_SEED_COUNT", "ISOLANE_SEED_LIMIT"];
 
-/// Test targets that need root, to attach to AF_XDP, to change devices or to use real-time priorities, and those that
-/// without root have nothing to try.
+/// Test targets that need root, to use AF_XDP, change devices or set real-time priorities, and those that can test
+/// nothing without root.
 const AS_ROOT: &[&str] = &[
     "bad_days",
     "budgets_on_xdp",
@@ -41,7 +41,7 @@ const AS_ROOT: &[&str] = &[
 /// A module of tests inside a library that needs root, by its package and path.
 const MODULE_AS_ROOT: (&str, &str) = ("isolane-datapath-xdp", "xdp::send::tests::");
 
-/// Most seeds of a simulation without root; `--all` runs every seed.
+/// Maximum number of seeds of a simulation without root; `--all` runs every seed.
 const SEEDS: &str = "32";
 
 /// Runs all tests that need no root, with fewer seeds, and documentation tests.
@@ -136,7 +136,7 @@ pub(crate) fn counted(commands: &mut [Command]) -> Result<Outcome> {
     Ok(totals.outcome(is_success))
 }
 
-/// Lines of what failed tests printed that the summary repeats.
+/// Maximum number of lines of failed tests that the summary repeats.
 const MOST_FAILURE_LINES: usize = 60;
 
 /// Sums over the test programs, each of which ends with a line
@@ -176,8 +176,8 @@ impl Totals {
         }
     }
 
-    /// A run that failed although no test did (it did not compile, or a test program died) is one
-    /// failure more: nothing may look like a pass because it never reported.
+    /// A run that failed without a failed test (it did not compile, or a test program died) counts as one failure, so
+    /// that a run without a report never looks like a pass.
     fn outcome(self, success: bool) -> Outcome {
         if success && (self.passed, self.failed) == (0, 0) {
             return Outcome::Failed("no test ran".into());

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// In their order, as the JSON names them.
+/// Names of the steps in the JSON, in order.
 const STEPS: [&str; 7] = [
     "one-socket",
     "socket-a-level",
@@ -15,7 +15,7 @@ const STEPS: [&str; 7] = [
     "lane",
     "budgets",
 ];
-/// The steps that are read against others: what each was read against.
+/// Steps that are compared, each with its baselines.
 const AGAINST: [(&str, &[&str]); 6] = [
     ("socket-a-level", &["one-socket"]),
     ("steering", &["socket-a-level"]),
@@ -70,7 +70,7 @@ fn each_step_is_measured_and_read_against_those_it_builds_on() {
         assert_eq!(run["order"], priority, "{step}");
         assert_eq!(run["samples"], 2_000, "{step}");
     }
-    // A run that the machine spoils is no result, nothing is read against it, and the code says so.
+    // A run that the machine disturbs is no result. No other run is compared with it, and the exit code reports it.
     if runs.iter().any(|run| !run["invalid"].is_null()) {
         assert_eq!(code, 1, "{said}");
         println!("not tested further: the machine spoilt a run: {said}");
@@ -92,7 +92,7 @@ fn each_step_is_measured_and_read_against_those_it_builds_on() {
     assert_eq!(report["overall"], Value::Array(Vec::new()));
 }
 
-/// Whether an interval holds its value.
+/// Returns whether a value is inside its interval.
 fn is_ordered(interval: &Value) -> bool {
     let number = |key: &str| interval[key].as_f64().unwrap_or(f64::NAN);
     number("low") <= number("value") && number("value") <= number("high")

@@ -1,5 +1,5 @@
-//! Input that is wrong, and machines that do not allow it: one clear sentence with the remedy, and
-//! the exit code that belongs to it.
+//! Tests of wrong input, and of machines that lack a permission: `isolane` prints one sentence with the remedy, and
+//! ends with the matching exit code.
 
 mod command;
 
@@ -100,7 +100,7 @@ fn json_that_cannot_be_written_is_said_before_the_work() {
     let new = folder.file("new.json");
     for path in [&nowhere, &directory] {
         for command in [
-            // Their work would take longer than a test may.
+            // Commands that would take longer than a test may.
             &[
                 "sub",
                 "T",
@@ -130,7 +130,7 @@ fn json_that_cannot_be_written_is_said_before_the_work() {
             assert!(err.contains("to do:"), "{command:?}: {err}");
         }
     }
-    // A command that fails leaves no empty file behind, and an older one as it is.
+    // A command that fails creates no empty file, and leaves an existing file as it is.
     for command in ["sub", "ls"] {
         let failing = [command, "T", "--interface", "nowhere0", "--json", &new];
         let failing = failing
@@ -261,7 +261,8 @@ fn a_subscriber_and_a_publisher_whose_link_flaps_say_so_and_go_on() {
     }
 }
 
-/// The link of a command's only interface goes down and comes up again; then SIGHUP ends the command with these words.
+/// The link of a command's only interface goes down and comes up again. Then SIGHUP ends the command, whose last output
+/// must be `end`.
 fn flaps(testbed: &Testbed, command: &str, end: &str) {
     let mut endpoint = isolane(&[command, "Square", "--interface", "host-a"]);
     endpoint.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -284,7 +285,7 @@ fn flaps(testbed: &Testbed, command: &str, end: &str) {
             said.push(line.unwrap_or_else(|_| panic!("no {words} in {said:?}")));
         }
     };
-    // It counts as started when its discovery port is taken.
+    // The command counts as started when it has bound its discovery port.
     let is_up = || {
         let ports = std::fs::read_to_string(format!("/proc/{}/net/udp", endpoint.0.id()));
         ports.is_ok_and(|ports| ports.contains(&format!(":{:04X} ", 7410)))

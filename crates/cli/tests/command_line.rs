@@ -1,4 +1,4 @@
-//! What the command `isolane` does with its arguments, seen from outside: output and exit code.
+//! Tests of command-line arguments of `isolane`: output and exit code.
 
 mod command;
 
@@ -87,7 +87,7 @@ fn the_example_is_a_good_description() {
     let path = folder.write("isolane.toml", &example);
     let (code, printed, err) = run(isolane(&["config"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
-    // What is printed is a description again.
+    // The output is a valid description.
     let path = folder.write("printed.toml", &printed);
     let (code, _, err) = run(isolane(&["config", "--config", "printed.toml"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
@@ -234,7 +234,7 @@ fn the_help_of_every_command_ends_with_the_exit_codes() {
     ] {
         let (code, out, _) = run(isolane(command).arg("--help"));
         assert_eq!(code, 0, "{command:?}");
-        // Where lines break depends on the terminal.
+        // The terminal determines the line breaks.
         let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             words.ends_with(

@@ -1,7 +1,7 @@
-//! `isolane demo` seen from outside: what it writes, and that nothing of it stays, however it ends.
+//! Tests of `isolane demo`: what it prints and writes, and that it leaves nothing behind, however it ends.
 //!
-//! With the rights for network namespaces these tests measure; without, they check what the demo says
-//! of that.
+//! With the rights for network namespaces these tests measure. Without them, they check what the demo prints about
+//! that.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Measurements share two cores: one at a time.
+/// Measurements share two cores, so only one runs at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The user that may do nothing, by convention.
+/// User id without rights, by convention.
 const UNPRIVILEGED: u32 = 65_534;
 
 fn demo(arguments: &[&str]) -> Command {
@@ -33,7 +33,7 @@ fn demo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The devices of the namespace this test runs in.
+/// Devices of this test's namespace.
 fn own_links() -> Vec<String> {
     let names = fs::read_dir("/sys/class/net").expect("sysfs");
     let mut names: Vec<String> = names
@@ -49,7 +49,7 @@ fn own_links() -> Vec<String> {
     names
 }
 
-/// The processes that a process has started.
+/// Child processes of a process.
 fn children_of(parent: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").expect("procfs").flatten();
     processes
@@ -58,14 +58,14 @@ fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The fourth field of `stat`; the second, a name in parentheses, may hold anything.
+/// The fourth field of `stat`. The second one, a name in parentheses, may contain any characters.
 fn parent_of(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What identifies the network namespace of a process.
+/// Identity of a process's network namespace.
 fn namespace_of(process: impl std::fmt::Display) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/net")).ok()
 }
@@ -85,7 +85,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A demo that is measuring: cable and both ends run.
+/// Demo that is measuring: its cable and both ends run.
 struct Running {
     demo: Child,
     said: Receiver<String>,
@@ -94,7 +94,7 @@ struct Running {
 }
 
 impl Running {
-    /// `None`, and the reason printed, where the machine allows no namespaces.
+    /// Starts a demo. Returns `None`, and prints the reason, if the machine does not allow namespaces.
     fn start(seconds: &str) -> Option<Running> {
         let mut demo = demo(&["--seconds", seconds, "--json", "-"])
             .stdout(Stdio::piped())
@@ -110,7 +110,7 @@ impl Running {
             demo.wait().expect("it ended");
             return None;
         }
-        // Whatever it says later, it is never held up by a full pipe.
+        // A thread reads the output, so that the demo never waits for a full pipe.
         let (sender, said_later) = mpsc::channel();
         thread::spawn(move || {
             for line in said.lines().map_while(Result::ok) {
@@ -153,7 +153,7 @@ impl Running {
         assert!(sent.expect("kill exists").success());
     }
 
-    /// Its JSON and its exit code.
+    /// Returns its JSON and its exit code.
     fn end(&mut self) -> (Value, Option<i32>) {
         let mut out = String::new();
         let stdout = self.demo.stdout.as_mut().expect("piped");
@@ -162,7 +162,7 @@ impl Running {
         (serde_json::from_str(&out).expect("JSON"), code)
     }
 
-    /// Asserts that neither processes nor namespaces are left.
+    /// Asserts that no process and no namespace is left.
     fn leaves_nothing(&self, links_before: &[String]) {
         eventually("its children end", || {
             self.children
@@ -253,7 +253,7 @@ fn a_result_of_a_demo_replaces_the_older_one_at_the_end_and_touches_nothing_else
         .stderr(Stdio::null());
     let mut running = quiet.spawn().expect("the command starts");
     let code = loop {
-        // Read before it is asked whether the command still runs.
+        // The file is read before the check whether the command still runs.
         let held = fs::read(&older).expect("a file");
         if let Some(status) = running.try_wait().expect("ours") {
             break status.code();
@@ -289,7 +289,7 @@ fn a_row_that_fails_is_marked_and_the_others_are_shown() {
     let Some(mut running) = Running::start("2") else {
         return;
     };
-    // The end where pings start, or where they turn, or the cable: the row cannot go on.
+    // Kills the end that sends pings, the end that answers, or the cable: the row cannot continue.
     let victim = running.children.last().expect("three children");
     let kill = Command::new("kill")
         .args(["-KILL", &victim.to_string()])
@@ -326,7 +326,7 @@ fn a_killed_demo_leaves_nothing_and_the_next_one_works() {
         assert!(run["invalid"].is_null(), "{run:#}");
     }
     assert_eq!(runs[1]["disturbance"], "flood");
-    // The link's queue is full of the flood: a factor of tens, on any machine of more than a few.
+    // The flood fills the link's queue, so the ratio is tens on any machine with more than a few cores.
     let factor = report["ratios"][0]["value"]
         .as_f64()
         .expect("a ratio of medians");
@@ -497,7 +497,7 @@ fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
     let runs = report["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 4);
     assert!(runs.iter().all(|run| run["datapath"] == "udp"));
-    // A run that the machine spoils is no result, and that is another matter.
+    // A run that the machine disturbs is no result, and is reported elsewhere.
     if runs.iter().all(|run| run["invalid"].is_null()) {
         assert_eq!(output.status.code(), Some(0), "{error}");
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use command::{Folder, Running, isolane, run};
 use own_namespace::in_namespace;
 
-/// The file of both sides.
+/// The description that both sides use.
 fn description(announces: &str, level: u8) -> String {
     format!(
         r#"
@@ -47,8 +47,8 @@ reads = ["Square"]
     )
 }
 
-/// The file that the documentation shows, in which nothing is announced: a sample that comes was sent by the
-/// description alone.
+/// The description from the documentation, in which nothing is announced. So a sample can arrive only by the
+/// description.
 fn of_the_page() -> &'static str {
     let page = include_str!("../../../docs/static-discovery.md");
     let (_, behind) = page.split_once("```toml\n").expect("a file on the page");
@@ -57,7 +57,7 @@ fn of_the_page() -> &'static str {
     file
 }
 
-/// Runs as one of them until it is ended.
+/// Starts one of the participants.
 fn start(command: &str, participant: &str, file: &str) -> Running {
     let mut command = isolane(&[command, "Square", "--config", file]);
     command.args(["--participant", participant]);
@@ -159,7 +159,7 @@ fn a_participant_that_is_not_described_is_refused_by_name() {
 #[test]
 fn a_domain_whose_ports_the_description_has_is_refused_with_what_to_do() {
     let folder = Folder::new("described-domain");
-    // Of domain 3: 8150 to 8399.
+    // Ports of domain 3: 8150 to 8399.
     let text = description("all", 5).replace("port = 7010", "port = 8160");
     folder.write("isolane.toml", &text);
     let file = folder.file("isolane.toml");

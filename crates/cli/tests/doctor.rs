@@ -1,5 +1,4 @@
-//! `isolane doctor` seen from outside: output and exit code. Tests of isolane-tune check its findings, with
-//! recorded machines.
+//! Tests of output and exit code of `isolane doctor`. Tests of isolane-tune check its findings, with recorded machines.
 
 mod command;
 
@@ -18,7 +17,7 @@ fn doctor(arguments: &[&str]) -> Command {
     command
 }
 
-/// A recorded machine.
+/// Path of a recorded machine.
 fn machine(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tune/tests/machines")
@@ -88,7 +87,7 @@ fn this_machine_is_looked_at_and_can_be_recorded() {
 fn a_description_is_compared_with_the_host_it_names() {
     let (_, example, _) = run(&mut isolane(&["config", "--example"]));
     let folder = Folder::new("doctor");
-    // The machine's address is where one of its participants is described.
+    // One of the machine's participants is described at the machine's address.
     let here = example.replace("10.0.0.1", "192.0.2.2");
     let at_home = folder.write("isolane.toml", &here);
     let machine = machine("untuned-vm");
@@ -115,7 +114,7 @@ fn a_description_is_compared_with_the_host_it_names() {
     let absent = "participant brake-pedal is described at 10.0.0.1, which eth0 does not have";
     assert!(out.contains(absent), "{out}");
 
-    // Each finding has its group: none is counted and not shown.
+    // Each finding has a group, so each counted finding is shown.
     let (_, all, _) = of(&["--host", "zone-left", "--all"]);
     let marks = ["  ok ", "  info ", "  WARN ", "  ERROR "];
     let shown = all

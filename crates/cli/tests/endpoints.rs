@@ -1,7 +1,7 @@
-//! `pub`, `sub` and `ls` against each other, by unicast on 127.0.0.1: nothing leaves the machine.
+//! Tests of `pub`, `sub` and `ls` with each other, by unicast on 127.0.0.1: nothing leaves the machine.
 //!
-//! Each test has its own domain, and waits for what programs say, never for the clock: a program
-//! whose work is done is interrupted.
+//! Each test has its own domain. It waits for the output of the programs, never for a time, and interrupts a program
+//! whose work is done.
 
 mod command;
 
@@ -25,7 +25,7 @@ fn isolane(domain: u32, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a program writes, line by line.
+/// Output of a program, line by line.
 struct Output {
     lines: Receiver<String>,
     text: String,
@@ -58,7 +58,7 @@ impl Output {
         }
     }
 
-    /// All of it, once the program has ended, which it does within [`PATIENCE`] of its last line.
+    /// Returns the remaining output after the program's end, which must come within [`PATIENCE`] of its last line.
     fn rest(mut self) -> String {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -73,7 +73,7 @@ impl Output {
     }
 }
 
-/// A program; killed if its test fails first.
+/// Program, which is killed if its test fails first.
 struct Running {
     child: Child,
     out: Option<Output>,
@@ -106,7 +106,7 @@ impl Running {
         self.err.as_mut().expect("it was not ended").wait_for(words);
     }
 
-    /// Waits for an end it comes to by itself.
+    /// Waits until the program ends by itself.
     fn end(mut self) -> Ended {
         let (out, err) = (self.out.take(), self.err.take());
         let (out, err) = (
@@ -118,7 +118,7 @@ impl Running {
         Ended { code, out, err }
     }
 
-    /// Ctrl-C.
+    /// Sends SIGINT.
     fn interrupt(self) -> Ended {
         self.signal("-INT")
     }
@@ -133,7 +133,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Harmless on a program that has ended and was waited for.
+        // This has no effect on a program that has ended and was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -174,7 +174,7 @@ fn a_terminal_that_is_closed_ends_a_command_as_ctrl_c_does() {
 fn an_interrupted_list_shows_what_it_has_heard() {
     let mut publisher = Running::start(&mut isolane(231, &["pub", "Square"]));
     publisher.tells("waiting for a subscriber");
-    // It announces itself every few seconds.
+    // The participant announces itself every few seconds.
     let waits = [1, 2, 4, 8, 16].map(Duration::from_secs);
     let is_shown = waits.into_iter().any(|wait| {
         let mut list = Running::start(&mut isolane(231, &["ls", "--seconds", "60"]));
@@ -256,7 +256,7 @@ fn a_pair_that_cannot_match_says_so_while_it_runs_and_at_its_end() {
         assert!(ended.err.contains(&end), "{}", ended.err);
         let reports = ended.err.matches("does not match").count();
         assert_eq!(reports, 1, "reported once: {}", ended.err);
-        // What the library says of the same is for those who ask for more.
+        // The library's warning about the same problem is shown only with a more verbose log.
         assert!(!ended.err.contains("warning"), "{}", ended.err);
     }
 }
@@ -275,7 +275,7 @@ fn no_sample_is_lost_without_a_name() {
     let mut sub = Running::start(&mut isolane(208, &sub));
     let publisher = words("pub Square --history 1 --count 300 --period 1ms --dispose-at-end");
     let publisher = Running::start(&mut isolane(208, &publisher)).end();
-    // The last of what was written.
+    // The last line of the publisher's output.
     sub.prints("NOT_ALIVE_DISPOSED");
     let sub = sub.interrupt();
     let count = |said: &str, name: &str| -> u64 {
@@ -308,7 +308,7 @@ fn samples_too_large_for_a_subscriber_are_reported_while_it_runs_and_at_its_end(
     }
     let end = "in all: 0 delivered, 20 too large";
     assert!(sub.err.contains(end), "{}", sub.err);
-    // The end of an instance of which no sample came is none either.
+    // The end of an instance without samples is no sample either.
     assert_eq!(sub.out, "");
 }
 
@@ -326,7 +326,7 @@ fn within(kib: u32, arguments: &[&str]) -> Ended {
     let ended = command.output().expect("the shell starts");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ended {
-        // The loader is killed where there is too little even for it.
+        // The loader is killed if there is too little memory even for it.
         code: ended.status.code().unwrap_or(-1),
         out: text(ended.stdout),
         err: text(ended.stderr),
@@ -337,7 +337,7 @@ fn within(kib: u32, arguments: &[&str]) -> Ended {
 fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
     let history = ["sub", "S", "--seconds", "1", "--max-bytes", "16000000"];
     let small = ["sub", "S", "--seconds", "1"];
-    // The program itself takes some of it, more where it is not optimised.
+    // The program itself takes some of the memory, more without optimisation.
     let is_reported = |arguments: &[&str], words: &str| {
         (10..100).step_by(2).any(|mib| {
             let ended = within(mib << 10, arguments);
@@ -347,7 +347,7 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
     };
     assert!(is_reported(&small, "bytes of memory are left for frames"));
 
-    // From too little even for the loader up to enough.
+    // From too little memory even for the loader, up to enough.
     let enough = (10..100)
         .step_by(2)
         .find(|mib| within(mib << 10, &small).code == 0);
@@ -366,7 +366,7 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
 
 #[test]
 fn a_late_transient_local_subscriber_gets_the_history() {
-    // The history holds more than a minute.
+    // The history holds the samples of more than a minute.
     let publisher = words("pub Square --durability transient-local --history 1000 --period 100ms");
     let publisher = Running::start(&mut isolane(205, &publisher));
     let early = words("sub Square --durability transient-local --count 3");
@@ -374,7 +374,7 @@ fn a_late_transient_local_subscriber_gets_the_history() {
     assert_eq!(early.code, 0, "{}", early.err);
     let late = words("sub Square --durability transient-local --count 3");
     let late = Running::start(&mut isolane(205, &late)).end();
-    // Written before it came: the early one has seen them.
+    // These samples were written before the late subscriber started; the early one has them too.
     assert_eq!(late.out, early.out, "{}", late.err);
     assert!(late.out.starts_with("Square     BLUE       000 000 [20]\n"));
     let publisher = publisher.interrupt();
@@ -399,7 +399,7 @@ fn samples_as_json_are_a_line_each_with_value_and_info() {
     assert_eq!(lines[1]["info"]["sequence"], 2);
     assert_eq!(lines[1]["info"]["instance_state"], "ALIVE");
     assert!(lines[1]["info"]["source_timestamp_us"].as_f64() > Some(0.0));
-    // The end of the instance, if it came while the subscriber was still there.
+    // The end of the instance, if it arrived before the subscriber ended.
     assert!(lines[2..].iter().all(|line| line["value"].is_null()));
     let codes = (sub.code, publisher.code);
     assert_eq!(codes, (0, 0), "{}{}", sub.err, publisher.err);
@@ -435,7 +435,7 @@ fn a_topic_that_the_named_description_does_not_have_is_reported() {
     );
     let known = of("BrakePressure");
     assert!(!known.contains("has no topic"), "{known}");
-    // Whose interface and datapath it is to use is another matter.
+    // This test does not concern the interface and datapath to use.
     assert!(known.contains("none of the description's hosts"), "{known}");
     let _ = std::fs::remove_file(path);
 }
@@ -465,7 +465,7 @@ fn a_described_deadline_is_counted_for_each_sample_and_announced_with_the_period
         sub.err
     };
     let late = sub_of(213, "1us");
-    // All that were taken, those beyond the count too.
+    // Counts all samples that were taken, including those beyond `--count`.
     let delivered = late.split("in all: ").nth(1).expect(&late);
     let (delivered, _) = delivered.split_once(" delivered").expect(&late);
     let counted = format!("Square: {delivered} samples missed the deadline of 1us");
@@ -499,10 +499,10 @@ fn the_described_core_and_priority_are_those_of_the_thread_that_runs_the_loop() 
         list.expect("a list").trim().to_owned()
     };
     assert_eq!(cores(&sub), "0");
-    // The companion, without a description.
+    // For comparison, without a description.
     let own = std::fs::read_to_string("/proc/self/status").expect("one's own");
     assert!(own.contains(&format!("Cpus_allowed_list:\t{}\n", cores(&publisher))));
-    // Doctor compares both with the description.
+    // `doctor` compares both with the description.
     let mut doctor = command::isolane(&["doctor", "--all", "--config", path, "--host", "a"]);
     let (_, found, err) = command::run(doctor.args(["--domain", "215"]));
     let line_of = |process: &Running| {
@@ -557,7 +557,7 @@ fn said_twice_verbose_tells_what_happens_inside() {
 #[test]
 fn ls_lists_participants_and_endpoints_as_json() {
     let sub = Running::start(&mut isolane(206, &["sub", "Triangle", "--level", "5"]));
-    // Until the subscriber is heard.
+    // Repeats until the subscriber is discovered.
     let endpoint = (0..30).find_map(|_| {
         let list = words("ls --seconds 1 --json -");
         let list = Running::start(&mut isolane(206, &list)).end();

@@ -1,4 +1,4 @@
-//! Hostile files and peers, and outputs that take nothing.
+//! Tests of hostile files, hostile peers, and outputs that accept nothing.
 
 mod command;
 #[path = "../../../tests/support/own_namespace.rs"]
@@ -19,7 +19,7 @@ use isolane::{Interfaces, Participant, Qos, TopicType};
 use command::{Folder, PATIENCE, Running, isolane, run};
 use own_namespace::in_namespace;
 
-/// Clears the screen and sets the window's title, in C0 and C1 form, and turns the text around.
+/// Clears the screen, sets the window title (C0 and C1 forms), and reverses the direction of text.
 const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}";
 
 /// `ESCAPES` as JSON writes it.
@@ -181,10 +181,11 @@ fn a_signal_ends_a_command_that_waits_for_a_reader_of_its_result() {
         let mut call = isolane(&[command, &[&fifo]].concat());
         let call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut running = Running(call.expect("the command starts"));
-        // Without a reader it waits in open(2) or for one, whether or not it has taken the signals over.
+        // Without a reader, the command waits in open(2) or before it, whether or not it has installed its signal
+        // handlers.
         thread::sleep(Duration::from_millis(2_500));
         if let Ok(Some(code)) = running.0.try_wait() {
-            // Capturing takes a right.
+            // Capturing needs a capability.
             assert_eq!((command[0], code.code()), ("spy", Some(3)));
             continue;
         }
@@ -199,7 +200,7 @@ fn a_signal_ends_a_command_that_waits_for_a_reader_of_its_result() {
             assert!(begun.elapsed() < PATIENCE, "{command:?} goes on");
             thread::sleep(Duration::from_millis(20));
         };
-        // Without a code the signal came before the command took it over.
+        // Without an exit code, the signal arrived before the command had installed its handler.
         assert!(
             matches!(ended.code(), None | Some(130)),
             "{command:?} {ended}"
@@ -239,7 +240,7 @@ fn a_result_that_cannot_be_written_leaves_links_and_files_as_they_are() {
     let link = folder.0.join("dangling");
     symlink(folder.0.join("no folder/new.json"), &link).expect("a link");
     folder.write("older.json", "older");
-    // The command fails behind the check of its output.
+    // The command fails after it has checked its output.
     for json in [folder.file("dangling"), folder.file("older.json")] {
         let missing = folder.file("missing.json");
         let (code, out, err) = run(&mut isolane(&[
@@ -265,12 +266,12 @@ struct ShapeType {
     additional_payload_size: Vec<u8>,
 }
 
-/// A participant on the loopback interface whose name, topic and colours are [`ESCAPES`] and more lines.
+/// Participant on the loopback interface whose name, topic and colours are [`ESCAPES`] and line breaks.
 struct HostilePeer {
     is_over: Arc<AtomicBool>,
-    /// Participants that it knows.
+    /// Number of participants that it knows.
     known: Arc<AtomicUsize>,
-    /// Participants that went without a farewell.
+    /// Number of participants whose lease expired.
     expired: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }

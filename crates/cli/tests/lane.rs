@@ -1,6 +1,6 @@
-//! What `isolane` says and how it ends where lanes cannot be had: 3 if the machine does not allow it, 2 if
-//! no machine could. Each case has its own network namespace. It takes root; without, it says so, and
-//! fails in CI.
+//! Tests of output and exit code of `isolane` where lanes are not available: 3 if the machine does not allow them, 2 if
+//! no machine could provide them. Each case has its own network namespace. They need root; without root they print a
+//! message, and fail in CI.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ const CLASSIFIER: &str = concat!(
     "/../datapath-xdp/classifier/classifier.bpf.o"
 );
 
-/// Whether namespaces can be made here.
+/// Returns whether namespaces can be created here.
 fn is_allowed() -> bool {
     let made = Command::new("unshare").args(["--net", "true"]).status();
     let is_allowed = made.is_ok_and(|status| status.success());
@@ -24,7 +24,7 @@ fn is_allowed() -> bool {
     is_allowed
 }
 
-/// Runs a script in a namespace with one interface that leaves it: exit code, and what was said.
+/// Runs a script in a namespace with one interface besides loopback; returns exit code and output.
 fn inside(script: &str) -> (i32, String) {
     let prepare = "ip link set lo up; ip link add eth0 type veth peer name eth1; \
         ip address add 10.9.0.1/24 dev eth0; ip link set eth0 up; ip link set eth1 up";
@@ -42,7 +42,7 @@ fn inside(script: &str) -> (i32, String) {
     (output.status.code().expect("no signal"), said)
 }
 
-/// The command ends with this code and says all of this.
+/// Checks that the command ends with this code and prints all of these texts.
 fn ends(before: &str, rights: &str, arguments: &str, code: i32, words: &[&str]) {
     let before = if before.is_empty() { "true" } else { before };
     let (ended, said) = inside(&format!("{before}; exec {rights} $ISOLANE {arguments}"));
@@ -57,7 +57,8 @@ fn each_missing_capability_is_named_exactly() {
     if !is_allowed() {
         return;
     }
-    // By number, since not every setpriv knows the younger ones by name. CAP_SYS_ADMIN includes them.
+    // By number, because some versions of setpriv do not know the newer capabilities by name. CAP_SYS_ADMIN includes
+    // them.
     let cases = [
         ("-sys_admin,-cap_39", "lacks CAP_BPF."),
         ("-sys_admin,-cap_38", "lacks CAP_PERFMON."),
@@ -69,7 +70,7 @@ fn each_missing_capability_is_named_exactly() {
         let rights = format!("setpriv --bounding-set {rights}");
         ends("", &rights, ON_LANES, 3, &[named, remedy]);
     }
-    // With just these, memory that may be locked, and nothing else of root's.
+    // With only these capabilities, and lockable memory.
     let enough = "setpriv --bounding-set -all,+cap_39,+cap_38,+net_admin,+net_raw,+ipc_lock";
     ends("", enough, ON_LANES, 0, &[]);
 }

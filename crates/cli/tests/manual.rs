@@ -1,4 +1,4 @@
-//! Completion scripts, manual pages and help: made for every command a person can call.
+//! Tests of completion scripts, manual pages and help, for every command that is not hidden.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -68,7 +68,7 @@ fn bash_accepts_its_script_and_completes_with_it() {
     drop(input);
     assert!(bash.wait().expect("it ends").success());
 
-    // The words so far, and what the last one becomes.
+    // Typed words, and the completion of the last one.
     let completed = [
         (["isolane", "do"].as_slice(), "doctor"),
         (&["isolane", "pub", "--durability", "tr"], "transient-local"),
@@ -149,7 +149,7 @@ fn a_directory_that_cannot_be_made_is_said() {
 #[test]
 fn the_help_of_every_command_has_examples_and_what_else_there_is() {
     for command in COMMANDS {
-        // `bench-rtt` is a page's name; the command is called `bench rtt`.
+        // `bench-rtt` is the name of a page; the command is `bench rtt`.
         let mut words: Vec<&str> = command.split('-').collect();
         words.push("--help");
         let help = isolane(&words);
@@ -186,7 +186,7 @@ fn no_help_names_an_option_that_the_command_refuses() {
     assert!(!takes(&["top"], "--config"));
     assert!(takes(&["tune", "ports"], "--interface <") && !takes(&["tune", "ports"], "--config"));
     assert!(takes(&["ls"], "--interface <"));
-    // These options are known: they are refused with the reason (command_line.rs).
+    // These options are known, and refused with a reason (command_line.rs).
 }
 
 #[test]

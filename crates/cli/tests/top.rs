@@ -48,7 +48,7 @@ fn look() -> Value {
     serde_json::from_str(&out).expect("JSON")
 }
 
-/// Looks until what is seen is as it should be.
+/// Repeats `top` until its output meets the condition.
 fn until(what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let begin = Instant::now();
     loop {
@@ -228,7 +228,8 @@ fn a_malformed_snapshot_does_no_harm() {
             let address = SocketAddr::from_abstract_name(name).expect("a name");
             UnixListener::bind_addr(&address).expect("a free name")
         };
-        // One says something else, one never ends, one says nothing; and its name is bad.
+        // Three false participants: one sends other JSON, one sends an endless line, one sends nothing. Their name has
+        // an invalid form.
         let other = b"{\"schema\":\"\\u001b[2J\"}\n".to_vec();
         let said = [other, vec![b'x'; 8 << 20], Vec::new()];
         for (pid, said) in (4_000_000..).zip(said) {
@@ -285,7 +286,7 @@ fn another_user_is_refused_with_the_name_of_the_owner() {
     });
 }
 
-/// Another namespace at the other end of a veth pair, as long as this process of it lives.
+/// Another namespace at the other end of a veth pair, which exists as long as its process.
 fn far_end() -> Running {
     let sleep = Command::new("unshare")
         .args(["--net", "sleep", "600"])

@@ -1,4 +1,5 @@
-//! `isolane tune plan` and `export` seen from outside. Tests of isolane-tune check plans, with recorded machines.
+//! Tests of the commands `isolane tune plan` and `export`. Tests of isolane-tune check the plans themselves, with
+//! recorded machines.
 
 mod command;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use command::{Folder, isolane, run};
 
-/// Two hosts with an urgent topic each way, whose participants are described.
+/// Two hosts with an urgent topic in each direction, and described participants.
 const DESCRIPTION: &str = r#"
 [host.left]
 interface = "eth0"
@@ -39,7 +40,7 @@ profile = "latency"
 coalescing_us = 12
 "#;
 
-/// A command in a folder with a description, for a recorded machine.
+/// A command for a recorded machine, in a folder with a description.
 fn tune(folder: &Folder, arguments: &[&str]) -> Command {
     let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tune/tests/machines/igc.json");
     let mut command = isolane(&["tune"]);
@@ -122,7 +123,7 @@ fn what_was_measured_is_read_from_a_file() {
         let back = flow("10.0.0.1", "10.0.0.2", 0);
         format!(r#"{{"flows": [{there}, {back}]}}"#)
     };
-    // Steered by others: then a plan changes nothing about it, and what was measured holds.
+    // Other programs do the steering. Then a plan changes nothing about it, and measured receive queues remain valid.
     folder.write("own.toml", "profile = \"latency\"\nsteering = \"none\"\n");
     let plan = [
         "plan",

@@ -1,5 +1,5 @@
-//! `isolane tune ports` and `tune answer`, between two network namespaces joined by a veth pair with four
-//! queues, whose hash has an unreadable key. It takes root; without, it says so, and fails in CI.
+//! Tests of `isolane tune ports` and `tune answer`, between two network namespaces joined by a veth pair with four
+//! queues and an unreadable hash key. They need root; without root they print a message, and fail in CI.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const ISOLANE: &str = env!("CARGO_BIN_EXE_isolane");
 
-/// Two hosts: this shell's, with 10.9.0.1, and `$OTHER`'s, with 10.9.0.2; on both `eth0`.
+/// Two hosts: the shell's own with 10.9.0.1, and that of `$OTHER` with 10.9.0.2; both have `eth0`.
 const HOSTS: &str = r#"
     ip link set lo up
     unshare --net sleep 60 & OTHER=$!
@@ -23,7 +23,7 @@ const HOSTS: &str = r#"
     await() { until there grep -q ":$(printf %04X $1) " /proc/net/udp; do sleep 0.02; done; }
 "#;
 
-/// Whether namespaces can be made here.
+/// Returns whether namespaces can be created here.
 fn is_allowed() -> bool {
     let made = Command::new("unshare").args(["--net", "true"]).status();
     let is_allowed = made.is_ok_and(|status| status.success());
@@ -89,7 +89,7 @@ fn ports_are_found_whose_datagrams_land_on_the_critical_queue_both_ways() {
             found.push((port("port"), port("peer_port")));
         }
     }
-    // One in sixteen of 64 has the right queues; a hash that spreads uses all.
+    // One in sixteen of 64 pairs has the requested queues; a hash that spreads well uses all queues.
     assert_eq!(used, [true; 4], "{report}");
     assert!(!found.is_empty(), "{report}");
     assert_eq!(report["matching_pairs"], serde_json::json!(found));
@@ -166,6 +166,6 @@ fn without_an_answer_each_port_is_asked_once_and_that_is_reported() {
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("10.9.0.2 does not answer"), "{said}");
     assert!(said.contains("tune answer"), "{said}");
-    // Two questions to each of two ports, and not from each of four.
+    // Two questions to each of two ports, not from each of four.
     assert_eq!(out.trim(), "4");
 }

@@ -28,14 +28,14 @@ fn start(arguments: &[&str]) -> Running {
     Running(quiet.spawn().expect("the command starts"))
 }
 
-/// The question about a topic.
+/// Call of `why` for a topic.
 fn why(topic: &str) -> Command {
     let mut command = isolane(&["why", topic, "--json", "-", "--seconds", "2"]);
     command.args(LOOPBACK);
     command
 }
 
-/// The exit code and the answer.
+/// Exit code and JSON of a call.
 fn answer(command: &mut Command) -> (i32, Value) {
     let (code, out, err) = run(command);
     let answer: Value =
@@ -44,7 +44,7 @@ fn answer(command: &mut Command) -> (i32, Value) {
     (code, answer)
 }
 
-/// Asks until both sides are heard, which on a busy machine may take a while, and returns what is said then.
+/// Repeats `why` until both sides are discovered, which may take a while on a busy machine; returns the last answer.
 fn answer_about_a_pair(topic: &str) -> (i32, Value) {
     for _ in 0..20 {
         let (code, answer) = answer(why(topic).arg("--no-other-domains"));
@@ -186,7 +186,7 @@ fn rules_of_a_packet_filter_that_drop_the_ports_are_named() {
     in_namespace(
         "rules_of_a_packet_filter_that_drop_the_ports_are_named",
         || {
-            // What `nft --json list ruleset` says; the tool itself need not be installed.
+            // Output of `nft --json list ruleset`. The tool itself need not be installed.
             let rules = r#"{"nftables": [{"chain": {"family": "inet", "table": "filter", "name": "input",
                 "hook": "input", "policy": "accept"}}, {"rule": {"family": "inet", "table": "filter",
                 "chain": "input", "handle": 9, "expr": [{"match": {"op": "==", "left": {"payload":
@@ -258,7 +258,7 @@ fn it_is_ended_by_a_signal_while_a_tool_of_the_system_does_not_answer() {
             assert!(kill.expect("kill exists").success());
             let status = running.0.wait().expect("it ends");
             assert_eq!(status.code(), Some(130));
-            // It waits for the tool for five seconds.
+            // `why` waits for the tool for five seconds.
             assert!(
                 signalled.elapsed() < Duration::from_secs(3),
                 "{:?}",

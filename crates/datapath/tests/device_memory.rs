@@ -4,7 +4,7 @@ use std::fs;
 
 use isolane_datapath::{DeviceConfig, Lane, Pool, PoolConfig};
 
-/// Whether anything of this program lies at an address.
+/// Returns whether an address is mapped in this program.
 fn is_mapped(address: usize) -> bool {
     let maps = fs::read_to_string("/proc/self/maps").expect("Linux has maps");
     maps.lines().any(|line| {
@@ -15,7 +15,7 @@ fn is_mapped(address: usize) -> bool {
     })
 }
 
-/// A pool on a device, of some megabytes: what an allocator keeps for the next who asks.
+/// Pool on a device, of some megabytes, which an allocator would keep for the next request.
 fn device_pool() -> Pool {
     Pool::new(PoolConfig {
         device: Some(DeviceConfig {
@@ -27,7 +27,7 @@ fn device_pool() -> Pool {
     })
 }
 
-/// One test: another one at the same time would map something in the same place.
+/// This is a single test, because another one at the same time could map something at the same address.
 #[test]
 fn memory_of_a_device_leaves_the_program_with_its_last_share_and_is_not_reused() {
     for round in 0..4 {

@@ -1,11 +1,12 @@
-//! Frames cost addresses until they are used. A separate program, so that nothing else grows.
+//! Test that frames cost only address space until they are used. It is a separate program, so that no other memory
+//! grows.
 
 use std::fs;
 
 use isolane_datapath::limits::FRAME_BYTES;
 use isolane_datapath::{Class, Lane, Pool, PoolConfig};
 
-/// Bytes of this program in memory.
+/// Resident memory of this program, in bytes.
 fn resident_bytes() -> usize {
     const PAGE_BYTES: usize = 4_096;
     let statm = fs::read_to_string("/proc/self/statm").expect("Linux has statm");
@@ -13,7 +14,7 @@ fn resident_bytes() -> usize {
     pages.parse::<usize>().expect("a number") * PAGE_BYTES
 }
 
-/// One test: another one at the same time would grow the same program.
+/// This is a single test, because another one at the same time would also use memory.
 #[test]
 fn frames_cost_memory_only_where_they_were_written_or_touched() {
     const MIB: usize = 1 << 20;
@@ -35,7 +36,7 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
     let grown = resident_bytes() - before;
     assert!(grown > MIB, "{grown} bytes for frames that were written");
 
-    // Other lanes' frames, touched before their first use, as far as they will be used.
+    // Frames of another lane, touched before their first use, as far as they will be used.
     let lane = Lane::ALL[3];
     let before = resident_bytes();
     let touched = pool.prefault(lane, FRAME_BYTES / 2);
@@ -46,7 +47,7 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
         "{grown} bytes for {touched} that were touched"
     );
 
-    // As a configuration asks for it, for lanes that are opened and for no others.
+    // As with the configuration for prefaulting, which applies only to opened lanes.
     let before = resident_bytes();
     let pool = Pool::new(PoolConfig {
         prefault_bytes: FRAME_BYTES,

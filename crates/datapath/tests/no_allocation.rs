@@ -13,8 +13,8 @@ use isolane_testkit::{Fault, FaultPlan};
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
 const NOWHERE: u16 = 9;
 
-/// Bursts of all kinds: full and empty, too long, refused, without destination, and more than
-/// the reader takes.
+/// Exchanges bursts of all kinds: full, empty, too long, refused, without destination, and longer than the reader
+/// takes.
 fn exchange(one: &mut impl Datapath, other: &mut impl Datapath, rounds: usize) {
     let mut transmit = TransmitBurst::new();
     let mut receive = ReceiveBurst::new();

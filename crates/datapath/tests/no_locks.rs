@@ -1,4 +1,4 @@
-//! The crates of the hot path take no locks and never wait: searched for in their sources.
+//! Search of the sources: the crates of the hot path take no locks and never wait.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines that name something forbidden, without what is said in comments.
+/// Lines with a forbidden name, without comments.
 fn offences(text: &str) -> Vec<(usize, &str)> {
     let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
     let offends = |line: &str| FORBIDDEN.iter().any(|name| code(line).contains(name));

@@ -1,8 +1,8 @@
-//! The UDP datapath keeps the contract by multicast, in a network namespace of this program.
+//! Conformance of the UDP datapath by multicast, in a network namespace of this program.
 //!
-//! Groups are never joined in the machine's own network: the program first moves to a namespace
-//! that has nothing but a loopback interface, brings that up, and gives it the flag MULTICAST.
-//! Where the kernel refuses the namespace, the program says so, and fails in CI.
+//! The program never joins groups in the machine's own network. It first moves to a namespace that has only a loopback
+//! interface, brings that up, and sets its flag MULTICAST. If the kernel refuses the namespace, the program prints a
+//! message, and fails in CI.
 
 #[path = "common/namespace.rs"]
 mod namespace;
@@ -58,14 +58,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where every case has to run.
+/// Returns whether this is CI, where every case must run.
 fn in_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
 
 type Case = (&'static str, fn());
 
-/// Runs the cases, and says how many failed.
+/// Runs the cases; returns the number that failed.
 fn run(surroundings: &str, cases: &[Case]) -> usize {
     let mut failed = 0;
     for (name, case) in cases {
@@ -79,7 +79,7 @@ fn run(surroundings: &str, cases: &[Case]) -> usize {
 
 struct UdpWithGroups;
 struct UdpOnAll;
-/// A fault datapath whose plan is empty.
+/// Fault datapath with an empty plan.
 struct UdpWithPlan;
 
 fn attach(interfaces: Interfaces, options: &Options) -> Udp {
@@ -246,7 +246,7 @@ fn each_level_has_its_group_and_its_priority() {
         assert_eq!(group.ipv4(), Some([239, 255, 16 + level, 0]));
         assert_eq!(group.port, 7_401);
     }
-    // This program may do anything in its namespace, also give level 7 its priority.
+    // This program has all rights in its namespace, so it may set the priority of level 7.
     assert_eq!(udp.warnings(), []);
 }
 
@@ -267,7 +267,7 @@ fn a_look_that_showed_one_socket_spares_the_other_once() {
     }
 }
 
-/// Two tunnels stand for two networks: what would go out on the wire is read from them.
+/// Two tunnels represent two networks: the test reads from them what would be sent on the wire.
 fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
     let left = Tunnel::open("left", [10, 1, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let right = Tunnel::open("right", [10, 2, 0, 1]).expect("a tunnel (/dev/net/tun)");
@@ -295,7 +295,7 @@ fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
         assert_eq!(udp[2..4], 7_401_u16.to_be_bytes());
         assert_eq!(udp[8..], *b"to all");
     }
-    // Both copies come back to this host's members, this one included.
+    // Both copies also reach this host's members, including this one.
     let mut received = ReceiveBurst::new();
     assert_eq!(udp.receive_burst(LANE, 16, &mut received), 2);
 }
@@ -313,12 +313,12 @@ fn send_both(udp: &mut Udp, neighbour: [u8; 4]) -> SendReport {
     udp.send_burst(LANE, &mut burst)
 }
 
-/// Datagrams that are there, taken off.
+/// Receives all waiting datagrams; returns their number.
 fn received(udp: &mut Udp) -> usize {
     udp.receive_burst(LANE, 16, &mut ReceiveBurst::new())
 }
 
-/// Whether a loop that waits for the datapath's descriptors would wake up.
+/// Returns whether a loop that waits for the datapath's descriptors would wake up.
 fn wakes(udp: &Udp) -> bool {
     udp.descriptors().iter().any(|(_, descriptor)| {
         let mut polled = libc::pollfd {
@@ -343,7 +343,7 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(2, 0));
     assert_eq!(received(&mut udp), 1, "the group reaches this host");
 
-    // The interface is deleted with the last descriptor of its far end.
+    // Closing the last descriptor of its other end deletes the interface.
     drop(tunnel);
     for _ in 0..GONE {
         assert_eq!(send_both(&mut udp, NEIGHBOUR), both(0, 2));
@@ -352,11 +352,11 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
         udp.check_interfaces();
     }
     let transmit = udp.ledger().lane(LANE).transmit;
-    // The first was sent before anybody had looked.
+    // The first datagram was sent before housekeeping had checked the interface.
     assert_eq!(transmit.refused(Refusal::INTERFACE_GONE), GONE - 1);
     assert_eq!(transmit.refused(Refusal::UNREACHABLE), GONE + 1);
 
-    // Another one in between, so that the number cannot be the same.
+    // Another interface is created first, so that the index differs.
     let _other = Tunnel::open("other", [10, 5, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(1, 1), "unicast works");
@@ -387,7 +387,7 @@ fn an_interface_that_is_back_with_another_address_is_followed() {
     assert_eq!(received(&mut udp), 1, "and reaches it from outside");
     assert!(!udp.check_interfaces(), "nothing has changed since");
 
-    // No message tells of an address when an interface comes up that got it while down.
+    // The kernel sends no notification of an address that an interface got while it was down.
     set_up("moving", false).expect("it goes down");
     set_address("moving", [10, 8, 0, 1]).expect("it takes another address");
     assert!(!udp.check_interfaces(), "it is down");
@@ -397,7 +397,7 @@ fn an_interface_that_is_back_with_another_address_is_followed() {
     assert_eq!(udp.ledger().balance(), Ok(()));
 }
 
-/// The last case: it takes the interface down.
+/// This case comes last, because it sets the interface down.
 fn a_destination_without_a_way_is_named() {
     let mut udp = attach(Interfaces::All, &Options::default());
     udp.open_lane(LANE).expect("the lane opens");

@@ -1,4 +1,4 @@
-//! What sockets add to the contract: ports, errors of opening, time stamps.
+//! Tests of properties that sockets add to the contract: ports, errors of opening, time stamps.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -10,10 +10,10 @@ use isolane_datapath::{
 use isolane_wire::level::Level;
 
 const LANE: Lane = Lane::ALL[8];
-/// A domain that no program on this host uses by default.
+/// Domain that no program on this host uses by default.
 const DOMAIN: u32 = 98;
 
-/// Sockets on 127.0.0.1, without groups: nothing leaves the host.
+/// Configuration for sockets on 127.0.0.1 without groups: nothing leaves the host.
 fn on_loopback() -> NetworkConfig {
     NetworkConfig {
         domain: DOMAIN,
@@ -23,7 +23,7 @@ fn on_loopback() -> NetworkConfig {
     }
 }
 
-/// A datapath whose ledger must balance when a test is done with it.
+/// Datapath whose ledger must balance at the end of a test.
 #[derive(Debug)]
 struct Balanced(Udp);
 
@@ -148,8 +148,8 @@ fn an_arrival_is_stamped_between_sending_and_receiving() {
     };
     let mut udp = open(config, LANE).unwrap();
     assert!(udp.capabilities().timestamps);
-    // The kernel switches stamping on a moment after the first socket asks for it: until then a
-    // datagram is stamped when it is read.
+    // The kernel enables time stamps shortly after the first socket requests them. Until then, a datagram is stamped
+    // when it is read.
     for _ in 0..20 {
         let before = monotonic_now().as_nanos();
         send_to_self(&mut udp);
@@ -158,7 +158,7 @@ fn an_arrival_is_stamped_between_sending_and_receiving() {
         assert_eq!(udp.receive_burst(LANE, 1, &mut burst), 1);
         let received = monotonic_now().as_nanos();
         let arrived = burst[0].arrived.expect("a stamp").as_nanos();
-        // The two clocks are read within a microsecond or so of one another.
+        // The two clocks are read within about a microsecond.
         assert!(
             (before.saturating_sub(10_000)..=received).contains(&arrived),
             "sent {before} to {sent}, received {received}, stamped {arrived}"
@@ -269,8 +269,8 @@ fn a_receive_buffer_is_as_large_as_asked_or_the_note_says_so() {
         ..on_loopback()
     };
     let udp = open(config, LANE).unwrap();
-    // The kernel doubles the number, and this one is the largest that it can double; only a
-    // program with CAP_NET_ADMIN gets it.
+    // The kernel doubles the value, and this is the largest that it can double. Only a program with CAP_NET_ADMIN gets
+    // it.
     let warnings: Vec<String> = udp.warnings().iter().map(ToString::to_string).collect();
     let small = warnings
         .iter()

@@ -1,9 +1,10 @@
 //! Rate limits of receivers, set at the creation of a reader and changeable at run time.
 //!
-//! Paper 004 (§5.6) gives each socket a *priority*, a *capacity* and a *period* by `setsockopt`, and the host a limit
-//! over all of them. Here the reader corresponds to the socket:
+//! Behnke et al. (*Towards a Real-Time IoT: Approaches for Incoming Packet Processing in Cyber-Physical Systems*, §5.6)
+//! give each socket a *priority*, a *capacity* and a *period* by `setsockopt`, and the host a limit over all of them.
+//! In isolane the reader corresponds to the socket:
 //!
-//! | paper 004 | isolane | changeable at run time |
+//! | Behnke et al. | isolane | changeable at run time |
 //! | --- | --- | --- |
 //! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
@@ -13,9 +14,9 @@
 //! | flows of the system (ARP, ICMP, DNS) | [`InterfaceRateLimit::foreign`]: all foreign traffic as one | yes |
 //! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |
 //!
-//! A budget counts datagrams before they cost a buffer or a wake-up, which requires a datapath that sees them there:
-//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::warnings`] reports
-//! it, and later changes of the budget are refused.
+//! A budget counts datagrams before they cost a buffer or a wake-up. Only the datapath `xdp` sees them that early. With
+//! other datapaths a reader with a budget is still created and receives everything. [`Participant::warnings`] reports
+//! this, and later changes of the budget are refused.
 //!
 //! [`OverBudget::Drop`]: isolane_datapath::OverBudget::Drop
 //! [`OverBudget::Demote`]: isolane_datapath::OverBudget::Demote

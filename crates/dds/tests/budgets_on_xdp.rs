@@ -1,8 +1,7 @@
-//! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
+//! Tests of budgets on the datapath `xdp`, which enforces them, between two network namespaces joined by a veth pair.
 //!
-//! The test runs itself again inside its own namespace, and once more, as the sender, inside of
-//! another. It needs root; without root it prints a message, and
-//! fails in CI.
+//! The test runs itself again inside its own namespace, and once more, as the sender, inside another. It needs root;
+//! without root it prints a message, and fails in CI.
 
 use std::{
     num::NonZeroU32,
@@ -19,7 +18,7 @@ use isolane::{
 /// Environment variable with the part of the test that a process runs.
 const PART: &str = "ISOLANE_TEST_PART";
 const NAME: &str = "a_budget_is_kept_and_changed_while_datagrams_come";
-/// Longer than anything takes on a machine that does other things too.
+/// Time limit, longer than any step needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -48,7 +47,7 @@ fn run(command: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Another namespace, as long as this process of it lives.
+/// Another namespace, which exists as long as its process.
 struct Namespace(Child);
 
 impl Namespace {
@@ -79,7 +78,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Writes a sample a millisecond, as long as the test lasts.
+/// Writes a sample each millisecond for the duration of the test.
 fn send() {
     let participant = participant("far0", UdpOptions);
     let writer = participant.create_writer::<Tick>("Ticks", &qos()).unwrap();
@@ -94,7 +93,7 @@ fn send() {
     participant.run_for(4 * PATIENCE);
 }
 
-/// Datagrams of the reader's flow that were dropped because its budget was used up.
+/// Number of datagrams of the reader's flow that were dropped because its budget was used up.
 fn over_budget(reader: &DataReader<Tick>) -> u64 {
     let decisions = reader.flow().expect("its own flow").decisions;
     let over = decisions
@@ -130,7 +129,7 @@ fn receive() {
         capacity: NonZeroU32::new(capacity).unwrap(),
         period: Duration::from_millis(100),
     };
-    // Set before there is an endpoint, and kept until there is one.
+    // The budget is set before there is an endpoint, and kept until there is one.
     let (two, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
     let small = RateLimit {
         budget: budget(3),
@@ -170,24 +169,24 @@ fn receive() {
         .env(PART, "send");
     let sender = Namespace(sender.stdout(Stdio::null()).spawn().unwrap());
 
-    // Of a thousand a second fifty are taken.
+    // Fifty of a thousand datagrams a second are accepted.
     take_more(&participant, &reader, 20);
     let dropped = over_budget(&reader);
     assert!(dropped > 0, "{:?}", reader.flow());
 
-    // Without a budget nothing more is dropped.
+    // Without a budget, no more datagrams are dropped.
     reader.set_budget(None).unwrap();
     let before = over_budget(&reader);
     take_more(&participant, &reader, 200);
     assert_eq!(over_budget(&reader), before);
     assert_eq!(reader.flow().unwrap().rate_limit, None);
 
-    // With another one it begins again.
+    // With another budget, dropping begins again.
     reader.set_budget(Some(small)).unwrap();
     let is_over = participant.run_until(PATIENCE, || over_budget(&reader) > before);
     assert!(is_over, "{:?}", reader.flow());
 
-    // A level that is open.
+    // A level that has an open lane.
     participant.set_level_limit(five, Some(small)).unwrap();
     let flows = participant.observe().flows.into_iter();
     let of_level: Vec<_> = flows.filter(|flow| flow.lane == five.into()).collect();
@@ -202,7 +201,7 @@ fn receive() {
     );
     participant.set_level_limit(five, None).unwrap();
 
-    // With its reader a flow is gone.
+    // A flow is removed with its reader.
     drop(reader);
     let flows = participant.observe().flows;
     assert!(flows.iter().all(|flow| flow.flow.is_none()), "{flows:?}");

@@ -1,4 +1,4 @@
-//! What an expression means for the samples of a type, in both representations.
+//! Tests of filter expressions on the samples of a type, in both representations.
 
 use isolane::types::{BoundedSequence, BoundedString, Char8, write_payload};
 use isolane::{Filter, FilterError, Representation, TopicType, limits::MAX_FILTER_BYTES};
@@ -49,7 +49,7 @@ fn vehicle() -> Vehicle {
     }
 }
 
-/// Whether the filter lets the vehicle through: the same in both representations.
+/// Returns whether a vehicle passes the filter, which must be the same in both representations.
 fn matches(expression: &str, parameters: &[&str]) -> bool {
     let filter = Filter::<Vehicle>::new(expression, parameters)
         .unwrap_or_else(|error| panic!("{expression}: {error}"));
@@ -185,7 +185,7 @@ fn what_would_take_too_much_to_read_is_refused() {
     assert_eq!(error, FilterError::TooLong(long.len()));
 }
 
-/// Words of the language and of the type, in any order.
+/// Words of the language and of the type, in random order.
 fn soup() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "offset",

@@ -1,8 +1,8 @@
-//! The interface a participant uses goes away while it runs: what cannot be sent is counted, nothing
-//! panics, and the loop goes on sleeping. Or its address changes: peers follow, and no reliable sample is lost.
+//! Tests of an interface that disappears while a participant uses it: unsent datagrams are counted, nothing panics, and
+//! the loop continues to sleep. If only the address changes, peers follow, and no reliable sample is lost.
 //!
-//! The test runs itself again inside its own network namespace, where it may make and remove
-//! interfaces. Where the system does not allow that it says so, and fails in CI.
+//! The test runs itself again inside its own network namespace, where it may create and delete interfaces. Where the
+//! system does not allow that, it prints a message, and fails in CI.
 
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;
@@ -57,7 +57,8 @@ fn inside() {
     let report = participant.report();
     assert!(refused(&report) > 0, "{}", report.datagrams);
     assert_eq!(report.balance(), Ok(()));
-    // An announcement each 100 ms, and housekeeping: a loop that does not sleep runs a million.
+    // Expected activations: an announcement every 100 ms, and housekeeping. A loop that does not sleep would run a
+    // million.
     let tenths = begin.elapsed().as_millis() as u64 / 100;
     let ran = activations(&report) - before;
     assert!(ran < 20 * (tenths + 5), "{ran} activations\n{report}");
@@ -71,7 +72,7 @@ fn an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping() {
     );
 }
 
-/// A participant on one interface that announces itself to the other one's first address.
+/// A participant on one interface that sends announcements to the other one's first address.
 fn on(interface: &str, peer: [u8; 4]) -> Participant {
     Participant::builder(0)
         .interfaces(Interfaces::Named(vec![interface.to_owned()]))
@@ -89,7 +90,7 @@ fn an_address_changes() {
     }
     let (stays, moves) = (on("stays", [10, 9, 1, 2]), on("moves", [10, 9, 0, 1]));
     let qos = Qos::reliable().keep_all().max_samples(32);
-    // A flow each way, so that both the writer and the reader of one move.
+    // One flow in each direction, so that both a writer and a reader move.
     let writers = [&stays, &moves].map(|it| it.create_writer::<Tick>("Ticks", &qos).unwrap());
     let readers = [&moves, &stays].map(|it| it.create_reader::<Tick>("Ticks", &qos).unwrap());
     let run = || {
@@ -105,7 +106,7 @@ fn an_address_changes() {
     let (mut written, mut taken) = ([0; 2], [Vec::new(), Vec::new()]);
     let begin = Instant::now();
     let mut is_moved = false;
-    // Each reader has both writers' samples.
+    // Each reader gets the samples of both writers.
     while taken.iter().any(|taken| taken.len() < 2 * SAMPLES as usize) {
         for (writer, number) in writers.iter().zip(&mut written) {
             while *number < SAMPLES && writer.write(&Tick { number: *number }).is_ok() {
@@ -151,7 +152,7 @@ fn an_address_that_changes_is_followed_and_loses_no_reliable_sample() {
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps all lines of the library.
+/// Logger that keeps all lines of the library.
 struct Recorder;
 
 impl Log for Recorder {

@@ -1,5 +1,5 @@
-//! Participants whose samples go by AF_XDP lanes, on hosts in network namespaces of this program. It
-//! takes root, and says so where it is missing.
+//! Tests of participants with AF_XDP lanes, on hosts in network namespaces of this program. They need root, and print a
+//! message without it.
 
 #[path = "../../datapath-xdp/tests/hosts/mod.rs"]
 #[allow(unreachable_pub)]
@@ -46,7 +46,7 @@ fn on_lanes() -> Builder {
         .datapath(XdpOptions::default())
 }
 
-/// Two hosts, each on its own thread inside its namespace, both until `end` says so.
+/// Runs two hosts, each on a thread inside its namespace, until `end` is set.
 fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&AtomicBool) + Send) {
     let mut segment = Segment::new();
     let [one, other]: [Host; 2] = [(); 2].map(|()| segment.add_host());
@@ -64,7 +64,7 @@ fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&Atomi
     });
 }
 
-/// What one side of an exchange has: a writer to one topic, and a reader of the other.
+/// Endpoints of one side of an exchange: a writer of one topic, and a reader of the other.
 fn ends(
     participant: &Participant,
     qos: &Qos,
@@ -76,7 +76,7 @@ fn ends(
     (writer.expect("a writer"), reader.expect("a reader"))
 }
 
-/// Echoes every sample until the other side has all it wants.
+/// Sends back every sample until the other side has received all.
 fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
     let participant = builder.build().expect("lanes can be had");
     let (writer, reader) = ends(&participant, qos, "Pong", "Ping");
@@ -91,13 +91,13 @@ fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
     balanced(&participant.report());
 }
 
-/// Writes one block after the other, each when the last has come back.
+/// Writes one block after the other, each when the previous one has come back.
 fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
     let participant = builder.build().expect("lanes can be had");
     let (writer, reader) = ends(&participant, qos, "Ping", "Pong");
     let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
     assert!(participant.run_until(DEADLINE, matched), "no peer is there");
-    // The answers' writer has to know its reader, too.
+    // The answering writer must have matched its reader, too.
     participant.run_for(Duration::from_millis(300));
     for (number, bytes) in (0..).zip(sizes) {
         let sent = block(number, *bytes);
@@ -227,7 +227,7 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
         |end| {
             let participant = on_lanes().build().expect("lanes can be had");
             let mut writer = participant
-                // A frame of the device has room for it; of 64 KiB, the default without bounds, none has.
+                // A device frame has room for it, but not for 64 KiB, the default without bounds.
                 .create_remote_writer::<Block>("Ping", &qos.clone().max_bytes(1_400))
                 .expect("a writer");
             let has_reader = || {

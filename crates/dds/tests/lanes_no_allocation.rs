@@ -1,4 +1,4 @@
-//! After start nothing allocates, over lanes either: best effort and reliable, housekeeping included.
+//! Test that participants with lanes allocate nothing after the start: best effort, reliable and housekeeping.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -28,7 +28,7 @@ struct Speed {
     metres_per_second: f32,
 }
 
-/// Both participants, on this thread: sockets stay on the hosts they were opened on.
+/// Both participants, on this thread. Their sockets stay on the hosts on which they were opened.
 struct World {
     alice: Participant,
     bob: Participant,

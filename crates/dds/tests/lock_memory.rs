@@ -1,8 +1,9 @@
-//! Locking memory is done for the whole process or refused by name; so its test has a separate process.
+//! Tests of locking memory: the whole process is locked, or an error names the reason. They have a separate process for
+//! that.
 
 use isolane::{BuildError, Network, Participant};
 
-/// KiB of this process that are kept from being paged out.
+/// Locked memory of this process in KiB.
 fn locked_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));

@@ -1,6 +1,7 @@
-//! What goes wrong is logged, bounded in lines whatever the amount, and costs nothing while all is well.
+//! Tests of the log: it reports problems in a bounded number of lines, whatever their number, and costs nothing without
+//! problems.
 //!
-//! The logger is the process's, so the tests of this file take turns.
+//! The process has one logger, so the tests of this file take turns.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -26,7 +27,7 @@ use support::{Domain, Message, Site, World};
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Keeps all lines.
+/// Logger that keeps all lines.
 struct Recorder;
 
 impl Log for Recorder {
@@ -46,14 +47,14 @@ fn lines() -> MutexGuard<'static, Vec<String>> {
     LINES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines that say this.
+/// Log lines that contain this text.
 fn lines_of(what: &str) -> Vec<String> {
     let lines = lines();
     let found = lines.iter().filter(|line| line.contains(what));
     found.cloned().collect()
 }
 
-/// The test has the logger to itself while it holds this.
+/// Gives the test exclusive use of the logger while the guard exists.
 fn take_turn() -> MutexGuard<'static, ()> {
     static SET: Once = Once::new();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +77,7 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
     let flood = thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for number in 0..DATAGRAMS {
-            // A full socket drops; that is a separate kind of line.
+            // A full socket drops datagrams; this is reported in a separate kind of line.
             let _ = socket.send_to(b"this is not RTPS", to);
             if number % 100 == 0 {
                 thread::sleep(Duration::from_millis(5));
@@ -88,7 +89,7 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
         victim.run_for(Duration::from_millis(50));
     }
     let from = flood.join().unwrap();
-    // What the last line has not said yet.
+    // Includes problems that the last line has not reported yet.
     victim.run_for(Duration::from_millis(2_100));
     let seconds = begin.elapsed().as_secs() as usize;
     let malformed = lines_of("malformed");
@@ -101,7 +102,7 @@ fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
     assert!(reported > 0);
 }
 
-/// The first number of a line, its thousands grouped.
+/// Returns the first number of a line, which has thousands separators.
 fn number_in(line: &str) -> u64 {
     let words = line.split_whitespace();
     let mut numbers = words.filter_map(|word| word.replace(',', "").parse().ok());

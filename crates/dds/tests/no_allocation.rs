@@ -1,6 +1,5 @@
-//! After start nothing allocates: 10,000 samples of every way through, on both datapaths, without one
-//! allocation or free. Announcements, heartbeats and housekeeping go on meanwhile, so they are
-//! among what does not allocate.
+//! Test that participants allocate nothing after the start: 10,000 samples of every path, on both datapaths, without
+//! one allocation or free. Announcements, HEARTBEATs and housekeeping continue meanwhile, so the test covers them too.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -31,7 +30,7 @@ use support::{Message, PATIENCE, Site, World};
 const WARM_UP: u32 = 100;
 const SAMPLES: u32 = 10_000;
 
-/// Sets a callback that counts.
+/// Sets a callback that counts samples.
 fn count_into(reader: &DataReader<Message>) -> Rc<Cell<u32>> {
     let seen = Rc::new(Cell::new(0));
     let of_callback = Rc::clone(&seen);
@@ -177,7 +176,8 @@ fn a_remote_writer_allocates_nothing_on_its_thread_nor_on_the_executors() {
             let publisher = thread::spawn(move || {
                 let mut publish = |numbers: Range<u32>| {
                     for number in numbers {
-                        // A few on their way: best effort loses what comes faster than it is taken.
+                        // Only a few samples are in flight, because best effort loses samples that arrive faster than
+                        // they are taken.
                         while number - arrived.load(Ordering::Relaxed) > 8 {
                             thread::yield_now();
                         }

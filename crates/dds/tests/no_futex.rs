@@ -1,8 +1,8 @@
-//! No lock on the way of a sample: a hundred thousand of them, from a publisher's thread to a callback
-//! on another, without one futex call.
+//! Test that the path of a sample takes no lock: a hundred thousand samples pass from a publisher's thread to a
+//! callback on another thread, without one futex call.
 //!
-//! The program is `examples/hundred_thousand.rs`, run under strace; counted is what lies between its
-//! two marks. The test prints the system calls that there were.
+//! The program is `examples/hundred_thousand.rs`, run under strace. The test counts the system calls between its two
+//! marks, and prints them.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
 
 const SAMPLES: u64 = 100_000;
 
-/// The example, built as this test was: where the test was chosen by name, cargo has not built it.
+/// Path of the example, which is built if cargo has not built it, as when the test is chosen by name.
 fn example() -> PathBuf {
     let this = std::env::current_exe().expect("this program");
     let profile = this
@@ -44,10 +44,10 @@ fn example() -> PathBuf {
     profile.join("examples/hundred_thousand")
 }
 
-/// Runs a program under strace, all its threads, and returns the trace.
+/// Runs a program under strace with all its threads, and returns the trace.
 fn trace(program: &Path) -> PathBuf {
     let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hundred_thousand.strace");
-    // Numbers are enough, but for `write`, whose texts are the marks.
+    // Arguments as numbers suffice, except for `write`, whose texts are the marks.
     let run = Command::new("strace")
         .args(["-f", "-q", "-e", "raw=!write", "-o"])
         .arg(&trace)
@@ -60,8 +60,7 @@ fn trace(program: &Path) -> PathBuf {
     trace
 }
 
-/// The name of the call a line of a trace begins; none where it ends one, or tells of a signal or an
-/// exit.
+/// Returns the system call that a line of a trace begins; `None` for the end of a call, a signal or an exit.
 fn call(line: &str) -> Option<&str> {
     let (_thread, rest) = line.split_once(' ')?;
     let (name, _) = rest.trim_start().split_once('(')?;
@@ -69,10 +68,10 @@ fn call(line: &str) -> Option<&str> {
     name.bytes().all(is_name).then_some(name)
 }
 
-/// How often each system call was made.
+/// Number of calls of each system call.
 type Calls = BTreeMap<String, u64>;
 
-/// The calls between the marks, and those before and after.
+/// Returns the calls between the marks, and the other ones.
 fn count(lines: impl Iterator<Item = String>) -> (Calls, Calls) {
     let (mut between, mut outside) = (Calls::new(), Calls::new());
     let (mut has_begun, mut has_ended) = (false, false);
@@ -106,7 +105,7 @@ fn a_hundred_thousand_samples_take_no_futex_call() {
         "{calls:?}"
     );
     assert_eq!(calls.get("futex"), None, "{calls:?}");
-    // They would be seen: threads that start and end make some.
+    // The trace would show futex calls: starts and ends of threads make some.
     assert!(
         others.get("futex").is_some_and(|&count| count > 0),
         "{others:?}"

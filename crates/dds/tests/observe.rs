@@ -27,7 +27,7 @@ struct Tick {
     number: u32,
 }
 
-/// More than enough for what comes once a second, on a machine that stalls.
+/// Time limit for snapshots, which come once a second, on a machine that stalls.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn observable(domain: u32) -> Participant {
@@ -45,7 +45,7 @@ fn connect(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address)
 }
 
-/// Reads this number of snapshots on a thread, while the participant runs on this one.
+/// Reads this number of snapshots on a separate thread, while the participant runs on this one.
 fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
     let name = name(participant);
     let looker = thread::spawn(move || {
@@ -183,7 +183,7 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
     let name = name(&participant);
     let stop = Arc::new(AtomicBool::new(false));
     let served = Arc::new(AtomicUsize::new(0));
-    // Each connects at once; a full queue makes the later ones wait.
+    // Each observer connects at once; a full queue makes the later ones wait.
     let lookers: Vec<_> = (0..100)
         .map(|_| {
             let (name, stop, served) = (name.clone(), Arc::clone(&stop), Arc::clone(&served));
@@ -195,7 +195,7 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
                 let is_served = matches!(stream.read(&mut [0; 1]), Ok(1));
                 served.fetch_add(usize::from(is_served), Ordering::Relaxed);
                 while is_served && !stop.load(Ordering::Relaxed) {
-                    // It reads, so that it is kept.
+                    // It reads, so its connection is kept.
                     let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
                     let _ = stream.read(&mut [0; 1 << 12]);
                 }
@@ -216,13 +216,13 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
         .for_each(|looker| looker.join().unwrap());
     assert_eq!(served(), 4);
 
-    // When they have gone there is room again.
+    // When the others have left, there is room again.
     let snapshot = (0..20).find_map(|_| look(&participant, 1).pop());
     let snapshot = snapshot.expect("who comes later is served");
     assert!(snapshot.participant.observers_refused >= 96);
 }
 
-/// Other users may connect to an abstract socket: only who accepts sees who it is.
+/// Other users may connect to an abstract socket: only the accepting side can see the user.
 #[test]
 fn connections_of_another_user_do_not_keep_others_from_looking() {
     if !rustix::process::geteuid().is_root() {
@@ -232,7 +232,7 @@ fn connections_of_another_user_do_not_keep_others_from_looking() {
     let participant = observable(0);
     let at = name(&participant);
     let other = thread::spawn(move || {
-        // Of this thread alone.
+        // Changes the user id of this thread only.
         let other_user = rustix::thread::Uid::from_raw(65_534);
         rustix::thread::set_thread_uid(other_user).unwrap();
         (0..400).map(|_| connect(&at)).collect::<Vec<_>>()

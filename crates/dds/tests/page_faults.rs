@@ -1,4 +1,4 @@
-//! Reserved memory that was touched before start costs the first samples no page fault.
+//! Test that the first samples cause no page faults, if the reserved memory was touched before the start.
 
 #[allow(
     dead_code,
@@ -14,15 +14,15 @@ use support::{PATIENCE, Site, level};
 
 const SAMPLES: u64 = 1_024;
 
-/// Samples under way at once, so that as many slots are in use.
+/// Number of samples in flight, each of which uses a slot.
 const ROW: u64 = 64;
 
-/// What the first samples may still cost: pages of the program that were not run before, of the stack
-/// and of the allocator, and tables of a few bytes a sample. The memory of the samples is a hundred
-/// times as many.
+/// Maximum number of other page faults of the first samples: program pages that were not executed before, the stack,
+/// the allocator, and tables of a few bytes for each sample. The memory of the samples has a hundred times as many
+/// pages.
 const OTHER_FAULTS: u64 = 16;
 
-/// Large enough that each slot has its own pages.
+/// Size at which each slot has its own pages.
 const BYTES: usize = 32_000;
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -32,7 +32,7 @@ struct Picture {
     pixels: Vec<u8>,
 }
 
-/// Page faults without a disk of this thread so far (field 10 of its stat, behind the name).
+/// Minor page faults of this thread so far (field 10 of its stat, behind the name).
 fn minor_faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     let behind_name = stat.rsplit(')').next().unwrap();
@@ -40,7 +40,7 @@ fn minor_faults() -> u64 {
     field.unwrap().parse().unwrap()
 }
 
-/// Minor faults of the first samples, written, received, and taken a row at a time.
+/// Minor page faults of the first samples, which are written, received and taken a row at a time.
 fn faults_of_first_samples(prefault: bool, datagram_bytes: usize) -> u64 {
     let site = Site::loopback();
     let alice = site.builder().prefault(prefault).build().unwrap();
@@ -75,7 +75,7 @@ fn faults_of_first_samples(prefault: bool, datagram_bytes: usize) -> u64 {
 
 #[test]
 fn what_was_touched_before_start_costs_the_first_samples_no_page_faults() {
-    // As a datagram each, and in fragments.
+    // Each sample as one datagram, and in fragments.
     for datagram_bytes in [BYTES + 100, 1_400] {
         let faults = faults_of_first_samples(true, datagram_bytes);
         assert!(faults <= OTHER_FAULTS, "{faults} page faults");

@@ -1,4 +1,5 @@
-//! The thread that runs the loop is scheduled as requested, from when it first runs it, and no other thread is.
+//! Test that the thread that runs the loop has the requested scheduling from its first run on, and that no other thread
+//! has it.
 //!
 //! Each case has its own thread, whose scheduling ends with it. No loop here spins.
 
@@ -15,14 +16,14 @@ fn builder() -> Builder {
     Participant::builder(0).memory(&Network::new(1), [10, 0, 0, 1])
 }
 
-/// The calling thread's cores, policy and priority, as the kernel shows them (proc(5)).
+/// Cores, policy and priority of the calling thread, as the kernel shows them (proc(5)).
 fn scheduled() -> (String, u32, u32) {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let cores = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // Fields 40 and 41; the first two are the number, and the name in parentheses.
+    // Fields 40 and 41. The first two fields are the process id, and the name in parentheses.
     let fields: Vec<u32> = stat
         .rsplit_once(") ")
         .unwrap()
@@ -39,7 +40,7 @@ fn in_a_thread<T: Send + 'static>(case: impl FnOnce() -> T + Send + 'static) -> 
     thread::spawn(case).join().unwrap()
 }
 
-/// Without rights to SCHED_FIFO there is nothing to see of it.
+/// Returns whether the process may use SCHED_FIFO; otherwise the tests cannot check it.
 fn may_be_realtime() -> bool {
     in_a_thread(|| match builder().realtime(PRIORITY).build() {
         Ok(_) => true,
@@ -118,7 +119,7 @@ fn what_is_refused_is_an_error_or_where_it_is_not_required_a_note_with_what_to_d
 
 #[test]
 fn without_the_right_the_remedy_is_named() {
-    // Capabilities are the thread's own.
+    // Capabilities belong to the thread.
     let refused = in_a_thread(|| {
         let own = capabilities(None).unwrap();
         let without = CapabilitySets {

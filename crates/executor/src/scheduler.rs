@@ -328,7 +328,7 @@ impl Executor {
             id,
             begin: now,
             poll: self.poll.take(),
-            // It runs in place of a job of the higher priority.
+            // A job that runs by its share takes the turn of a job of the next higher priority.
             handled: if by_share { priority + 2 } else { 0 },
             items: 1,
             by_share,

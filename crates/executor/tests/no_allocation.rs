@@ -1,4 +1,4 @@
-//! All memory is taken in `Executor::new`: whatever jobs do afterwards allocates nothing.
+//! Test that jobs allocate nothing: all memory is taken in `Executor::new`.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -77,7 +77,7 @@ pub struct Device {
     pub driver: Option<String>,
     /// XDP features of the driver, where the kernel reports them (Linux 6.7).
     pub features: Option<XdpFeatures>,
-    /// Program on its XDP hook. [`XdpFacts::look`] leaves it out: who loads programs can name them.
+    /// Program on its XDP hook. [`XdpFacts::look`] does not fill it in; the crate that loads programs can name them.
     pub program: Option<String>,
     /// Receive queues at the device's creation.
     pub made_receive_queues: Option<u32>,

@@ -18,7 +18,7 @@ pub const MAX_DOMAIN: u32 = 232;
 /// Highest core: `cpu_set_t` has 1024.
 pub const MAX_CORE: u16 = 1023;
 
-/// Maximum number of known participants: with ten endpoints each, announcements of 400 bytes, the capacity of the
+/// Maximum number of known participants. With ten endpoints each, and announcements of 400 bytes, they fill the
 /// library's tables.
 pub const MAX_KNOWN_PARTICIPANTS: u32 = 2_000;
 

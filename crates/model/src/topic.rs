@@ -27,11 +27,11 @@ pub struct Topic {
     pub keyed: Sourced<bool>,
     /// Criticality: TRANSPORT_PRIORITY, executor priority, port, lane, PCP and DSCP.
     pub level: Sourced<Level>,
-    /// Minimum time between samples of one sender; `None` if unknown, in which case no bound can be computed for
-    /// topics that it can delay.
+    /// Minimum time between samples of one sender. If it is `None`, no bound can be computed for topics that this topic
+    /// can delay.
     pub period: Sourced<Option<Duration>>,
-    /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. With
-    /// a period, QoS DEADLINE of writers and readers is the sum of both. A deadline above the period gives a warning.
+    /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. If
+    /// the topic has a period, the QoS DEADLINE of writers and readers is the sum of period and deadline. A deadline above the period gives a warning.
     pub deadline: Sourced<Option<Duration>>,
     /// Maximum serialized size of a sample, without the encapsulation header.
     pub max_bytes: Sourced<SampleBytes>,

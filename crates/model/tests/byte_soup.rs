@@ -1,4 +1,5 @@
-//! Whatever is in the file: a system or problems, never a panic; and problems lie in the text.
+//! Tests of arbitrary file contents: reading returns a system or problems and never panics, and each problem lies in
+//! the text.
 
 use isolane_datapath::{Kinds, udp::UdpKind};
 use isolane_datapath_xdp::xdp::XdpKind;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 
 const KINDS: Kinds = &[&XdpKind, &UdpKind];
 
-/// Checks what holds for every file.
+/// Checks the properties of every file.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match System::from_bytes(bytes, "soup.toml", KINDS) {
@@ -21,7 +22,7 @@ fn read(bytes: &[u8]) {
             assert!(!problems.is_empty(), "refused without a reason:\n{text}");
             for problem in problems {
                 let Some(span) = problem.span() else {
-                    // Soup is never too long; but what is no text has no place to draw.
+                    // The text is never too long, but a file that is not text has no line to show.
                     assert!(std::str::from_utf8(bytes).is_err(), "{problem}:\n{text}");
                     continue;
                 };
@@ -36,7 +37,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Pieces of descriptions, whole and broken.
+/// Pieces of descriptions, valid and invalid.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("[topic.A]\n"),

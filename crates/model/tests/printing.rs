@@ -1,4 +1,4 @@
-//! A system is printed back complete, with the source of each value, and reads back as the same.
+//! Tests of printing: a system is printed completely, with the source of each value, and reads back as the same system.
 
 use isolane_datapath::{Kinds, udp::UdpKind};
 use isolane_datapath_xdp::xdp::XdpKind;
@@ -10,7 +10,7 @@ fn read(text: &str) -> System {
     System::from_toml(text, "isolane.toml", KINDS).expect("a good description")
 }
 
-/// The line of `text` that starts with `start`.
+/// Line of `text` that starts with `start`.
 fn line<'t>(text: &'t str, start: &str) -> &'t str {
     text.lines()
         .find(|line| line.starts_with(start))
@@ -67,7 +67,7 @@ fn every_printed_source_is_the_line_of_its_value() {
     for (setting, number) in from_file {
         let original = lines[number.parse::<usize>().expect("a number") - 1];
         let key = setting.split(" = ").next().expect("a first part").trim();
-        // Tables within one are printed with dots.
+        // Nested tables are printed with dots.
         let key = match key {
             header if header.starts_with('[') => header,
             key => key.rsplit('.').next().expect("a last part"),

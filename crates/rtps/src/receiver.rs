@@ -3,8 +3,8 @@
 //! The caller keeps the [`MessageReceiver`] of each datagram. So [`LocalParticipant::receive`] can return a sample as a
 //! view of the frame in the middle of a message, and be called again for the rest.
 //!
-//! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
-//! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
+//! The receiver sends no answer. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for
+//! the discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
 //!
 //! This file has the header, the loop over the submessages, and DATA up to its place in a reader's cache. `reader` has
 //! fragments, HEARTBEAT and GAP; `writer` has ACKNACK and NACK_FRAG.
@@ -58,9 +58,9 @@ pub struct MessageReceiver {
     /// INFO_DST named another participant.
     pub(crate) for_others: bool,
     pub(crate) timestamp: Option<Timestamp>,
-    /// Arrival time of the datagram, if known better than by when it is read.
+    /// Receive time stamp of the datagram; `None` if the time of reading is used instead.
     arrived: Option<Instant>,
-    /// Maximum number of further readers of the DATA at `offset`, if some were served; 0 if it was not begun.
+    /// Upper bound of the readers that have not yet received the DATA at `offset`; 0 if none has received it.
     pub(crate) further: u16,
     /// The header was counted towards the anti-amplification limit.
     is_header_counted: bool,
@@ -255,7 +255,7 @@ impl LocalParticipant {
                     && prefix != self.shared.guid_prefix()
                     && !self.shared.is_any_start_of_this(prefix);
             }
-            // Checked before the rest of its message.
+            // Was checked before the rest of the message.
             Submessage::HeaderExtension(_) => {}
             _ if message.for_others => self.shared.counters.for_others += 1,
             Submessage::Heartbeat(heartbeat) => {

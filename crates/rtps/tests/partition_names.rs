@@ -1,4 +1,4 @@
-//! Which names of partitions match each other, in addition to what POSIX `fnmatch` says.
+//! Tests of partition names that match each other, in addition to POSIX `fnmatch`.
 
 use std::{
     ffi::CString,
@@ -24,7 +24,7 @@ fn meet(one: &str, other: &str) -> bool {
     met
 }
 
-/// What the C library says.
+/// Result of the C library's `fnmatch`.
 fn fnmatch(pattern: &str, text: &str) -> bool {
     let text_of = |text: &str| CString::new(text).expect("no NUL");
     let (pattern, text) = (text_of(pattern), text_of(text));
@@ -78,7 +78,7 @@ fn names_that_both_have_wildcards_never_meet() {
     for (one, other) in [("*", "*"), ("a*", "a*"), ("a?", "*"), ("[ab]", "[ab]")] {
         assert!(!meet(one, other), "{one:?} and {other:?}");
     }
-    // Where one of several names meets, the endpoints do.
+    // The endpoints match if one of several names matches.
     assert!(partitions_match(
         &partition(&["a*", "left"]),
         &partition(&["a*", "l*"])
@@ -123,7 +123,7 @@ fn the_worst_names_of_a_peer_cost_no_more_than_the_product_of_their_lengths() {
         }
     }
     assert_eq!(met, 2 * 10, "the first fits all a, the fourth all b");
-    // Exponential cost would take years, this much takes milliseconds.
+    // Exponential cost would take years; bounded cost takes milliseconds.
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
@@ -141,7 +141,7 @@ proptest! {
         text in r"[ab!^\]\\-]{0,8}",
     ) {
         prop_assume!(has_wildcard(&pattern) && !has_wildcard(&text));
-        // Where a set does not end, C libraries disagree with themselves.
+        // For a set without end, C libraries contradict themselves.
         prop_assume!(!has_open_set(&pattern));
         prop_assert_eq!(meet(&pattern, &text), fnmatch(&pattern, &text));
     }
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// Whether some `[` begins no set.
+/// Returns whether some `[` begins no set.
 fn has_open_set(pattern: &str) -> bool {
     let mut rest = pattern;
     while let Some(character) = rest.chars().next() {

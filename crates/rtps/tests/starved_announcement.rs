@@ -1,4 +1,4 @@
-//! More urgent work must not keep a participant from saying that it is there.
+//! Test that a participant announces itself in time, even while more urgent work never ends.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn an_announcement_that_goes_out_in_time_stays_with_discovery() {
 const PEER: GuidPrefix = GuidPrefix([2; 12]);
 const ITS_ADDRESS: Locator = Locator::udpv4([10, 0, 0, 2], 7410);
 
-/// A peer that this participant does not list says where it is.
+/// Receives an announcement of a peer that is not in this participant's peer list.
 fn hear_of_the_peer(protocol: &mut LocalParticipant) {
     let mut data = ParticipantData::new(PEER);
     data.builtin_endpoints =
@@ -84,7 +84,7 @@ fn hear_of_the_peer(protocol: &mut LocalParticipant) {
     });
 }
 
-/// Its reader of SEDP answers.
+/// Receives the answer of the peer's SEDP reader.
 fn hear_its_answer(protocol: &mut LocalParticipant) {
     let acknack = AckNack {
         reader: EntityId::SEDP_PUBLICATIONS_READER,
@@ -111,7 +111,7 @@ fn hear(protocol: &mut LocalParticipant, fill: impl FnOnce(&mut MessageWriter<'_
     discover(protocol);
 }
 
-/// The `nth` of the periods, the first ones, at whose ends announcements are due.
+/// Advances the time to the end of the `nth` of the first announcement periods.
 fn let_a_period_pass(protocol: &mut LocalParticipant, nth: u64) {
     let period = ParticipantConfig::new(0, PEER, 1)
         .timing
@@ -119,7 +119,7 @@ fn let_a_period_pass(protocol: &mut LocalParticipant, nth: u64) {
     protocol.advance(Instant::new(1 + nth * period.as_nanos() as u64));
 }
 
-/// All that discovery has to do.
+/// Runs all discovery work.
 fn discover(protocol: &mut LocalParticipant) {
     let mut buffer = [0; 2048];
     while is_ready(protocol, Priority::DISCOVERY) {
@@ -127,7 +127,7 @@ fn discover(protocol: &mut LocalParticipant) {
     }
 }
 
-/// The announcements at the highest priority, and whether they go to the peer.
+/// Runs the announcements at the highest priority; returns for each whether it goes to the peer.
 fn urgent_announcements(protocol: &mut LocalParticipant) -> Vec<bool> {
     let mut buffer = [0; 2048];
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn a_starved_announcement_to_a_peer_on_no_list_becomes_the_most_urgent_work_too(
     hear_its_answer(&mut protocol);
     let_a_period_pass(&mut protocol, 1);
     assert!(!is_ready(&protocol, Priority::HIGHEST));
-    // Nothing of discovery is done for a period.
+    // For one period, no discovery work runs.
     let_a_period_pass(&mut protocol, 2);
     assert_eq!(urgent_announcements(&mut protocol), [false, true]);
     assert!(!is_ready(&protocol, Priority::HIGHEST), "once a period");
@@ -162,7 +162,7 @@ fn one_to_a_peer_that_has_never_answered_stays_with_discovery() {
     assert_eq!(urgent_announcements(&mut protocol), [false]);
 }
 
-/// Creates a writer that promises to be alive three times in 300 ms.
+/// Creates a writer that must assert its liveliness three times in 300 ms.
 fn promise_to_be_alive(protocol: &mut LocalParticipant) {
     let mut qos = QosPolicies::writer_default();
     qos.liveliness.lease = Duration::from_millis(300).into();
@@ -182,7 +182,7 @@ fn promise_to_be_alive(protocol: &mut LocalParticipant) {
     created.expect("it can be created");
 }
 
-/// What is done at the highest priority.
+/// Runs the work at the highest priority; returns its kinds.
 fn urgent_work(protocol: &mut LocalParticipant) -> Vec<WorkKind> {
     let mut buffer = [0; 2048];
     let mut next = || protocol.poll_transmit(Instant::new(1), Priority::HIGHEST, &mut buffer);
@@ -198,7 +198,7 @@ fn a_message_that_its_writers_are_alive_becomes_the_most_urgent_work_when_the_ne
     discover(&mut protocol);
     let_a_period_pass(&mut protocol, 1);
     assert!(!is_ready(&protocol, Priority::HIGHEST));
-    // Nothing of discovery is done until the next one.
+    // No discovery work runs until the next assertion.
     let_a_period_pass(&mut protocol, 2);
     assert!(urgent_work(&mut protocol).contains(&WorkKind::Data));
     discover(&mut protocol);

@@ -220,7 +220,7 @@ fn a_sample_that_is_too_large_is_reported_as_lost_with_its_size() {
     assert_eq!((ledger.accounted, ledger.too_large), (3, 3));
     assert!(ledger.balances());
 
-    // The next one that is lost on the way has the other reason.
+    // The next sample that is lost in transmission has the other reason.
     let _ = write(&mut protocol, writer, 8);
     let sent = write(&mut protocol, writer, 8);
     receive(&mut protocol, &sent);

@@ -32,7 +32,7 @@ fn topic() -> EndpointConfig<'static> {
     }
 }
 
-/// A local participant with `count` view readers, and a datagram of a writer they are matched with.
+/// A local participant with `count` view readers, and a datagram of a matched writer.
 fn readers_and_a_datagram(count: usize) -> (LocalParticipant, Vec<ReaderId>, Vec<u8>) {
     let mut protocol =
         LocalParticipant::new(ParticipantConfig::new(0, GuidPrefix([1; 12]), 1), NOW);

@@ -186,7 +186,7 @@ impl Action {
             "ACCEPT" => Some(Self::Accept),
             "DROP" | "REJECT" => Some(Self::Drop),
             "RETURN" => Some(Self::Return),
-            // Those of the table `nat` accept, where nothing drops.
+            // Targets of the table `nat` accept; they do not matter, because nothing drops there.
             "CHECKSUM" | "CLASSIFY" | "CONNMARK" | "CT" | "DSCP" | "LOG" | "MARK"
             | "MASQUERADE" | "NFLOG" | "SET" | "SNAT" | "TCPMSS" | "TOS" | "TRACE" => {
                 Some(Self::Nothing)
@@ -289,7 +289,7 @@ fn nft_rule(entry: &Value) -> Rule {
             }
             "xt" if what["type"] == "match" && target == "comment" => Action::Nothing,
             "xt" if what["type"] == "match" => rule.with_more(),
-            // They end the rule for some datagrams.
+            // These statements end the rule for some datagrams.
             "limit" | "quota" | "set" => rule.with_more(),
             _ => Action::Unknown,
         };

@@ -111,7 +111,7 @@ pub const STATISTICS_SECONDS: u32 = 10;
 /// one of the first 128 cores.
 pub const MAX_RECORDED_CORES: usize = 128;
 
-/// Microseconds that an interrupt may be put off before it is worth a word: what an idle state may take.
+/// Interrupt moderation in microseconds above which `doctor` reports it: about the latency of an idle state.
 pub const MODERATION_US: u32 = 20;
 
 /// Smallest adequate receive ring in frames: 0.7 ms of minimum-size frames at 1 Gbit/s.

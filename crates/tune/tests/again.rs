@@ -1,4 +1,4 @@
-//! Planning behind a plan that was carried out: what nothing asks for any more is put back, and nothing else.
+//! Tests of planning after an applied plan: settings that no need requires any longer are restored, and no others.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What plans set up for interfaces above others: of a VLAN the device that it is on, of others nothing.
+//! Tests of plans for stacked interfaces: a VLAN is resolved to its device, others are not configured.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What plans do where a device tells frames apart by the priorities in their VLAN tags, and by nothing else.
+//! Tests of plans for devices that distinguish frames only by VLAN priority.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What plans do to keep others off the executor's core: interrupts of other devices, and programs.
+//! Tests of plans that keep interrupts of other devices, and other programs, off the executor's core.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What `doctor` says of the devices, clocks and cores of recorded machines.
+//! Tests of the findings of `doctor` on devices, clocks and cores of recorded machines.
 
 mod support;
 

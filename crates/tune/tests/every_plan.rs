@@ -1,5 +1,4 @@
-//! What holds for every plan, whatever the machine, the profile, the description and what is known of where
-//! flows land.
+//! Properties of every plan, for any machine, profile, description and known receive queues.
 
 mod support;
 

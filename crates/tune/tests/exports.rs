@@ -1,4 +1,4 @@
-//! Plans in the forms of other tools, as files; and scripts that a shell takes.
+//! Tests of exported plans, as files, and of scripts that a shell accepts.
 
 mod support;
 

@@ -1,5 +1,4 @@
-//! Statements about recorded machines: one as it was found, and two that were made up, the best and
-//! the worst of all.
+//! Tests of machine facts: one recorded machine, and two made-up ones, with everything right and everything wrong.
 
 mod support;
 

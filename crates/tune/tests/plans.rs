@@ -1,4 +1,4 @@
-//! Plans of recorded machines, as files; and what they say of steering and priorities.
+//! Tests of the plans of recorded machines, as files, and of their steering and priorities.
 
 mod support;
 

@@ -1,5 +1,4 @@
-//! What plans say of single subjects, on recorded machines that were changed for it: moderation, rules, interrupts,
-//! arguments of the kernel.
+//! Tests of single subjects of plans, on modified recordings: moderation, rules, interrupts, kernel arguments.
 
 mod support;
 

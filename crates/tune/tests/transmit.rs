@@ -1,4 +1,4 @@
-//! Which frames plans send by which class.
+//! Tests of the traffic classes by which plans send frames.
 
 mod support;
 

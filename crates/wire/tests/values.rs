@@ -1,4 +1,4 @@
-//! Times, levels, GUIDs and locators.
+//! Tests of times, levels, GUIDs and locators.
 
 use core::{net::SocketAddrV4, time::Duration as CoreDuration};
 
@@ -153,7 +153,7 @@ fn an_entity_id_tells_what_it_names() {
         (false, false, true, true)
     );
     assert_eq!(user(EntityKind::READER_NO_KEY), (false, false, true, false));
-    // A vendor's own writer is a writer, though not a built-in one.
+    // A vendor's own writer is a writer, but not a built-in one.
     assert_eq!(facts(EntityId([0, 2, 0, 0x42])), (false, true, false, true));
 }
 

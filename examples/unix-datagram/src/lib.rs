@@ -35,7 +35,7 @@ const FIRST_LEVEL_PORT: u16 = 32_768;
 /// Default of `send_buffer_bytes`: four of the longest datagrams.
 const SEND_BUFFER_BYTES: u32 = 262_144;
 
-/// Datagram of a socket that is no lane of a participant.
+/// Drop reason: the datagram came from a socket that is no lane of a participant.
 pub const UNKNOWN_SENDER: ReceiveDrop = ReceiveDrop::own(0);
 
 /// Names of this datapath's counters in reports.
@@ -286,7 +286,7 @@ impl Datapath for Unix {
                 Some(port) => {
                     frame.set_range(0..bytes);
                     ledger.note_received(bytes);
-                    // There is room: `limit` is at most the burst's.
+                    // This always fits, because `limit` is at most the room of the burst.
                     let _ = burst.push(ReceivedFrame {
                         frame,
                         from: Locator::udpv4(HOST, port),

@@ -1,7 +1,7 @@
-//! The datapath keeps the contract, and the command runs over it: `pub` and `sub` in two processes.
+//! Tests of the datapath: its conformance, and `pub` and `sub` over it in two processes.
 //!
 //! The program runs itself again in a network namespace, which has its own abstract sockets and queue length. Without
-//! the right to do so it says so, and fails in CI.
+//! the right to do so it prints a message, and fails in CI.
 
 use std::panic::catch_unwind;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,7 +10,7 @@ use isolane_datapath::NetworkConfig;
 use isolane_testkit::conformance::{Fixture, Options, unicast_cases};
 use isolane_unix_datagram::{Unix, UnixOptions};
 
-/// Longer than a burst, and shorter than what the case of a reader that does not drain sends.
+/// Longer than a burst, and shorter than the number of datagrams that the case of an undrained lane sends.
 const QUEUE_LENGTH: &str = "64";
 const INSIDE: &str = "ISOLANE_INSIDE_NAMESPACE";
 const ISOLANE: &str = env!("CARGO_BIN_EXE_isolane-unix");

@@ -2,7 +2,7 @@
 //!
 //! A child is the same program, started with a hidden argument and its configuration as JSON ([`Program`], [`main`]).
 //! It prints two lines to standard output and nothing else: that it is ready, and, after its standard input ends, its
-//! result. It is killed when the parent dies. A child that must wait until others are ready waits for a word on its
+//! result. It is killed when the parent dies. A child that must wait until others are ready waits for a message on its
 //! standard input ([`Running::go`], [`heard`]).
 
 use std::io::{self, Read, Write};
@@ -116,7 +116,7 @@ pub fn main(role: &str) -> ExitCode {
         Ok(role) => role,
         Err(error) => return report::<()>(Err(format!("not a role: {error}"))),
     };
-    // Runs while there is one thread, so that all later threads inherit the blocked signals.
+    // Runs before any other thread starts, so that all later threads inherit the blocked signals.
     let stop = match Stop::of_process() {
         Ok(stop) => stop,
         Err(error) => return report::<()>(Err(format!("cannot wait for signals: {error}"))),
@@ -178,16 +178,16 @@ pub enum Word {
     Stop,
 }
 
-/// Returns the parent's word in a child that waits for [`Running::go`], if there is one. Does not wait.
+/// Returns the parent's message to a child that waits for [`Running::go`]; `None` if there is none yet. Does not wait.
 pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
-    // A word on standard input makes the stop readable; reading the word clears it.
+    // A message on standard input makes the stop descriptor readable; reading the message clears it.
     if !stop.is_requested() {
         return Ok(None);
     }
     let input = rustix::stdio::stdin();
     let mut input_only = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
     if poll(&mut input_only, Some(&timespec(0)))? == 0 {
-        // Standard input is silent, so a signal made the stop readable.
+        // There is no message, so a signal made the stop descriptor readable.
         return Ok(Some(Word::Stop));
     }
     let mut word = [0; GO.len()];

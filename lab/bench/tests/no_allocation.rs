@@ -17,7 +17,7 @@ fn round_trips_allocate_nothing_after_their_start() {
     assert_eq!(calls, 0);
     let outcome = run.finish().expect("a result");
     assert_eq!((outcome.run.samples, outcome.run.invalid), (2_000, None));
-    // Not all, where the machine stood still; none would not have been a measurement.
+    // Some rounds may be lost if the machine stalls, but without any the measurement would be void.
     assert!(
         outcome.rtt_ns.len() > 1_000,
         "{} came back",

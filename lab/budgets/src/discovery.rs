@@ -25,9 +25,10 @@ const MAX_GROWTH: f64 = 1.5;
 
 /// Participants of the simulated system.
 const PARTICIPANTS: u32 = 500;
-/// Ceiling *a* in *a·n²*: datagrams that one participant receives from another, from a start of all within five seconds
-/// until five seconds after the last. Most are HEARTBEATs of SEDP, multicast at most every 20 ms while a new
-/// participant has not answered. Measured: 79 with 50 participants, 106 with 100, 130 with 200.
+/// Ceiling *a* in *a·n²*: datagrams that one participant receives from another. All participants start within five
+/// seconds, and counting ends five seconds after the last start. Most datagrams are HEARTBEATs of SEDP, multicast at
+/// most every 20 ms while a new participant has not answered. Measured: 79 with 50 participants, 106 with 100, 130 with
+/// 200.
 const DATAGRAMS_A_PAIR: f64 = 200.0;
 
 /// Arguments of `cargo xtask discovery`.

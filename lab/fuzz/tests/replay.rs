@@ -1,5 +1,5 @@
-//! The saved corpus of every target is replayed, and inputs near it are tried, for a bounded time and
-//! always the same ones. What fails is saved; the message says how to run it again.
+//! Replay of the saved corpus of every target, and of mutations of it, the same in every run, for a bounded time. An
+//! input that fails is saved, and the message has the command that runs it again.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,10 +8,10 @@ use isolane_fuzz::{
     target::{self, Target},
 };
 
-/// Mutations of each target at most, and the time they may take: on a slow machine there are fewer.
+/// Maximum number of mutations of each target, and their time limit, which reduces them on a slow machine.
 const MUTATIONS: u64 = 100_000;
 const TIME: Duration = Duration::from_secs(3);
-/// Chosen once.
+/// Arbitrary, but fixed.
 const SEED: u64 = 20_261_121;
 
 /// Runs the saved inputs of a target, and returns them.

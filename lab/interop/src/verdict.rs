@@ -123,9 +123,9 @@ fn judge_samples(
 struct Stretch {
     /// Written numbers; for a killed publisher, an upper bound.
     numbers: Range<u32>,
-    /// Under RELIABLE, the first sample must be there.
+    /// Under RELIABLE, the first sample must have arrived.
     from_start: bool,
-    /// Under RELIABLE, the last sample must be there.
+    /// Under RELIABLE, the last sample must have arrived.
     to_end: bool,
 }
 

@@ -169,7 +169,8 @@ fn end_all(writers: &[Writer], instances: &[Instance], state: FinalState) -> Res
     Ok(())
 }
 
-/// Waits until readers have the ends of the instances, which deleting a writer at once would revoke.
+/// Waits until readers have received the ends of the instances. Deleting the writers at once would discard those not
+/// yet received.
 fn stay(participant: &Participant, writers: &[Writer], options: &Options) {
     if options.best_effort {
         participant.run_for(BEST_EFFORT_STAY);

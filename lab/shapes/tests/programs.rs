@@ -1,4 +1,4 @@
-//! Pairs of the program in a network namespace of their own.
+//! Tests of pairs of the program, each in a separate network namespace.
 
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use own_namespace::ip;
 
-/// A program that ends with the test.
+/// Program that ends with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -74,7 +74,7 @@ fn memory_that_cannot_be_had_ends_the_program_with_the_exit_code_of_the_machine(
     let name = "memory_that_cannot_be_had_ends_the_program_with_the_exit_code_of_the_machine";
     in_namespace(name, || {
         let mut shell = Command::new("sh");
-        // KiB. The history of samples of 1 MB takes more.
+        // Limit in KiB; the history of samples of 1 MB takes more.
         shell.args(["-c", "ulimit -v 60000; exec \"$0\" \"$@\""]);
         shell.arg(env!("CARGO_BIN_EXE_isolane-shape-main"));
         shell.args("-P -t T -r -k 0 --additional-payload-size 1000000".split(' '));
@@ -91,7 +91,7 @@ fn memory_that_cannot_be_had_ends_the_program_with_the_exit_code_of_the_machine(
 #[test]
 fn a_full_standard_error_ends_nothing() {
     in_namespace("a_full_standard_error_ends_nothing", || {
-        // Without -c there is a warning.
+        // Without -c the program prints a warning.
         let mut publisher = Running::command("-P -t T --num-iterations 2");
         let full = File::create("/dev/full").expect("/dev/full");
         let publisher = publisher.stdout(Stdio::null()).stderr(full).spawn();
@@ -190,7 +190,7 @@ fn colours_of_peers_stay_in_their_line_and_do_not_reach_the_terminal() {
     });
 }
 
-/// Runs a test's inside in a namespace with an interface that multicasts.
+/// Runs the body of a test in a namespace with a multicast interface.
 fn in_namespace(test: &str, inside: impl FnOnce()) {
     own_namespace::in_namespace(test, || {
         ip("link add shape0 type veth peer name shape1");
@@ -201,7 +201,7 @@ fn in_namespace(test: &str, inside: impl FnOnce()) {
     });
 }
 
-/// The distinct words at a place of a reader's lines of samples, until there are `enough`.
+/// Distinct words at a position of a reader's sample lines, until there are `enough`.
 fn seen(reader: &mut Running, place: usize, enough: usize) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     for line in reader.output().lines() {

@@ -1,5 +1,5 @@
-//! Participants that find each other: how many datagrams that takes, against a ceiling by the square of their
-//! number. `cargo xtask discovery` runs it with 500.
+//! Number of datagrams until all participants have discovered each other, compared with a ceiling that grows with the
+//! square of their number. `cargo xtask discovery` runs this example with 500 participants.
 //!
 //! ```text
 //! cargo run --release --package isolane-sim --example participants 500
@@ -10,10 +10,10 @@ use std::{env, error::Error, process::ExitCode, time::Duration};
 use isolane_rtps::Limits;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World};
 
-/// All start within this time, evenly: hosts that are switched on together. Those of one instant would find each
-/// other's inboxes full in the same order every time, which no clocks of real hosts do.
+/// All participants start within this time, evenly distributed, like hosts that are switched on together. If they
+/// started at one instant, they would find full inboxes in the same order every time, unlike real hosts.
 const STARTS: Duration = Duration::from_secs(5);
-/// From the last start on: five announcements 100 ms apart, and those of two periods.
+/// Time from the last start to the end: five announcements 100 ms apart, and those of two periods.
 const SETTLED: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {

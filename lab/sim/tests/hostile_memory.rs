@@ -31,10 +31,10 @@ use isolane_wire::{
 
 const ATTACKER: Locator = Locator::udpv4([10, 0, 9, 9], 7410);
 
-/// Writers and readers of the attacked participant, each.
+/// Number of writers, and number of readers, of the attacked participant.
 const LOCAL: u32 = 4;
 
-/// Tables that an attack fills, all of their memory taken at the start.
+/// Limits of the tables that an attack fills. All their memory is allocated at the start.
 const LIMITS: Limits = Limits {
     local_endpoints: 64,
     participants: 32,
@@ -44,10 +44,10 @@ const LIMITS: Limits = Limits {
     sample_bytes: 16 << 20,
 };
 
-/// Endpoints of three participants that are announced before an attack whose steps are counted.
+/// Number of endpoints of three participants that are announced before an attack whose steps are counted.
 const KNOWN_ENDPOINTS: u64 = 300;
 
-/// Numbers one ACKNACK can ask for (RTPS 2.5 §9.4.2.6), a repair each.
+/// Maximum number of samples that one ACKNACK can request (RTPS 2.5 §9.4.2.6); each is one repair.
 const ASKED_AT_MOST: u64 = 256;
 
 fn topic(is_keyed: bool) -> EndpointConfig<'static> {
@@ -118,7 +118,7 @@ impl Attacked {
         attacked
     }
 
-    /// Does all there is to do; returns how many steps that took.
+    /// Runs all pending work; returns the number of steps.
     fn work(&mut self) -> u64 {
         let mut steps = 0;
         if self.protocol.next_time().is_some_and(|due| due <= self.now) {
@@ -136,11 +136,11 @@ impl Attacked {
         steps
     }
 
-    /// A datagram of one of the attacks arrives, and all it calls for is done; the steps of that.
+    /// Receives a datagram of the attack and runs all work that it causes; returns the number of steps.
     fn suffer(&mut self, attack: Attack) -> u64 {
         self.number += 1;
         let prefix = match attack {
-            // Each from somebody new.
+            // Each announcement is from another participant.
             Attack::Participants => prefix(1_000 + self.number),
             _ => prefix(self.number % 3),
         };
@@ -323,14 +323,14 @@ fn attacks_of_every_kind_take_no_memory() {
             for _ in 0..100_000 {
                 let attack = attacked.chance.pick(&ATTACKS);
                 attacked.suffer(attack);
-                // Leases run out meanwhile, and heartbeats fall due.
+                // Leases expire meanwhile, and HEARTBEATs become due.
                 attacked.now = attacked.now + Duration::from_millis(2);
             }
         });
         assert_eq!(calls, 0, "allocations with seed {seed}");
         let protocol = &attacked.protocol;
         let counters = protocol.counters();
-        // What was counted was the attack.
+        // The counters show that the attack took place.
         assert!(counters.leases_expired > 0, "{counters:?}");
         assert!(counters.participants_displaced > 1_000, "{counters:?}");
         assert!(protocol.remote_participants().count() <= 32);
@@ -359,23 +359,24 @@ fn attacks_of_every_kind_take_no_memory() {
 fn a_datagram_of_an_attack_calls_for_a_bounded_number_of_steps() {
     for attack in ATTACKS {
         let mut attacked = Attacked::new(1);
-        // Somebody is known, with endpoints, so that there is something to attack.
+        // Some participants with endpoints are known first, so that the attack has targets.
         for _ in 0..KNOWN_ENDPOINTS {
             attacked.suffer(Attack::Leases);
             attacked.suffer(Attack::Endpoints);
         }
         let mut most = 0;
         for _ in 0..5_000 {
-            // No time passes: nothing is done that the clock calls for.
+            // No time passes, so no timer expires.
             most = most.max(attacked.suffer(attack));
         }
-        // Each local endpoint may have to answer, be matched or be parted, and discovery looks once more
-        // whether there is anything to do. An ACKNACK may ask for as many samples as it can name; what says
-        // that others will never come frees announcements that came before and waited for them.
+        // Each local endpoint may have to answer, to match, or to end a match, and discovery checks once more for work.
+        // An ACKNACK may request as many samples as it can name. A GAP releases earlier announcements that waited for
+        // the missing ones.
         let further = match attack {
             Attack::AckNacks => ASKED_AT_MOST,
             Attack::Heartbeats | Attack::Gaps | Attack::Data => SEDP_CACHE_SLOTS as u64,
-            // One of three that gives its place to a newcomer takes along what it has announced, with its matches.
+            // A new participant may replace one of the three known ones. Its endpoints are then removed, with their
+            // matches.
             Attack::Participants => KNOWN_ENDPOINTS / 3 * u64::from(1 + LOCAL),
             _ => 0,
         };

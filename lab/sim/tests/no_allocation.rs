@@ -33,10 +33,10 @@ const GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 const DATAGRAM_BYTES: usize = 2048;
 const PLACES: usize = 256;
 
-/// Datagrams on their way, in places taken once.
+/// Datagrams in flight, in preallocated buffers.
 struct Pipe {
     bytes: Vec<u8>,
-    /// Receiver and length, oldest first.
+    /// Receiver, buffer and length, oldest first.
     waiting: std::collections::VecDeque<(usize, usize, usize)>,
     next: usize,
     sent: u64,
@@ -52,7 +52,7 @@ impl Pipe {
         }
     }
 
-    /// To the other, or lost.
+    /// Sends a datagram to the other participant, or loses it.
     fn send(&mut self, from: usize, datagram: &[u8]) {
         self.sent += 1;
         if self.sent.is_multiple_of(7) || self.waiting.len() == PLACES {
@@ -78,7 +78,7 @@ impl Pair {
     fn new() -> Self {
         let now = Instant::new(1);
         let protocol = |which: u8| {
-            // One of ours by its first bytes: the additions for other vendors are not for it.
+            // The prefix begins with isolane's vendor id, so that the extensions for other vendors are not used.
             let mut prefix = [which + 1; 12];
             prefix[..2].copy_from_slice(&VENDOR_ID);
             let mut config = ParticipantConfig::new(0, GuidPrefix(prefix), u64::from(which));
@@ -96,14 +96,14 @@ impl Pair {
         }
     }
 
-    /// Number of rounds after which the two know each other, whatever is lost.
+    /// Runs rounds until the two participants know each other, despite losses.
     fn settle(&mut self, readers: &[ReaderId]) {
         for _ in 0..100_000 {
             self.round(readers);
         }
     }
 
-    /// One round: the time, one datagram, all work of both.
+    /// Runs one round: time advances, one datagram is delivered, and both participants do all their work.
     fn round(&mut self, readers: &[ReaderId]) {
         self.now = self.now + STEP;
         if let Some((to, place, length)) = self.pipe.waiting.pop_front() {
@@ -175,13 +175,13 @@ fn address(which: u8) -> Locator {
     Locator::udpv4([10, 0, 0, which + 1], 7410)
 }
 
-/// The topic with policies of time.
+/// Index of the topic with timed policies.
 const TIMED: usize = 5;
 
-/// The first of the topics whose samples leave in fragments.
+/// Index of the first topic whose samples are sent in fragments.
 const FIRST_LARGE: usize = 6;
 
-/// Payload size of the topics whose samples leave in fragments.
+/// Payload size of the topics whose samples are sent in fragments.
 const LARGE_BYTES: usize = 6_000;
 
 fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> EndpointConfig<'a> {
@@ -210,7 +210,7 @@ fn a_participant_allocates_nothing_once_it_has_started() {
     keyed.history.kind = HistoryKind::KeepLast;
     keyed.resource_limits.max_instances = 14;
     let effort = QosPolicies::default();
-    // All policies of time together, of which each has something to do.
+    // All timed policies together, with values at which each of them acts.
     let mut timed = reliable.clone();
     timed.lifespan = Duration::from_millis(50).into();
     timed.deadline = Duration::from_millis(60).into();
@@ -254,22 +254,23 @@ fn a_participant_allocates_nothing_once_it_has_started() {
         .map(|key| Sample::keyed(key, 1).padded(5_000).payload())
         .collect();
 
-    // From the very first announcement on: discovery and matching are counted too.
+    // Counts from the first announcement on, so discovery and matching are included.
     let mut written = [0u64; 9];
     pair.settle(&readers);
     let calls = allocator_calls_of(|| {
         for round in 0..200_000u32 {
             pair.round(&readers);
             if round.is_multiple_of(4) {
-                // More instances than there are places for, one after the other.
+                // More instances than the cache has entries for, one after the other.
                 let key = round / 4 % 1000;
                 for (at, &writer) in writers.iter().enumerate() {
                     let is_large = at >= FIRST_LARGE;
-                    // Four fragments each, and one datagram arrives in a round.
+                    // A large sample has four fragments, and one datagram arrives in a round.
                     if is_large && !round.is_multiple_of(64) {
                         continue;
                     }
-                    // Few enough to come again while they are too soon, more than are watched.
+                    // Few enough instances that samples repeat within the minimum separation, but more than are
+                    // watched.
                     let key = if at == TIMED { key % 300 } else { key };
                     let payloads = if is_large { &large } else { &payloads };
                     let is_matched = pair.participants[0].matched_readers(writer) == 1;
@@ -283,7 +284,7 @@ fn a_participant_allocates_nothing_once_it_has_started() {
     });
     assert_eq!(calls, 0, "allocations in 200,000 rounds");
 
-    // What was counted was traffic.
+    // The counted rounds had traffic.
     let (small, large) = written.split_at(FIRST_LARGE);
     assert!(small.iter().all(|&count| count > 5_000), "{written:?}");
     assert!(large.iter().all(|&count| count > 500), "{written:?}");
@@ -391,7 +392,7 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
     }
 }
 
-/// One of two described participants, at one of its starts.
+/// Creates one of two described participants, with the given start.
 fn described_protocol(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> LocalParticipant {
     let described = |which: u8| {
         let name = ["writing", "reading"][usize::from(which)];
@@ -404,7 +405,7 @@ fn described_protocol(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> 
     let prefix = GuidPrefix([start; 12]);
     let mut config = ParticipantConfig::new(0, prefix, u64::from(which));
     config.described = Some(described(which));
-    // Each start is entered anew.
+    // Each start takes new entries in the tables.
     config.limits = Limits {
         participants: 32,
         remote_endpoints: 640,

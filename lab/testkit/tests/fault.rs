@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// Sends datagrams of eight bytes: their numbers.
+    /// Sends datagrams of eight bytes that contain these numbers.
     fn send(&mut self, lane: Lane, numbers: std::ops::Range<u64>) {
         let to = self.faulty.unicast(lane)[0];
         for number in numbers {
@@ -58,7 +58,7 @@ impl World {
         burst.iter().map(|one| one.frame.to_vec()).collect()
     }
 
-    /// Receives numbers with one call.
+    /// Receives the numbers of the datagrams of one call.
     fn numbers(&mut self, lane: Lane, limit: usize) -> Vec<u64> {
         let received = self.receive(lane, limit);
         let numbers = received.iter().map(|bytes| bytes[..].try_into().unwrap());
@@ -75,7 +75,7 @@ impl World {
         self.faulty.handle().injected(lane)
     }
 
-    /// Sends messages from the faulty end, one a frame.
+    /// Sends messages from the faulty end, one in each frame.
     fn answer(&mut self, count: usize) -> SendReport {
         self.answer_on(LANE, count)
     }
@@ -263,7 +263,7 @@ fn a_full_buffer_refuses_the_rest_of_the_burst() {
         transmit.refused(Refusal::FAULT_WOULD_BLOCK),
         u64::from(refused)
     );
-    // One message in four stops its burst of four: far more than a quarter is refused.
+    // One message in four stops its burst of four, so far more than a quarter is refused.
     assert!((80..160).contains(&refused), "{refused} of 200");
 }
 
@@ -367,7 +367,7 @@ fn lanes_that_the_plan_is_not_about_are_left_alone() {
     assert_eq!(world.numbers(LANE, 16), []);
     world.answer_on(OTHER, 1);
     assert!(world.faulty.pool().take(OTHER).is_some());
-    // The plug concerns all lanes.
+    // The interface is removed for all lanes.
     plug.pull();
     world.send(OTHER, 3..5);
     assert_eq!(world.numbers(OTHER, 16), []);
@@ -379,7 +379,7 @@ fn lanes_that_the_plan_is_not_about_are_left_alone() {
 fn messages_taken_out_leave_the_others_with_their_frames() {
     let pool = Pool::new(PoolConfig::default());
     pool.reserve_lane(LANE).unwrap();
-    // Frames that contain their number; the ports of their destinations count through.
+    // Frames contain their number, and the ports of their destinations are consecutive.
     let mut burst = TransmitBurst::new();
     let mut ports = 0..;
     for (number, count) in [1, 2, 0, 1, 3].into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Conformance of the fault datapath over memory and over sockets: with an empty plan the whole
-//! suite; with faults the part on accounts, for each kind of fault and for all at once.
+//! Conformance of the fault datapath over memory and over sockets: the whole suite with an empty plan; with faults, the
+//! requirements on ledgers, for each kind of fault and for all at once.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -60,7 +60,7 @@ struct Refusals;
 struct Exhaustion;
 struct Everything;
 
-/// One in eight.
+/// Probability of one in eight.
 const OFTEN: u32 = 125_000;
 
 impl Plan for Nothing {

@@ -239,7 +239,7 @@ impl Datapath for Mistaken {
 
 impl Drop for Mistaken {
     fn drop(&mut self) {
-        // A forgotten frame never comes home.
+        // A forgotten frame is never returned.
         self.kept.drain(..).for_each(std::mem::forget);
     }
 }

@@ -1,14 +1,15 @@
-//! `cargo xtask fuzz`: the targets of `lab/fuzz/`, longer and by hand, or as a step of `cargo xtask test --all`.
+//! `cargo xtask fuzz`: runs the targets of `lab/fuzz/`, for any time by hand, or briefly as a step of `cargo xtask test
+//! --all`.
 //!
 //! - [`step`] replays the saved corpus and mutates it for a bounded time, on stable Rust;
-//! - [`run`] lets libFuzzer look for more (`libfuzzer.rs`), replays one input, grows the saved corpus,
-//!   or shows that bugs put in on purpose are found (`seeded.rs`).
+//! - [`run`] searches further inputs with libFuzzer (`libfuzzer.rs`), replays one input, grows the saved corpus, or
+//!   checks that seeded bugs are found (`seeded.rs`).
 //!
-//! Nothing is written into the tree but what fails (`lab/fuzz/artifacts`, not in git) and, with
-//! `--grow`, the corpus.
+//! The commands write only two kinds of files into the source tree: failing inputs (`lab/fuzz/artifacts`, not in git)
+//! and, with `--grow`, the corpus.
 //!
-//! `--grow` adds to the saved corpus what was found beyond it, and removes what is superfluous. Where the rest is too
-//! much for a repository the longest inputs leave as well: they are the slowest to run, and mutating the others finds
+//! `--grow` adds new inputs to the saved corpus, and removes superfluous ones. If the corpus is then too large for a
+//! repository, the longest inputs are removed as well. They are the slowest to run, and mutation of the others finds
 //! most of them again.
 
 mod libfuzzer;
@@ -38,10 +39,10 @@ pub(crate) const TARGETS: [&str; 8] = [
     "model",
 ];
 
-/// The longest that one target runs before the next has its turn, in seconds: long enough to be
-/// worth reading its corpus anew.
+/// Longest time for which one target runs before the next one, in seconds. Reading the corpus again costs little
+/// against it.
 const MAX_SLICE_SECONDS: u64 = 75;
-/// Findings of one target after which it is left alone: more of the same tell nothing new.
+/// Number of findings of a target after which it is skipped, because more would say nothing new.
 const MAX_FINDINGS: usize = 3;
 
 /// Arguments of `cargo xtask fuzz`.
@@ -67,7 +68,7 @@ pub(crate) struct FuzzArguments {
     json: Option<PathBuf>,
 }
 
-/// The command; says whether nothing failed (with `--seeded`: whether everything was found).
+/// Runs the command. Returns true when nothing failed; with `--seeded`, when every bug was found.
 pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let targets: Vec<&str> = match &arguments.target {
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// The step of `cargo xtask test --all`.
+/// Step of `cargo xtask test --all`.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let mut test = cargo();
     test.args(["test", "--manifest-path"])
@@ -122,7 +123,7 @@ fn replay(metadata: &Metadata, target: &str, file: &Path) -> Result<bool> {
     Ok(command::run(&mut replay).is_ok())
 }
 
-/// All targets in turn, until the time is over.
+/// Runs all targets in turn until the time is over.
 fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     let mut report = Report::default();
     let each = time.as_secs() / targets.len() as u64;
@@ -149,10 +150,10 @@ fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     Ok(report)
 }
 
-/// Bytes that the corpus of one target may take in the repository: all of them stay below 1 MiB.
+/// Maximum size of one target's corpus in the repository, in bytes. All of them together stay below 1 MiB.
 const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 
-/// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
+/// Replaces the corpus of these targets by the smallest one with the same coverage, within its bound.
 fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
@@ -203,11 +204,11 @@ const SCHEMA: &str = "isolane/fuzz/1";
 #[derive(Debug, Default)]
 struct Report {
     targets: Vec<TargetReport>,
-    /// Bugs put in on purpose; empty where none were.
+    /// Seeded bugs; empty if none were tested.
     seeded: Vec<SeededReport>,
 }
 
-/// The runs of one target.
+/// Runs of one target.
 #[derive(Debug, Default, Serialize)]
 struct TargetReport {
     target: String,
@@ -218,19 +219,19 @@ struct TargetReport {
     findings: Vec<FindingReport>,
 }
 
-/// An input that failed.
+/// Failing input.
 #[derive(Debug, Serialize)]
 struct FindingReport {
     input: String,
     message: Option<String>,
 }
 
-/// A bug put in on purpose.
+/// Seeded bug.
 #[derive(Debug, Serialize)]
 struct SeededReport {
     bug: String,
     what: String,
-    /// The target that found it; `None`: none did.
+    /// Target that found it; `None` if none did.
     found_by: Option<String>,
     inputs: u64,
     seconds: f64,

@@ -1,4 +1,4 @@
-//! Bugs put in on purpose (`lab/fuzz/seeded`), each into a copy of the workspace, to be found.
+//! Seeded bugs (`lab/fuzz/seeded`): each is inserted into a copy of the workspace, and fuzzing must find it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use serde::Deserialize;
 use super::libfuzzer::Fuzzer;
 use super::{Report, SeededReport, folder};
 
-/// A bug: what stands in a file, and what takes its place.
+/// Seeded bug: text of a file, and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bug {
     what: String,
-    /// Targets that ought to find it, the likeliest first.
+    /// Targets that should find it, the most likely first.
     targets: Vec<String>,
     file: PathBuf,
     find: String,
@@ -25,7 +25,7 @@ struct Bug {
 }
 
 impl Bug {
-    /// The source with the bug in it.
+    /// Returns the source with the bug.
     fn put_into(&self, source: &str) -> Result<String> {
         match source.matches(&self.find).count() {
             1 => Ok(source.replacen(&self.find, &self.replace, 1)),
@@ -39,7 +39,7 @@ impl Bug {
     }
 }
 
-/// All bugs by their names, in order.
+/// All bugs with their names, in order.
 fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
     let mut bugs = Vec::new();
     for entry in fs::read_dir(home.join("seeded"))? {
@@ -64,7 +64,7 @@ fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
     Ok(bugs)
 }
 
-/// Puts in one bug at a time and fuzzes its targets, for at most `time` together.
+/// Inserts one bug at a time, and fuzzes its targets for at most `time` together.
 pub(super) fn run(metadata: &Metadata, time: Duration) -> Result<Report> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let copy = folder(metadata).join("seeded/tree");
@@ -96,7 +96,7 @@ fn look_for(
     let work = folder(metadata).join("seeded");
     let grown = work.join("corpus");
     if grown.exists() {
-        // Every bug is looked for from the saved corpus.
+        // Each search starts from the saved corpus.
         fs::remove_dir_all(grown)?;
     }
     let targets: Vec<&str> = bug.targets.iter().map(String::as_str).collect();
@@ -122,7 +122,7 @@ fn look_for(
     Ok(report)
 }
 
-/// Copies what git would: everything but what it ignores.
+/// Copies all files that git does not ignore.
 fn copy_workspace(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;
@@ -137,7 +137,7 @@ fn copy_workspace(from: &Path, to: &Path) -> Result<()> {
     ]);
     for name in String::from_utf8(command::output(&mut list)?)?.split_terminator('\0') {
         let source = from.join(name);
-        // What was deleted and not yet committed is listed, too.
+        // git also lists deleted files that are not committed yet.
         if source.is_file() {
             let target = to.join(name);
             fs::create_dir_all(target.parent().unwrap_or(to))?;

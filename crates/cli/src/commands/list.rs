@@ -63,7 +63,7 @@ impl List {
             tell(format!("note: {unreached_peers}"));
         }
         if until.interrupted() {
-            // Applies even if the list could not be written.
+            // An interrupt determines the exit code, even if the list could not be written.
             return Ok(ExitCode::Interrupted);
         }
         if listing.participants.is_empty() {

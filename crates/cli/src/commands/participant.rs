@@ -111,8 +111,8 @@ impl Notes<'_> {
     }
 }
 
-/// Returns whether a note is redundant: with peers multicast is unnecessary, and the loopback interface usually has
-/// none.
+/// Returns whether a note is redundant: `--peer` makes multicast unnecessary, and the loopback interface usually has no
+/// multicast.
 fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
     !peers.is_empty() && note.starts_with("no multicast on interface lo:")
 }

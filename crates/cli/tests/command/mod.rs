@@ -1,4 +1,4 @@
-//! The command as tests run it: with no settings but its arguments, and ended with its test.
+//! Runs the command for tests: its only settings are its arguments, and it ends with its test.
 
 #![allow(dead_code, reason = "each test uses a part of what is here")]
 
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Longer than anything takes on a machine that does other things too.
+/// Time limit, longer than any command needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The command with these arguments. What the user of this machine has set is not for it.
+/// The command with these arguments, without the settings of the machine's user.
 pub(crate) fn isolane(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
@@ -20,7 +20,7 @@ pub(crate) fn isolane(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it: exit code, standard output, standard error.
+/// Runs a command; returns exit code, standard output and standard error.
 pub(crate) fn run(command: &mut Command) -> (i32, String, String) {
     let Output {
         status,
@@ -32,7 +32,7 @@ pub(crate) fn run(command: &mut Command) -> (i32, String, String) {
     (code, text(stdout), text(stderr))
 }
 
-/// A program that is ended with its test.
+/// Child process that is killed at the end of its test.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -40,13 +40,13 @@ impl Running {
         self.0.id().into()
     }
 
-    /// Kills it without a word.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.0.kill().expect("it runs");
         self.0.wait().expect("it ends");
     }
 
-    /// Stops it: it is there, and does nothing more.
+    /// Stops the process with SIGSTOP.
     pub(crate) fn stop(&self) {
         let process = self.0.id().to_string();
         let kill = Command::new("kill").args(["-STOP", &process]).status();
@@ -61,7 +61,7 @@ impl Drop for Running {
     }
 }
 
-/// A folder of one test, removed at its end.
+/// Folder of one test, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -71,7 +71,7 @@ impl Folder {
         Self(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("UTF-8").to_owned()
     }

@@ -1,10 +1,10 @@
-//! Statements about all captures, and about filters.
+//! Properties of `spy` that hold for all captures, and tests of filters.
 
 use serde_json::Value;
 
 use crate::support::{Said, Scratch, captured, captures, frame_of, pcap, run, spy};
 
-/// The records of a capture as JSON; the last one is the summary.
+/// Records of a capture as JSON; the last one is the summary.
 fn records(name: &str, arguments: &[&str]) -> Vec<Value> {
     let path = captured(name);
     let mut all = vec![path.to_str().expect("UTF-8"), "--json", "-"];
@@ -67,7 +67,7 @@ fn topics_are_known_from_discovery_and_can_be_chosen() {
     assert_eq!(filtered + shown.len() as u64, datagrams);
 }
 
-/// The part of a capture behind the last frame that names a topic.
+/// Part of a capture after the last frame that contains a topic's name.
 fn behind_the_announcements(capture: &[u8], topic: &[u8]) -> Vec<u8> {
     let (file_header, mut left) = capture.split_at(24);
     let mut behind = left;
@@ -149,7 +149,7 @@ fn an_entity_a_domain_and_a_level_can_be_chosen() {
     assert_eq!(shown(&["--count", "3"]), Some(3));
 }
 
-/// An RTPS header of isolane's own, and bytes behind it.
+/// Message with isolane's RTPS header and these bytes.
 fn message(behind: &[u8]) -> Vec<u8> {
     let mut message = b"RTPS\x02\x05\x01\xee0123456789ab".to_vec();
     message.extend(behind);
@@ -161,7 +161,7 @@ fn what_is_malformed_is_shown_with_the_reason_and_counted() {
     let frames = [
         // A submessage longer than its message.
         frame_of(&message(&[0x07, 1, 0xff, 0])),
-        // A HEARTBEAT whose numbers run backwards, and a good PAD behind it.
+        // A HEARTBEAT whose last number is below the first, followed by a valid PAD.
         frame_of(&message(
             &[
                 &[0x07, 1, 28, 0][..],
@@ -175,7 +175,7 @@ fn what_is_malformed_is_shown_with_the_reason_and_counted() {
         // Another major version, and a header that ends too early.
         frame_of(b"RTPS\x09\x00\x01\xee0123456789ab"),
         frame_of(b"RTPS\x02"),
-        // Not RTPS at all.
+        // Not an RTPS message.
         frame_of(b"hello"),
     ];
     let file = Scratch::new(&pcap(1, &frames));

@@ -1,4 +1,4 @@
-//! The same datagrams in every form of capture, and files that are none.
+//! The same datagrams in every capture format, and files that are no captures.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -16,7 +16,7 @@ const RAW: u32 = 101;
 const COOKED: u32 = 113;
 const COOKED_2: u32 = 276;
 
-/// What `spy` prints of a file.
+/// Output of `spy` for a file.
 fn shown(file: &[u8]) -> String {
     let file = Scratch::new(file);
     let said = run(&mut spy(&[file.path()]));
@@ -25,7 +25,7 @@ fn shown(file: &[u8]) -> String {
     said.out
 }
 
-/// The frames of a capture with another header in front of their packets.
+/// Frames of a capture with another link-layer header.
 fn with_header(header: &[u8]) -> Vec<Frame> {
     let mut frames = frames("fast-cyc");
     for frame in &mut frames {
@@ -57,7 +57,7 @@ fn every_form_of_capture_shows_the_same() {
 fn vlan_tags_are_shown() {
     let mut tagged = frames("fast-cyc");
     for frame in &mut tagged {
-        // Behind the addresses: VLAN 5, priority 7.
+        // A VLAN tag after the addresses: VLAN 5, priority 7.
         frame.bytes.splice(12..12, [0x81, 0x00, 0xe0, 0x05]);
         frame.original_len += 4;
     }
@@ -84,7 +84,7 @@ fn the_frames_that_are_shown_can_be_written_for_other_programs() {
     let all = Scratch::new(b"");
     run(&mut spy(&[file.path(), "--write", all.path()]));
     assert_eq!(shown_of(&all), shown_of(&file));
-    // With all their fragments.
+    // A large sample with all its fragments.
     let large = captured("big-cyc");
     let large = large.to_str().expect("UTF-8");
     run(&mut spy(&[large, "--write", all.path()]));
@@ -100,7 +100,7 @@ fn frames_without_a_time_stamp_are_written_without_one() {
     let mut all = frames("fast-cyc");
     let short = all.split_off(all.len() / 2);
     let mut file = pcapng_without_times(ETHERNET as u16, 0, &all);
-    // Cut by the capture, on another interface, and with a time stamp again.
+    // Frames truncated by the capture, of another interface, and with time stamps again.
     file.extend(pcapng_without_times(RAW as u16, 101, &[]));
     file.extend(pcapng_without_times(ETHERNET as u16, 101, &short));
     file.extend(pcapng(ETHERNET as u16, &all));
@@ -207,7 +207,7 @@ fn the_header_of_a_capture_may_come_in_pieces() {
             .expect("the command starts");
         let mut input = child.stdin.take().expect("piped");
         input.write_all(&file[..cut]).expect("room");
-        // Long enough for the command to read the first piece alone, as long as the machine is not busy.
+        // Long enough for the command to read the first piece alone, unless the machine is busy.
         thread::sleep(Duration::from_millis(300));
         input.write_all(&file[cut..]).expect("room");
         drop(input);
@@ -258,7 +258,7 @@ fn options_that_make_no_sense_for_a_file_are_refused() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_it_without_a_word() {
     let mut frames = frames("fast-cyc");
-    // More than a pipe holds.
+    // More than the capacity of a pipe.
     for _ in 0..5 {
         frames.extend(frames.clone());
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::{captured, run, spy};
 
-/// Compares what the command says of a capture with the file of that name.
+/// Compares the output for a capture with the golden file.
 fn looks_like(golden: &str, capture: &str, arguments: &[&str]) {
     let path = captured(capture);
     let mut all = vec![path.to_str().expect("UTF-8")];
@@ -13,7 +13,7 @@ fn looks_like(golden: &str, capture: &str, arguments: &[&str]) {
     let said = run(&mut spy(&all));
     assert_eq!(said.code, 0, "{}", said.err);
     let text = format!("{}--- standard error\n{}", said.out, said.err);
-    // The settings that -v prints name the file with its folder.
+    // The settings printed by -v contain the folder of the file.
     let text: String = text
         .lines()
         .filter(|line| !line.starts_with("file = "))

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::{PATIENCE, Running, isolane};
 use crate::support::{run, spy};
 
-/// The user that may do nothing, by convention.
+/// User id without rights, by convention.
 const UNPRIVILEGED: u32 = 65_534;
 
 #[test]
@@ -20,7 +20,7 @@ fn samples_are_seen_as_they_pass_with_topic_and_level() {
     let testbed = match Testbed::new(&TestbedConfig::default()) {
         Ok(testbed) => testbed,
         Err(TestbedError::NotPermitted { .. }) => {
-            // Then there is nothing to listen to, and that is said: see below.
+            // Without a namespace, only the error of listening is tested.
             return listening_takes_a_right();
         }
         Err(error) => panic!("{error}"),
@@ -48,7 +48,7 @@ fn samples_are_seen_as_they_pass_with_topic_and_level() {
             let _ = sender.send(line.expect("UTF-8"));
         }
     });
-    // Found are: an announcement of the topic, and a sample of it.
+    // Waits for an announcement of the topic and a sample of it.
     let (mut announced, mut sample) = (None, None);
     while announced.is_none() || sample.is_none() {
         let line = lines.recv_timeout(PATIENCE).expect("it was seen");
@@ -85,7 +85,7 @@ fn samples_of_a_running_system_are_shown_by_topic() {
     let mut subscriber = start("sub", Stdio::piped());
     let _publisher = start("pub", Stdio::null());
     let mut out = BufReader::new(subscriber.0.stdout.take().expect("piped"));
-    // They know each other, and announce nothing any more.
+    // The participants know each other, and send no more announcements of endpoints.
     for _ in 0..3 {
         out.read_line(&mut String::new()).expect("a sample");
     }
@@ -116,10 +116,10 @@ fn an_interface_that_is_not_there_cannot_be_listened_to() {
 
 #[test]
 fn listening_takes_a_right() {
-    // Wherever the command was built, everybody may run the copy.
+    // All users may run the copy, wherever the command was built.
     let copy = std::env::temp_dir().join(format!("isolane-spy-copy-{}", std::process::id()));
-    // Copied by another process: a program that is still open to be written, in a child that another test
-    // has just forked too, cannot be started.
+    // Another process makes the copy. Otherwise a child process that another test forks may still have the file open
+    // for writing, and the copy could not be started.
     let mut install = Command::new("install");
     install.args(["-m", "755", env!("CARGO_BIN_EXE_isolane")]);
     let copied = install.arg(&copy).status().expect("install exists");
@@ -136,7 +136,7 @@ fn listening_takes_a_right() {
     assert!(said.err.contains("sudo"), "{}", said.err);
 }
 
-/// Whether this test runs as root: only then there are rights to give up.
+/// Returns whether this test runs as root, because only root has capabilities to drop.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)

@@ -1,5 +1,5 @@
-//! `isolane spy` seen from outside: captures of other implementations, captures in every form, broken
-//! ones, and a live one.
+//! Tests of `isolane spy`: captures of other implementations, captures in every format, broken captures, and live
+//! capture.
 
 mod captures;
 #[path = "../command/mod.rs"]

@@ -1,4 +1,4 @@
-//! Submessages that the captures lack: each is shown with all it says.
+//! Tests of submessages that the captures lack: `spy` shows each with all its fields.
 
 use isolane_wire::{
     builtin_data::{ContentFilterProperty, EndpointData},
@@ -20,7 +20,7 @@ const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
 const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
 const ONE: SequenceNumber = SequenceNumber(1);
 
-/// A message of these submessages behind a header extension with all its fields.
+/// Message of these submessages, after a header extension with all its fields.
 fn message(fill: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
     let mut extension = HeaderExtension {
         message_bytes: Some(0),
@@ -40,7 +40,7 @@ fn message(fill: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// What is printed of a message as text, and its submessages as JSON.
+/// Output for a message as text, and its submessages as JSON.
 fn shown(message: &[u8]) -> (String, Vec<Value>) {
     let file = Scratch::new(&pcap(1, &[frame_of(message)]));
     let text = run(&mut spy(&[file.path()])).out;
@@ -233,7 +233,7 @@ fn where_replies_go_is_shown_also_in_its_short_form() {
     });
     let (text, submessages) = shown(&message);
     assert_eq!(submessages[1]["unicast"][0], "udp/10.0.0.1:7411");
-    // Submessages that only describe others are shown on request.
+    // Submessages that only describe others are shown only on request.
     assert!(!text.contains("INFO_REPLY_IP4"), "{text}");
     let file = Scratch::new(&pcap(1, &[frame_of(&message)]));
     let text = run(&mut spy(&[file.path(), "--kind", "info"])).out;
@@ -244,7 +244,7 @@ fn where_replies_go_is_shown_also_in_its_short_form() {
 #[test]
 fn what_is_not_decoded_is_shown_by_its_number() {
     let mut message = message(|_| {});
-    // The extension's length and checksum would no longer be right.
+    // The length and checksum of the extension would be wrong.
     message.truncate(20);
     message.extend([0x80, 1, 4, 0, 0, 0, 0, 0]);
     let (text, submessages) = shown(&message);

@@ -1,4 +1,4 @@
-//! Running the command, and captures of every form.
+//! Runs the command, and builds captures in every format.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::command::isolane;
 
-/// How the command ended, and what it said.
+/// Exit code and output of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -36,12 +36,12 @@ pub(crate) fn run(command: &mut Command) -> Said {
 /// Captures of other implementations.
 const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/tests/captures");
 
-/// One of them.
+/// Path of one capture.
 pub(crate) fn captured(name: &str) -> PathBuf {
     Path::new(CAPTURES).join(name).with_extension("pcap")
 }
 
-/// The names of all.
+/// Names of all captures.
 pub(crate) fn captures() -> Vec<String> {
     let folder = std::fs::read_dir(CAPTURES).expect("the captures");
     let names = folder.filter_map(|entry| {
@@ -53,7 +53,7 @@ pub(crate) fn captures() -> Vec<String> {
     names
 }
 
-/// A file of one test, removed at its end.
+/// File of one test, removed at its end.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -77,7 +77,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A frame of a capture.
+/// Frame of a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) seconds: u32,
@@ -105,7 +105,7 @@ pub(crate) fn frames(name: &str) -> Vec<Frame> {
     frames
 }
 
-/// A frame of one UDP datagram with this payload, between two hosts, with right checksums.
+/// Frame of one UDP datagram with this payload, between two hosts, with correct checksums.
 pub(crate) fn frame_of(payload: &[u8]) -> Frame {
     use isolane_wire::{ethernet, ethernet::MacAddress, ipv4, udp};
     let (source, destination) = ([10, 0, 0, 1], [10, 0, 0, 2]);

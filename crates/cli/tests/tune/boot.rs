@@ -1,6 +1,6 @@
-//! The part of a plan that runs at boots: what the unit says is carried out as systemd would, on a machine whose
-//! kernel has forgotten all settings and counts another boot. Units are in a folder of the test that stands in
-//! front of the machine's own, in a namespace of mounts.
+//! Tests of the part of a plan that runs at each boot. The test carries out the unit as systemd would, on a machine
+//! whose kernel has lost all settings and has another boot id. In a mount namespace, a folder of the test replaces the
+//! machine's folder of units.
 
 mod killed;
 mod machine;
@@ -22,14 +22,14 @@ use crate::place::{Looks, inside, napi_thread};
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
 const PORTS: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
-/// What the kernel holds and files say is the same.
+/// Checks that kernel settings and files are equal.
 fn assert_same(now: &Looks, then: &Looks, when: &str) {
     assert_eq!(now.devices, then.devices, "{when}");
     assert_eq!(now.network, then.network, "{when}");
     assert_eq!(now.files, then.files, "{when}");
 }
 
-/// Applies the plan of this place, to be kept; what it said on standard error.
+/// Applies the plan and keeps it for boots; returns standard error.
 fn applied(machine: &Machine) -> String {
     let (code, out, err) = run(&mut machine.tune(&["apply", &machine.place.plan_file()]));
     assert_eq!(code, 0, "{out}{err}");
@@ -95,7 +95,7 @@ fn what_the_unit_says_sets_all_again_after_each_boot() {
             let (code, out, _) = run(&mut machine.tune(&["status"]));
             assert!(code == 0 && out.contains("0 undone since"), "{out}");
         }
-        // Started by hand once more.
+        // Starts the unit again by hand.
         let (code, out, err) = unit.start();
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
         assert!(!out.contains(" -> "), "{out}");
@@ -120,7 +120,7 @@ fn after_a_rollback_nothing_is_left_that_a_boot_would_start() {
         applied(&machine);
         let unit = machine.unit();
         machine.boot_again();
-        // Rolled back in a boot in which it was not carried out: files are restored.
+        // Rollback in a boot in which the plan was not applied: files are restored.
         rolled_back(&machine);
         assert!(!unit.has_its_condition());
         assert_same(&place.look(), &before, "after the rollback");
@@ -214,7 +214,7 @@ fn what_is_not_found_again_is_left_out_and_reported() {
             });
             place.write_plan(&plan);
             applied(&machine);
-            // A thread, whose number is another one after each boot, on top of it.
+            // In addition, a thread whose number changes at each boot.
             let thread = napi_thread("eth0");
             let class = |fifo| {
                 let cores = Vec::new();
@@ -232,7 +232,7 @@ fn what_is_not_found_again_is_left_out_and_reported() {
             place.write_plan(&plan);
             applied(&machine);
 
-            // The device comes with fewer queues than it had, and its threads have other numbers.
+            // The device now has fewer queues, and its threads have other numbers.
             machine.boot(
                 "ip link add eth0 numtxqueues 1 numrxqueues 1 type veth peer name eth1; \
              ethtool -K eth0 gro on > /dev/null; ip link set eth0 up; ip link set eth1 up",
@@ -266,7 +266,7 @@ fn an_interface_that_does_not_come_is_waited_for_and_the_rest_is_set() {
         applied(&machine);
         machine.boot("true");
 
-        // A stop while it waits is heeded, and nothing is set.
+        // A stop during the wait takes effect, and nothing is set.
         let mut waiting = machine.unit().started();
         let waiting = waiting.stdout(Stdio::null()).stderr(Stdio::null());
         let mut waiting = Running(waiting.spawn().expect("it starts"));
@@ -304,7 +304,7 @@ fn a_step_that_fails_at_a_boot_undoes_the_others_and_fails_the_unit() {
         };
         let place = &machine.place;
         let mut plan = place.plan();
-        // First one that can be done, and the queues behind it.
+        // First the step that can be applied, then the one with the queues.
         plan.steps
             .retain(|step| ["queues", "ports"].contains(&step.id.as_str()));
         plan.steps.reverse();

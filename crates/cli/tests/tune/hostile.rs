@@ -1,4 +1,4 @@
-//! Plans and journals that somebody else has written, or may have written: nothing of theirs is carried out.
+//! Tests of plans and journals that another user has written, or could have written: `tune` applies nothing of them.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -125,7 +125,7 @@ fn a_plan_that_others_own_or_can_write_to_is_refused() {
             let (code, _, err) = run(&mut apply(&place));
             assert!(code == 2 && err.contains("belongs to user 65534"), "{err}");
             place.assert_is(&before, "before it was trusted");
-            // The caller of sudo has planned it.
+            // The user who called sudo owns the plan.
             let (code, _, err) = run(apply(&place).env("SUDO_UID", UNPRIVILEGED.to_string()));
             assert_eq!((code, err.as_str()), (0, ""));
             let (code, _, err) = run(&mut place.tune(&["rollback"]));
@@ -135,7 +135,7 @@ fn a_plan_that_others_own_or_can_write_to_is_refused() {
     );
 }
 
-/// What `plan` writes can be applied, whatever the umask.
+/// The file that `plan` writes can be applied, whatever the umask.
 #[test]
 fn a_plan_says_where_it_is_and_what_comes_next() {
     inside(
@@ -203,7 +203,7 @@ fn what_is_no_file_or_too_long_is_refused_at_once_wherever_it_stands() {
             ];
             for call in &calls {
                 let (code, err) = at_once(call);
-                // Without a journal only `apply` asks for the lock.
+                // Without a journal, only `apply` takes the lock.
                 let is_asked = name == "tune.journal" || call.get_args().any(|it| it == "apply");
                 let is_refused = code == 3 && err.contains("not a regular file");
                 assert_eq!(is_refused, is_asked, "{call:?}: {err}");
@@ -230,7 +230,7 @@ fn links_and_journals_of_others_are_refused() {
             assert_eq!(fs::read_to_string(&victim).expect("ours"), "theirs");
             fs::remove_file(path).expect("ours");
         }
-        // Modes are what they are to be, whatever the umask.
+        // Modes do not depend on the umask.
         fs::remove_dir_all(&state).expect("ours");
         let script = "umask 0; exec \"$0\" \"$@\"";
         let (code, _, err) = run(&mut place.under("sh", &["-c", script], &apply(&place)));
@@ -291,7 +291,7 @@ fn a_journal_that_cannot_be_read_or_was_cut_is_never_nothing_to_undo() {
         let (code, out, err) = run(&mut other);
         assert_eq!((code, out.as_str()), (3, ""), "{err}");
         assert!(err.contains("Permission denied"), "{err}");
-        // Misspelt, and a file.
+        // A misspelt folder, and a file.
         for wrong in [place.file("stats"), place.plan_file()] {
             for command in ["rollback", "status"] {
                 let arguments = ["tune", command, "--state", &wrong];
@@ -311,7 +311,7 @@ fn a_journal_that_cannot_be_read_or_was_cut_is_never_nothing_to_undo() {
     });
 }
 
-/// The kernel's own queueing, and the same set by somebody, have one name.
+/// The kernel's default queueing discipline, and the same one set explicitly, have one name.
 #[test]
 fn an_explicit_value_is_distinguished_from_a_default_of_the_same_name() {
     let name = "hostile::an_explicit_value_is_distinguished_from_a_default_of_the_same_name";
@@ -363,7 +363,7 @@ fn settings_lost_from_a_damaged_journal_are_not_forgotten() {
             assert!(code == 1 && out.contains("restored"), "{code} {out}");
             assert!(is_reported(&err), "{err}");
 
-            // The journal as it was restores the rest.
+            // The original journal restores the rest.
             fs::rename(&kept, state.join("aside")).expect("ours");
             fs::write(state.join("tune.journal"), journal).expect("ours");
             let (code, out, err) = run(&mut place.tune(&["rollback"]));

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::command::run;
 use crate::place::{Looks, Place, inside};
 
-/// The system calls of a trace: the name of each, and the how-manieth of its name it is.
+/// System calls of a trace: name, and index among the calls of that name.
 pub(crate) fn calls(trace: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let name = |line: &str| {
@@ -27,8 +27,8 @@ pub(crate) fn calls(trace: &str) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// Kills `call` at each system call it makes in an undisturbed run, each time after `prepare`; then a
-/// rollback has to restore all. How often it was killed.
+/// Kills `call` at each system call that it makes in an undisturbed run. `prepare` runs before each call, and
+/// afterwards a rollback must restore everything. Returns the number of kills.
 fn kill_everywhere(
     place: &Place,
     before: &Looks,
@@ -51,14 +51,14 @@ fn kill_everywhere(
             .output()
             .expect("strace")
             .status;
-        // strace ends as what it traced.
+        // strace ends with the signal of the traced process.
         killed += usize::from(status.code().is_none());
         let when = format!("killed at {name} number {number}");
         let (code, _, err) = run(&mut place.tune(&["rollback"]));
         assert_eq!((code, err.as_str()), (0, ""), "{when}");
         place.assert_is(before, &when);
     }
-    // Memory and threads differ a little from run to run; hardly any call may be missed.
+    // Memory and thread calls vary between runs, but hardly any call may be missed.
     assert!(
         killed * 100 >= calls.len() * 98,
         "{killed} of {}",

@@ -1,5 +1,5 @@
-//! `tune learn` on a device that has no receive table: it says so, and nothing is changed. On one that has
-//! a table it is tested on a model of it (in the crate `isolane-tune`), and in the testbed.
+//! Tests of `tune learn` on a device without an RSS table: it prints a message and changes nothing. Tests of the crate
+//! `isolane-tune` use a model of a device with a table, and the testbed an emulated one.
 
 use std::fs;
 use std::path::Path;
@@ -46,9 +46,9 @@ fn with_an_address() {
     assert!(done.expect("ip, of iproute2").success());
 }
 
-/// Nothing was changed, and there is nothing to undo.
+/// Checks that nothing was changed, and that there is nothing to undo.
 fn assert_untouched(place: &Place, before: &Looks, when: &str) {
-    // The description may differ: it is not among what is compared.
+    // The description may differ, because it is not compared.
     place.assert_is(before, when);
     let (code, out, err) = run(&mut place.tune(&["rollback"]));
     assert!(
@@ -137,7 +137,8 @@ fn killed_at_any_moment_it_leaves_nothing_to_undo() {
             let place = Place::new("tune-learn-killed");
             with_an_address();
             let before = place.look();
-            // Where it opens files, among them the journal's folder and lock; and where it asks the driver.
+            // Kills the command when it opens files, among them the journal's folder and lock, and when it queries the
+            // driver.
             let mut killed = 0;
             for (call, most) in [("openat", 60), ("ioctl", 20), ("sendto", 40), ("flock", 5)] {
                 for number in 1..=most {

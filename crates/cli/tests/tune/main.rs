@@ -96,7 +96,7 @@ fn a_plan_that_fails_half_way_is_undone_and_the_step_is_named() {
             let mut plan = place.plan();
             let queues = plan.steps[0].clone();
             let last = plan.steps.last_mut().expect("steps");
-            // More queues than the device can have, in a form that planning has.
+            // More queues than the device can have, in a form that planning produces.
             let more = Value::Queues(Queues {
                 rx: 64,
                 tx: 64,
@@ -122,7 +122,7 @@ fn a_signal_half_way_undoes_all() {
         place.write_plan(&place.plan());
         let before = place.look();
         for signal in ["TERM", "INT", "HUP"] {
-            // While the first document takes its name, when much is changed already.
+            // While the first document is renamed, when much has been changed already.
             let at = format!("inject=rename:signal={signal}:when=1");
             let (code, _, err) = run(&mut place.traced(&apply(&place), &at));
             assert_eq!(code, 130, "{signal}: {err}");
@@ -190,7 +190,7 @@ fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the
             place.write_plan(&place.plan());
             let (code, _, err) = run(&mut apply(&place));
             assert_eq!(code, 0, "{err}");
-            // Another program has set it.
+            // Another program has set the value.
             fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
             // There is no description: no setting is requested.
             let mut plan = place.tune(&["plan", "--json", "-"]);
@@ -216,7 +216,7 @@ fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the
     );
 }
 
-/// The receive work of a device in threads, one of which is to stand above applications.
+/// Receive threads of a device, one of which gets a higher priority than applications.
 #[test]
 fn a_thread_of_a_device_is_scheduled_and_put_back() {
     inside("a_thread_of_a_device_is_scheduled_and_put_back", || {
@@ -258,7 +258,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
         assert_ne!(machine.read(&setting), Ok(before));
         let (code, _, err) = run(&mut place.tune(&["rollback"]));
         assert_eq!(code, 0, "{err}");
-        // Threads went with what made them.
+        // The threads ended with the device.
         assert!(
             isolane_tune::probe(isolane::DATAPATHS)
                 .devices
@@ -268,7 +268,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
     });
 }
 
-/// Threads are seen from all network namespaces, and containers have an interface `eth0` each.
+/// Threads are visible from all network namespaces, and each container has an interface `eth0`.
 #[test]
 fn a_thread_of_another_namespaces_device_is_not_there() {
     inside("a_thread_of_another_namespaces_device_is_not_there", || {
@@ -302,7 +302,7 @@ fn a_thread_of_another_namespaces_device_is_not_there() {
     });
 }
 
-/// A plan is a file like any other.
+/// An invalid plan is treated like any other invalid file.
 #[test]
 fn a_broken_plan_is_wrong_usage() {
     let folder = command::Folder::new("tune-broken");

@@ -13,17 +13,17 @@ use isolane_tune::{
 
 use crate::command::{Folder, isolane};
 
-/// Set where the test has entered its namespace.
+/// Environment variable that is set when the test has entered its namespace.
 const INSIDE: &str = "ISOLANE_TEST_INSIDE";
-/// A separate namespace; the kernel sends nothing by itself there.
+/// Prepares a separate namespace, in which the kernel sends nothing by itself.
 const PREPARE: &str = "mount -t sysfs sysfs /sys; \
     for folder in /etc/security /etc/default; do mount -t tmpfs -o mode=755 tmpfs $folder; done; \
     echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \
     ip link set lo up; \
     eval \"$DEVICES\"; exec \"$0\" \"$@\"";
-/// Folders of documents, with a file system of this namespace each.
+/// Folders of documents, each with a separate file system in this namespace.
 const DOCUMENTS: [&str; 2] = ["/etc/security", "/etc/default"];
-/// Two devices with four queues, half of which the first has in use. It interrupts late.
+/// Two devices with four queues. The first one uses two of them, and has a high interrupt moderation.
 pub(crate) const DEVICES: &str = "ip link add eth0 numtxqueues 4 numrxqueues 4 type veth \
         peer name eth1 numtxqueues 4 numrxqueues 4; \
     ethtool -L eth0 rx 2 tx 2; ethtool -K eth0 gro on > /dev/null; \
@@ -31,7 +31,7 @@ pub(crate) const DEVICES: &str = "ip link add eth0 numtxqueues 4 numrxqueues 4 t
     echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs; \
     ip link set eth0 up; ip link set eth1 up";
 
-/// Runs the test of that name again in a namespace, and there its body.
+/// Runs the test again inside a namespace, and there its body.
 pub(crate) fn inside(test: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -56,17 +56,17 @@ pub(crate) fn inside(test: &str, body: impl FnOnce()) {
     assert!(status.expect("unshare, of util-linux").success());
 }
 
-/// Where a plan is tried.
+/// Folder and namespace in which a plan is tested.
 pub(crate) struct Place(Folder);
 
-/// All that a plan may change, as it is found.
+/// All settings that a plan may change.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Looks {
     pub(crate) network: Network,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) devices: Vec<Device>,
     pub(crate) lanes: Vec<LanePrerequisites>,
-    /// Documents and folders, with their texts.
+    /// Documents and folders, with the documents' texts.
     pub(crate) files: BTreeMap<String, Option<String>>,
 }
 
@@ -87,14 +87,14 @@ impl Place {
         self.0.file("plan.json")
     }
 
-    /// A call of `tune`, with a journal of this place.
+    /// A call of `tune`, with a journal in this place.
     pub(crate) fn tune(&self, arguments: &[&str]) -> Command {
         let mut command = isolane(&["tune"]);
         command.args(arguments).args(["--state", &self.state()]);
         command
     }
 
-    /// The path of a file that is removed with the place.
+    /// Path of a file that is removed with the place.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.file(name)
     }
@@ -109,12 +109,12 @@ impl Place {
         command
     }
 
-    /// The same call, with something done to one of its system calls.
+    /// The same call under strace, with a fault injected into one of its system calls.
     pub(crate) fn traced(&self, call: &Command, what: &str) -> Command {
         self.under("strace", &["-o", &self.0.file("trace"), "-e", what], call)
     }
 
-    /// What the last traced call did, a line a system call.
+    /// System calls of the last traced call, one in each line.
     pub(crate) fn trace(&self) -> String {
         fs::read_to_string(self.0.file("trace")).expect("strace wrote it")
     }
@@ -134,7 +134,7 @@ impl Place {
         }
     }
 
-    /// Field by field.
+    /// Checks each setting.
     pub(crate) fn assert_is(&self, before: &Looks, when: &str) {
         let now = self.look();
         assert_eq!(now.network, before.network, "{when}");
@@ -151,7 +151,7 @@ impl Place {
         self.0.write("plan.json", &text);
     }
 
-    /// One of each kind of setting that a virtual device and a namespace have.
+    /// Plan with one of each kind of setting that a virtual device and a namespace have.
     pub(crate) fn plan(&self) -> Plan {
         let text = |text: &str| Value::Text(text.into());
         let attribute = |path: &str| Setting::Attribute { path: path.into() };
@@ -241,7 +241,7 @@ impl Place {
     }
 }
 
-/// The name of the thread that receives from the last queue of an interface of this network namespace.
+/// Name of the thread that receives from the last queue of an interface in this network namespace.
 pub(crate) fn napi_thread(interface: &str) -> String {
     let numbers = BootNumbers::read([interface].into_iter());
     let mut instances = numbers.instances[interface].values();
@@ -249,7 +249,7 @@ pub(crate) fn napi_thread(interface: &str) -> String {
     format!("napi/{interface}-{instance}")
 }
 
-/// The names of all threads of the machine that receive for an interface of that name, in whatever namespace.
+/// Names of all threads of the machine that receive for an interface with this name, in any namespace.
 pub(crate) fn all_napi_threads(interface: &str) -> BTreeSet<String> {
     let threads = Command::new("ps").args(["-e", "-o", "comm="]).output();
     let threads = String::from_utf8(threads.expect("ps").stdout).expect("UTF-8");
@@ -258,7 +258,7 @@ pub(crate) fn all_napi_threads(interface: &str) -> BTreeSet<String> {
     threads.map(String::from).collect()
 }
 
-/// All that is in a folder, by its path.
+/// Adds all files and folders below a folder.
 fn list(folder: &Path, files: &mut BTreeMap<String, Option<String>>) {
     for entry in fs::read_dir(folder).expect("ours") {
         let path = entry.expect("ours").path();

@@ -1,4 +1,4 @@
-//! Two calls of `tune` at a time: one does its work, the other reports that and changes nothing.
+//! Tests of two concurrent calls of `tune`: one does its work, the other reports that and changes nothing.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ fn apply(place: &Place) -> Command {
     place.tune(&["apply", &place.plan_file(), "--no-boot"])
 }
 
-/// Its exit code, once it has ended, and what it said on standard error.
+/// Exit code of an ended process, and its standard error.
 fn end_of(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8(output.stderr).expect("UTF-8");
@@ -42,7 +42,8 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
         let place = Place::new("tune-half-way");
         let before = place.look();
         place.write_plan(&place.plan());
-        // The first document takes its name late, when much is changed already: there are 3 s for the others.
+        // The first document is renamed late, when much has been changed already, so the other calls have three
+        // seconds.
         let slow = "inject=rename:delay_enter=3000000:when=1";
         let mut first = place.traced(&apply(&place), slow);
         let first = first.stdout(Stdio::null()).stderr(Stdio::null());
@@ -52,7 +53,7 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
             assert!(begin.elapsed() < PATIENCE, "it sets nothing");
             sleep(Duration::from_millis(5));
         }
-        // Another plan, and an end of the first.
+        // Another plan, and the end of the first call.
         let mut other = place.plan();
         other.steps.retain(|step| step.id == "defer");
         place.write_plan(&other);
@@ -92,7 +93,7 @@ fn of_two_that_start_together_none_is_half_done() {
                 call.spawn().expect("it starts")
             };
             let ends = [start(), start()].map(end_of);
-            // The call that comes second finds all as it should be.
+            // The second call finds all settings as planned.
             let is_fine = |(code, said): &(Option<i32>, String)| match code {
                 Some(0) => true,
                 Some(3) => said.contains("another `isolane tune` is running"),

@@ -1,4 +1,4 @@
-//! `tune verify`: settings, wake-ups, and what others change meanwhile.
+//! Tests of `tune verify`: settings, wake-ups, and changes by other programs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::{Running, run};
 use crate::place::{DEVICES, Place, inside};
 
-/// A report comes within a period, one second; with room for a machine that does other things too.
+/// A report comes within a period of one second; the limit leaves time for a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
@@ -56,7 +56,7 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
             );
             let woken = &report["wake_ups"][0];
             let of = |name: &str| woken[name].as_u64().unwrap_or_else(|| panic!("{report:#}"));
-            // A thousand a second, less those that came too late for the next.
+            // A thousand a second, except those that came too late for the next one.
             assert!((1..=1_000).contains(&of("samples")), "{report:#}");
             assert!(
                 of("min_ns") <= of("median_ns") && of("median_ns") <= of("max_ns"),
@@ -95,7 +95,7 @@ fn a_watch_reports_what_others_undo_and_set_again() {
             let watching = watching.stdout(Stdio::piped()).stderr(Stdio::null());
             let mut watching = Running(watching.spawn().expect("it starts"));
             let lines = BufReader::new(watching.0.stdout.take().expect("piped")).lines();
-            // A report that does not come ends the wait.
+            // The wait ends if no report arrives.
             let (sender, receiver) = mpsc::channel();
             thread::spawn(move || {
                 lines
@@ -120,14 +120,14 @@ fn a_watch_reports_what_others_undo_and_set_again() {
             );
             fs::write(FLUSH, "0").expect("of this namespace");
             until("again, as it should be");
-            // As a network manager does that sets its own queueing discipline.
+            // A network manager could set its own queueing discipline in this way.
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 10");
             until(
                 "another program set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 128",
             );
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 128");
             until("again, as it should be");
-            // A driver that starts its device anew, and forgets.
+            // A driver could restart its device and lose its settings in this way.
             ip_or_tc("ip link delete eth0");
             until("rps_cpus is gone; it should be \"1\"");
             ip_or_tc(DEVICES);
@@ -145,7 +145,7 @@ fn a_watch_reports_what_others_undo_and_set_again() {
     );
 }
 
-/// Something that others do in this namespace.
+/// Change by another program in this namespace.
 fn ip_or_tc(script: &str) {
     let done = Command::new("sh").args(["-ec", script]).status();
     assert!(done.expect("a shell").success(), "{script}");

@@ -114,7 +114,7 @@ fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
     let pool = small_pool();
     let leased = pool.lease(CRITICAL, 3).unwrap();
     assert_eq!(leased.len(), 3);
-    // In addition to those of the executor.
+    // Leased frames are in addition to those of the executor.
     assert_eq!(pool.capacity(CRITICAL), 5);
     let publisher = thread::spawn(move || {
         let fill = |mut frame: LeasedFrame| {
@@ -182,7 +182,7 @@ fn frames_that_a_publisher_brought_back_are_leased_again() {
     }
     assert_eq!(pool.capacity(class), own + 16);
 
-    // A dropped lease is gone, and another frame is created in its place.
+    // A dropped lease frees its frames, and others are created in their place.
     drop(pool.lease(class, 16).unwrap());
     assert_eq!(pool.lease(class, 16).unwrap().len(), 16);
     assert_eq!(pool.outstanding_of(class), 0);
@@ -203,7 +203,7 @@ fn touching_frames_leaves_what_is_in_them() {
 #[test]
 #[should_panic(expected = "a class's frames fit into the address space")]
 fn frames_beyond_the_address_space_are_not_made() {
-    // A number whose size in bytes wraps around to a few.
+    // A count whose size in bytes wraps around to a small number.
     let frames = usize::MAX / PAGE_BYTES + 2;
     let _ = Region::new(0, frames, 64);
 }
@@ -307,7 +307,7 @@ fn leases_beyond_a_device_are_frames_it_does_not_know() {
 
 #[test]
 fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
-    // Beyond the address space of every machine.
+    // A size beyond the address space of any machine.
     let config = PoolConfig {
         device: Some(DeviceConfig {
             chunks: 1 << 40,

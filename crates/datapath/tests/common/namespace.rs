@@ -1,4 +1,4 @@
-//! A network namespace of the program's own, and interfaces in it.
+//! Separate network namespace of the program, and interfaces in it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::ptr;
 use isolane_wire::locator::Locator;
 use isolane_wire::{ipv4, udp};
 
-/// An interface whose far end is this program.
+/// TUN interface whose other end is this program.
 pub(crate) struct Tunnel(File);
 
 impl Tunnel {
@@ -30,7 +30,7 @@ impl Tunnel {
         Ok(Tunnel(file))
     }
 
-    /// An empty datagram comes in.
+    /// Injects an empty datagram.
     pub(crate) fn inject(&self, from: [u8; 4], to: Locator) {
         let ip = ipv4::Repr {
             source: from,
@@ -53,7 +53,7 @@ impl Tunnel {
         (&self.0).write_all(&packet).expect("a packet comes in");
     }
 
-    /// The next packet that is IPv4 and UDP; the kernel sends others, too.
+    /// Returns the next IPv4 packet with UDP; the kernel sends other packets, too.
     pub(crate) fn next_udp(&self) -> Vec<u8> {
         let mut packet = vec![0; 2_048];
         loop {
@@ -105,20 +105,20 @@ fn interface_request(name: &str) -> libc::ifreq {
     request
 }
 
-/// Takes an interface up or down.
+/// Sets an interface up or down.
 pub(crate) fn set_up(name: &str, is_up: bool) -> io::Result<()> {
     let flags = if is_up { libc::IFF_UP } else { 0 };
     set_flags(name, flags | libc::IFF_MULTICAST)
 }
 
-/// Gives an interface an address in a network of 24 bits.
+/// Sets the address of an interface, in a network of 24 bits.
 pub(crate) fn set_address(name: &str, address: [u8; 4]) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     assign(&socket, name, libc::SIOCSIFADDR, address)?;
     assign(&socket, name, libc::SIOCSIFNETMASK, [255, 255, 255, 0])
 }
 
-/// Gives an interface an address, or a mask.
+/// Sets the address or the mask of an interface.
 fn assign(socket: &UdpSocket, name: &str, what: libc::Ioctl, address: [u8; 4]) -> io::Result<()> {
     let mut named = libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,

@@ -138,7 +138,7 @@ impl Parser<'_> {
             relation,
             right,
         };
-        // Both forms are false for a value without order.
+        // BETWEEN and NOT BETWEEN are both false for a value without order (NaN).
         Ok(match is_not {
             false => Condition::All(vec![
                 compare(field.clone(), Relation::AtLeast, low),

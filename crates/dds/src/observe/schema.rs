@@ -76,9 +76,9 @@ pub struct ParticipantSample {
     pub counters: Counts,
     /// Frames outside the pool.
     pub frames_out: u64,
-    /// Frames of these that are armed for reception, or being read.
+    /// Frames outside the pool that are armed for reception, or being read.
     pub frames_armed: u64,
-    /// Frames of these that are lent to threads of remote writers.
+    /// Frames outside the pool that are lent to threads of remote writers.
     pub frames_lent: u64,
     /// Number of times that protocol work found no frame.
     pub no_frame: u64,
@@ -148,7 +148,7 @@ pub struct LaneSample {
     pub arrived: u64,
     /// Datagrams passed to the RTPS participant.
     pub received: u64,
-    /// Bytes of these.
+    /// Bytes of the datagrams passed to the RTPS participant.
     pub received_bytes: u64,
     /// Datagrams in a queue of the datapath.
     pub pending: u64,
@@ -160,7 +160,7 @@ pub struct LaneSample {
     pub offered: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Bytes of these.
+    /// Bytes of the datagrams sent.
     pub sent_bytes: u64,
     /// Datagrams refused, by reason.
     pub refused: Counts,
@@ -203,9 +203,9 @@ pub struct EndpointSample {
 pub struct RefusedSample {
     /// Samples rejected so far.
     pub total: u64,
-    /// Encapsulation identifier of the last one (RTPS 2.5 §10.2).
+    /// Encapsulation identifier of the last rejected sample (RTPS 2.5 §10.2).
     pub encapsulation: u16,
-    /// GUID of the last one's writer.
+    /// GUID of the writer of the last rejected sample.
     pub writer: String,
 }
 

@@ -224,7 +224,7 @@ impl Core {
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
         }
-        // From here on other threads ring. `next_time` sees what they handed over before.
+        // From here on, other threads write the eventfd. `next_time` sees the samples that they handed over before.
         self.state.borrow().set_sleeping(true);
         ran
     }
@@ -436,10 +436,10 @@ fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Optio
     Some((job, state.jobs.task_of_next(job)?))
 }
 
-/// Tells other threads to ring. Returns how long to sleep, up to `until`.
+/// Sets the flag that makes other threads write the eventfd. Returns how long to sleep, up to `until`.
 fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
     state.set_sleeping(true);
-    // Samples handed over before are seen here; later ones ring.
+    // Samples handed over before are seen here; for later ones the thread writes the eventfd.
     match state.send_queues.iter().any(SendQueue::is_ready) {
         true => Some(Duration::ZERO),
         // The clock is read again, because the application's condition ran since.
@@ -508,7 +508,7 @@ impl State {
         wakes.map(|at| at.saturating_since(now))
     }
 
-    /// Tells other threads whether to ring when they hand something over.
+    /// Sets whether other threads write the eventfd when they hand over a sample.
     fn set_sleeping(&self, sleeps: bool) {
         for queue in &self.send_queues {
             queue.set_sleeping(sleeps);

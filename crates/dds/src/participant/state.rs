@@ -145,7 +145,7 @@ impl State {
         Ok(())
     }
 
-    /// Assigns bursts to the most urgent lane only; that lane may have changed.
+    /// Gives the full burst size to the most urgent lane only. Called when that lane may have changed.
     fn assign_bursts(&mut self) {
         for (lane, job) in Lane::ALL.into_iter().zip(self.jobs.receive) {
             let items = self.scheduling.items_of(lane);

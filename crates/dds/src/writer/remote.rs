@@ -104,7 +104,7 @@ pub(crate) struct SendQueue {
     owed: usize,
     /// True if nothing can be done until the writer's status changes (room, or all acknowledged).
     parked: bool,
-    /// Time at which the publisher was gone and all its samples were written.
+    /// Time at which the publisher had dropped its end and all its samples were written.
     ended: Option<Instant>,
 }
 
@@ -123,7 +123,7 @@ impl SendQueue {
         self.parked = false;
     }
 
-    /// Tells the publisher whether to ring.
+    /// Sets whether the publisher writes the eventfd.
     pub(crate) fn set_sleeping(&self, sleeping: bool) {
         self.bell.sleeping.store(sleeping, Ordering::SeqCst);
         if sleeping {

@@ -1,8 +1,8 @@
-//! Floods at the port of a level, at another level's, at an unused one, with budgets and without. What is
-//! dropped has a name, and a critical topic meanwhile loses nothing.
+//! Tests of floods at the port of a level, of another level, and at an unused port, with and without budgets. Every
+//! dropped datagram is counted under a name, and a critical topic meanwhile loses nothing.
 //!
-//! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample that comes
-//! behind them: what is lost on the way would not be counted.
+//! Each round sends fewer datagrams than a veth's own queue holds, and waits for a sample sent after them, because
+//! losses on the veth would not be counted.
 
 use std::net::UdpSocket;
 use std::num::NonZeroU32;
@@ -35,7 +35,7 @@ fn drop_beyond(capacity: u32) -> Option<RateLimit> {
     })
 }
 
-/// Two hosts with topics, and one that floods.
+/// Two hosts with topics, and a third one that floods.
 struct Flooded {
     one: Side,
     other: Side,
@@ -63,7 +63,7 @@ impl Flooded {
         }
     }
 
-    /// Floods a port; behind each round a sample of each of the first topics comes through.
+    /// Floods a port. After each round, a sample of each of the first topics must arrive.
     fn flood(&self, port: u16, watched: usize) {
         let socket = self
             .flooder
@@ -85,12 +85,12 @@ impl Flooded {
         self.other.ledger(level).receive.dropped(reason)
     }
 
-    /// Datagrams of the flood that the participant had to look at.
+    /// Number of datagrams of the flood that the participant had to parse.
     fn looked_at(&self) -> u64 {
         self.other.participant.counters().malformed_messages
     }
 
-    /// Nothing of a watched topic was lost, and all datagrams have a name.
+    /// Checks that no sample of a watched topic was lost, and that all datagrams are counted under a name.
     fn finish(self, watched: usize) {
         for (level, topic) in &self.topics[..watched] {
             let ledger = topic.reader.ledger();

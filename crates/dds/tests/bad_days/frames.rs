@@ -1,4 +1,4 @@
-//! Frames that no participant sends.
+//! Tests of frames that no participant sends.
 
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, Queue, QueueConfig, Side as HeldSide,
@@ -10,11 +10,10 @@ use crate::hosts::{eventually, index_of, mac_of};
 use crate::network::{Host, INTERFACE, Segment};
 use crate::world::{CRITICAL, Side, Topic, best_effort, until};
 
-/// How often each is sent: fewer than a veth's own queue holds.
+/// Number of times that each frame is sent: fewer than a veth's own queue holds.
 const TIMES: u64 = 20;
 
-/// Sends any bytes to a host, from its port of the bridge: a bridge itself lets not everything
-/// through.
+/// Sends any bytes to a host, from the host's port of the bridge, because a bridge does not forward all frames.
 struct Stranger {
     queue: Queue,
     socket: TransmitSocket,
@@ -73,7 +72,7 @@ impl Stranger {
     }
 }
 
-/// The fields of a frame that a test sets; the others are correct.
+/// Fields of a frame that a test sets; the others are correct.
 #[derive(Clone)]
 struct Packet {
     macs: [u8; 12],
@@ -171,7 +170,7 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         ),
         ("malformed udp", but(|packet| packet.udp_length = Some(7))),
         ("malformed udp", but(|packet| packet.udp_length = Some(900))),
-        // More fragments; and one that is not the first, to which no other ever comes.
+        // A first fragment, and a later fragment whose first one never arrives.
         ("fragment", but(|packet| packet.fragment = 0x2000)),
         ("fragment", but(|packet| packet.fragment = 0x0010)),
         ("other protocol", but(|packet| packet.protocol = 6)),
@@ -196,7 +195,7 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         topic.pass(sides, number, 64);
     }
 
-    // What the classifier takes for a datagram of the lane is looked at again behind it.
+    // The datapath checks again what the classifier accepts as a datagram of the lane.
     let received = || other.ledger(CRITICAL).receive;
     let checksums = received().dropped(counters::CHECKSUM);
     let wrong = but(|packet| packet.udp_checksum = 0x1234);
@@ -208,7 +207,7 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
     });
     assert!(is_dropped, "{:?}", received());
 
-    // Up to two tags are none of a flow's business; what is inside is no message, and counted.
+    // Up to two VLAN tags do not matter for a flow. The payload is no RTPS message, and is counted.
     for tags in [0, 1, 2] {
         let mut packet = right.clone();
         packet.tags = tags;

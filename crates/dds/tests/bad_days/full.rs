@@ -1,4 +1,4 @@
-//! Rings that fill up because a reader is late, and frames that come back late.
+//! Tests of rings that fill up because a reader is slow, and of frames that are returned late.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use isolane_datapath_xdp::xdp::counters;
 use crate::network::INTERFACE;
 use crate::world::{BULK, Block, CRITICAL, Side, Topic, best_effort, two_hosts, until};
 
-/// Writes as soon as there is room, running the writer's side only; how often there was none.
+/// Writes as soon as there is room, while only the writer's side runs; returns how often there was none.
 fn write(side: &Side, topic: &Topic, number: u32, bytes: usize) -> u32 {
     let bytes = vec![number as u8; bytes];
     let sample = Block { number, bytes };
@@ -33,7 +33,7 @@ fn what_a_late_reader_misses_is_counted_and_costs_the_critical_topic_nothing() {
     for number in 0..SAMPLES {
         write(&one, &bulk, number, 300);
         if number % 10 == 9 {
-            // What is in the air is less than what a veth's own queue holds.
+            // Fewer frames are in flight than a veth's own queue holds.
             one.run(Duration::from_millis(1));
         }
     }
@@ -70,8 +70,7 @@ fn frames_that_a_device_keeps_come_back_late_and_all_come_back() {
         let report = one.participant.report();
         report.frames_out - report.frames_armed
     };
-    // A frame that is in the ring when its device goes down comes back when that is up again, or with
-    // the ring.
+    // A frame in the ring of a device that goes down returns when the device is up again, or when the ring is closed.
     one.ip(&format!("link set {INTERFACE} down"));
     let begin = Instant::now();
     for number in 0..40 {
@@ -81,14 +80,14 @@ fn frames_that_a_device_keeps_come_back_late_and_all_come_back() {
     let down = begin.elapsed();
     let unfinished = one.count(CRITICAL, counters::KICK_UNFINISHED);
     assert!(unfinished > 0 && out() > 0, "{unfinished} kicks, {}", out());
-    // The loop sleeps, and only now and then kicks the device for the frames that it still holds.
+    // The loop sleeps, and only occasionally kicks the device for the frames that it still holds.
     let kicks = one.count(CRITICAL, counters::KICK);
     assert!(
         kicks < 200 + 8 * down.as_millis() as u64,
         "{kicks} in {down:?}"
     );
     one.ip(&format!("link set {INTERFACE} up"));
-    // They are taken back with what is sent next.
+    // The frames return with the next transmission.
     topic.pass_by_lane(sides, CRITICAL);
     assert!(until(sides, || out() == 0), "{} stay out", out());
     let (sent, got) = (

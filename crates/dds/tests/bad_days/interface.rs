@@ -1,4 +1,4 @@
-//! What happens to an interface while lanes are on it.
+//! Tests of failures and changes of an interface while lanes use it.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::world::{
 fn a_reliable_topic_survives_an_interface_that_flaps_and_goes_by_lane_again() {
     const SAMPLES: u32 = 120;
     let hosts = two_hosts();
-    // Neither the lease nor the history is to end while the interface is down on a slow machine.
+    // Neither the lease nor the history may end while the interface is down on a slow machine.
     let timing = Timing {
         announce_period: Duration::from_millis(200),
         lease: Duration::from_secs(60),
@@ -66,7 +66,7 @@ fn a_name_is_only_a_name_for_samples_and_for_announcements() {
     let topic = Topic::new(sides, "Topic", &best_effort(CRITICAL));
     topic.pass_by_lane(sides, CRITICAL);
     one.ip(&format!("link set {INTERFACE} name renamed0"));
-    // Longer than a lease: who is not announced any more is forgotten.
+    // Longer than a lease: participants whose announcements do not arrive are removed.
     let begin = Instant::now();
     for number in 0.. {
         topic.pass(sides, number, 64);
@@ -81,7 +81,7 @@ fn a_name_is_only_a_name_for_samples_and_for_announcements() {
         assert_eq!(side.participant.counters().leases_expired, 0);
     }
     topic.pass_by_lane(sides, CRITICAL);
-    // Who comes now is found, too.
+    // A new endpoint is discovered, too.
     let late = Topic::new(sides, "Late", &best_effort(Level::ALL[3]));
     late.pass_by_lane(sides, Level::ALL[3]);
     drop((topic, late));
@@ -126,7 +126,7 @@ fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_
         one.participant.warnings()
     );
     assert!(one.participant.observe().interfaces.is_empty());
-    // Nothing panics or spins, and what cannot be sent has a name.
+    // Nothing panics or spins, and unsent datagrams are counted under a name.
     let before = one.participant.report();
     one.run(Duration::from_millis(500));
     let report = one.participant.report();
@@ -139,7 +139,7 @@ fn an_interface_moved_to_another_namespace_is_reported_leaves_nothing_and_works_
     drop(topic);
     drop(one);
 
-    // Where it is now it has no program, and is anybody's.
+    // In the other namespace the interface has no program, and any process can use it.
     elsewhere.enter(|| {
         crate::world::assert_free();
         ip(&format!("link set {INTERFACE} up"));

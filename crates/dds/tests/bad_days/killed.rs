@@ -1,5 +1,5 @@
-//! Killed, without a word, in any state: while it opens lanes, sends, receives a flood, closes. The
-//! kernel takes program and queue back, other traffic never stops, and the next start has its lanes.
+//! Tests of SIGKILL in any state: while a process opens lanes, sends, receives a flood, or closes. The kernel releases
+//! program and queue, other traffic never stops, and the next start gets its lanes.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -19,10 +19,10 @@ const VICTIM: &str = "ISOLANE_TEST_VICTIM";
 const NAME: &str =
     "killed::whenever_it_is_killed_its_interface_is_free_and_the_next_start_has_lanes";
 const KILLS: u32 = 100;
-/// Said by the victim when it has its lanes.
+/// Line that the victim prints when its lanes are open.
 const OPEN: &str = "victim: open";
 
-/// Opens lanes, sends and receives, and closes them, again and again.
+/// Opens lanes, sends, receives and closes them, repeatedly.
 fn be_killed() {
     let qos = |level| -> Qos { best_effort(level) };
     let round = || -> Result<(), BuildError> {
@@ -39,7 +39,7 @@ fn be_killed() {
         while begin.elapsed() < Duration::from_millis(60) {
             let bytes = vec![0; 500];
             number += 1;
-            // Full is as good a state to be killed in as any.
+            // A full history is also a state in which the process may be killed.
             let _ = writer.write(&Block { number, bytes });
             participant.run_for(Duration::from_micros(100));
         }
@@ -52,7 +52,7 @@ fn be_killed() {
     }
 }
 
-/// A victim, and what it says.
+/// Victim process, and its output.
 struct Victim {
     child: Child,
     says: Receiver<String>,
@@ -69,7 +69,7 @@ impl Victim {
             .expect("the victim starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let (said, says) = mpsc::channel();
-        // It ends with the victim.
+        // The thread ends with the victim.
         thread::spawn(move || {
             let words = lines.map_while(Result::ok);
             words
@@ -79,8 +79,8 @@ impl Victim {
         Victim { child, says }
     }
 
-    /// Waits until it has its lanes. A queue may be taken longer than is waited for on a machine that
-    /// stalls: it tries again.
+    /// Waits until the victim's lanes are open. On a machine that stalls, a queue may stay in use for longer than one
+    /// attempt waits, so the victim tries again.
     fn wait_until_open(&self) {
         let end = Instant::now() + Duration::from_secs(20);
         let mut said = Vec::new();
@@ -103,7 +103,7 @@ impl Victim {
     }
 }
 
-/// Datagrams to the groups of two levels, and a reader for what the victim writes.
+/// Sends datagrams to the groups of two levels, and to a reader.
 fn disturb(host: &Host, end: &AtomicBool) {
     let socket = host.enter(|| UdpSocket::bind((host.address(), 0)));
     let socket = socket.expect("a socket");
@@ -143,8 +143,8 @@ fn whenever_it_is_killed_its_interface_is_free_and_the_next_start_has_lanes() {
             seed ^= seed >> 7;
             seed ^= seed << 17;
             let victim = Victim::start(&host);
-            // One in two is killed on its way to its first lanes, the others have had them: which
-            // also shows that the last one's death was no obstacle.
+            // Every second victim is killed while it opens its first lanes. The others have opened them, which also
+            // shows that the previous kill left no obstacle.
             let longest_ms = if number % 2 == 0 {
                 100
             } else {

@@ -1,12 +1,11 @@
-//! Bad days of the lane, as a program sees them: two participants on AF_XDP lanes, between network
-//! namespaces of this program, while something goes wrong. Each day is survived, by lane or by socket,
-//! or ends with an error that says what to do; what is lost has a name, and nothing stays behind. It
-//! takes root, and says so where it is missing.
+//! Tests of failures of a lane: two participants on AF_XDP lanes, between network namespaces of this program, while
+//! something fails. The participants continue, by lane or by socket, or end with an error that names the remedy. Lost
+//! datagrams are counted under a name, and nothing stays behind. The tests need root, and print a message without it.
 //!
-//! Most days are looked at below as well, where one part meets them alone; `xdp/` and the like are
-//! folders of `datapath-xdp/tests`.
+//! Lower layers have tests of most failures as well. In the last column, `xdp/` and similar names are folders of
+//! `datapath-xdp/tests`.
 //!
-//! | day | here | below |
+//! | failure | tests here | tests of lower layers |
 //! | --- | --- | --- |
 //! | no native XDP | `opening` | `classifier_attach`, `requirements` |
 //! | a queue that is taken, or not there | `opening` | `socket/opening`, `xdp/interface` |

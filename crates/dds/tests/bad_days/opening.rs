@@ -1,5 +1,5 @@
-//! Lanes that cannot be had: the error names what is in the way and what to do, `auto` goes by sockets
-//! and says why, and what was in the way stays as it is.
+//! Tests of lanes that cannot be opened: the error names the obstacle and the remedy, `auto` uses sockets and says why,
+//! and the obstacle stays as it is.
 
 use isolane::{AttachMode, Interfaces, Level, OnFailure, UdpOptions, XdpOptions};
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
@@ -10,7 +10,7 @@ use crate::world::{
     CRITICAL, Side, Topic, assert_free, assert_sockets_work, best_effort, lanes, two_hosts, with,
 };
 
-/// Why there is no reader on lanes.
+/// Returns the error of opening a reader on lanes.
 fn refused(host: &Host, options: XdpOptions) -> String {
     let side = match Side::new(host, lanes(options)) {
         Ok(side) => side,
@@ -20,7 +20,7 @@ fn refused(host: &Host, options: XdpOptions) -> String {
     refused.map(drop).expect_err("it cannot be had").to_string()
 }
 
-/// What `auto` says, going by sockets.
+/// Returns the warnings of `auto`, which uses sockets.
 fn warnings_of_auto(host: &Host, options: XdpOptions) -> String {
     let either = with(UdpOptions).datapaths(vec![Box::new(options), Box::new(UdpOptions)]);
     let side = Side::new(host, either).expect("sockets do");
@@ -82,7 +82,7 @@ fn a_queue_that_another_participant_has_is_named_and_given_as_soon_as_that_is_go
     let warnings = warnings_of_auto(&host, XdpOptions::default());
     assert_says(&warnings, &[INTERFACE, "not used"]);
 
-    // Who can do with sockets shares the host with it, and both go on.
+    // A participant that accepts sockets shares the host with it, and both continue.
     let sockets = XdpOptions {
         on_failure: OnFailure::Sockets,
         ..XdpOptions::default()
@@ -173,7 +173,7 @@ fn an_interface_that_is_down_or_not_there_is_named_with_what_to_do() {
     let message = refused(&host, elsewhere.clone());
     assert_says(&message, &["eth7", INTERFACE]);
     assert_says(&warnings_of_auto(&host, elsewhere), &["eth7", INTERFACE]);
-    // A lane that could not be had is none of the others' matter: the same participant goes on.
+    // The refused lane does not affect the others: the same participant continues.
     let one_level = XdpOptions {
         levels: 1 << Level::ALL[7].get(),
         queues: [0, 0, 0, 0, 0, 0, 0, 5],

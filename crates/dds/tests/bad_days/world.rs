@@ -13,9 +13,9 @@ use isolane_datapath_xdp::xdp::counters;
 use crate::hosts::{eventually, ip};
 use crate::network::{Host, INTERFACE, Segment};
 
-/// Longer than anything takes on a machine that does other things too.
+/// Time limit, longer than any step needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The most critical level in use, another one, and bulk's.
+/// The most critical level in use, another one, and the level of bulk topics.
 pub(crate) const CRITICAL: Level = Level::ALL[7];
 pub(crate) const OTHER: Level = Level::ALL[5];
 pub(crate) const BULK: Level = Level::ALL[1];
@@ -27,7 +27,8 @@ pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A participant on lanes of its host's interface, that finds others soon and misses them soon.
+/// Configuration of a participant on its host's interface, with short periods, so that peers are discovered and removed
+/// soon.
 pub(crate) fn with(datapath: impl DatapathFactory + 'static) -> Builder {
     let timing = Timing {
         announce_period: Duration::from_millis(200),
@@ -38,7 +39,7 @@ pub(crate) fn with(datapath: impl DatapathFactory + 'static) -> Builder {
         .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
         .datapath(datapath)
         .timing(timing)
-        // Two readers of 512 samples, of up to 60,000 bytes.
+        // Enough for two readers of 512 samples, and samples of up to 60,000 bytes.
         .sample_memory(64 << 20)
 }
 
@@ -59,7 +60,7 @@ impl Side {
         Ok(Side { host, participant })
     }
 
-    /// On lanes as they are by default.
+    /// Creates a participant on lanes with the default options.
     pub(crate) fn on_lanes(host: &Host) -> Side {
         Side::new(host, lanes(XdpOptions::default())).expect("lanes can be had")
     }
@@ -90,7 +91,7 @@ impl Side {
         self.host.enter(|| ip(arguments))
     }
 
-    /// Frames of no flow that were decided of for this reason.
+    /// Number of frames without a flow for which the classifier made this decision.
     pub(crate) fn decided(&self, reason: &str) -> u64 {
         let observed = self.participant.observe();
         let decisions = observed
@@ -101,7 +102,7 @@ impl Side {
         of_reason.map(|(_, count)| count).sum()
     }
 
-    /// The port that this level's datagrams come to.
+    /// Port of this level.
     pub(crate) fn port(&self, level: Level) -> u16 {
         let flows = self.participant.observe().flows.into_iter();
         let mut own = flows.filter(|flow| {
@@ -112,7 +113,7 @@ impl Side {
         own.next().expect("a lane of the level").destination.port as u16
     }
 
-    /// Every datagram has a name, and the interface is as it was before.
+    /// Checks that every datagram is counted under a name, and that the interface is as it was before.
     pub(crate) fn finish(self) {
         let report = self.participant.report();
         assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
@@ -122,14 +123,14 @@ impl Side {
     }
 }
 
-/// Two hosts that know each other.
+/// Two hosts that have resolved each other.
 pub(crate) fn two_hosts() -> [Host; 2] {
     let mut segment = Segment::new();
     [(); 2].map(|()| segment.add_host())
 }
 
-/// No program is on the interface, or not for long: what another test starts may hold all descriptors
-/// of this process until it has begun.
+/// Checks that the interface has no program, after some time at most: a process that another test starts may briefly
+/// hold all descriptors of this process.
 pub(crate) fn assert_free() {
     eventually("no program is on the interface", || {
         let shown = ip(&format!("-d link show dev {INTERFACE}"));
@@ -137,7 +138,7 @@ pub(crate) fn assert_free() {
     });
 }
 
-/// Runs both until it is so, or it takes too long.
+/// Runs both participants until the condition holds, or the time limit ends.
 pub(crate) fn until(sides: [&Side; 2], mut is_so: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
@@ -151,7 +152,7 @@ pub(crate) fn until(sides: [&Side; 2], mut is_so: impl FnMut() -> bool) -> bool 
     true
 }
 
-/// A topic from the first to the second.
+/// Topic from the first participant to the second.
 pub(crate) struct Topic {
     pub(crate) writer: DataWriter<Block>,
     pub(crate) reader: DataReader<Block>,
@@ -168,7 +169,7 @@ impl Topic {
         topic
     }
 
-    /// Writes a sample, as soon as there is room.
+    /// Writes a sample as soon as there is room.
     pub(crate) fn write(&self, sides: [&Side; 2], number: u32, bytes: usize) {
         let sample = Block {
             number,
@@ -178,7 +179,7 @@ impl Topic {
         assert!(written, "sample {number} cannot be written");
     }
 
-    /// What has come: numbers of samples.
+    /// Numbers of the received samples.
     pub(crate) fn take(&self) -> Vec<u32> {
         let next = || self.reader.take().expect("a sample that was written");
         let samples = std::iter::from_fn(next);
@@ -199,7 +200,7 @@ impl Topic {
         assert!(came, "sample {number} of {bytes} bytes: {report:#?}");
     }
 
-    /// Passes samples until one goes the whole way by lane.
+    /// Sends samples until one passes entirely by lane.
     pub(crate) fn pass_by_lane(&self, sides: [&Side; 2], level: Level) {
         let counts = || {
             let sent = sides[0].count(level, counters::SENT_BY_LANE);
@@ -218,7 +219,7 @@ impl Topic {
     }
 }
 
-/// The best-effort topic of a level.
+/// QoS of a best-effort topic.
 pub(crate) fn best_effort(level: Level) -> Qos {
     Qos::best_effort()
         .level(level)
@@ -227,12 +228,12 @@ pub(crate) fn best_effort(level: Level) -> Qos {
         .max_datagram_bytes(60_000)
 }
 
-/// The reliable one.
+/// QoS of a reliable topic.
 pub(crate) fn reliable(level: Level) -> Qos {
     Qos::reliable().keep_all().level(level).max_bytes(1_400)
 }
 
-/// A datagram goes between two hosts by plain sockets.
+/// Checks that a datagram passes between two hosts by plain sockets.
 pub(crate) fn assert_sockets_work(from: &Host, to: &Host) {
     let bind = |host: &Host| host.enter(|| UdpSocket::bind((host.address(), 0)));
     let receiver = bind(to).expect("a socket");
@@ -243,7 +244,7 @@ pub(crate) fn assert_sockets_work(from: &Host, to: &Host) {
         .expect("a timeout");
     let end = Instant::now() + PATIENCE;
     loop {
-        // While an interface comes up again, it may be refused.
+        // While an interface comes up again, the datagram may be refused.
         let _ = sender.send_to(b"others", place);
         let mut bytes = [0; 16];
         if receiver.recv(&mut bytes).is_ok_and(|count| count == 6) {

@@ -1,4 +1,4 @@
-//! What endpoints announce of themselves and may change while they live.
+//! Tests of the data that endpoints announce and may change while they exist.
 
 use isolane::{BuildError, DurabilityKind, PolicyId, Qos, QosError, SetQosError, types};
 
@@ -132,7 +132,7 @@ fn what_cannot_change_is_refused_by_name_and_nothing_of_it_is_done() {
         refused,
         Err(QosError::Unusable(BuildError::Octets { .. }))
     ));
-    // A peer may get back the policies that an endpoint announces.
+    // An endpoint accepts its own announced policies.
     writer.set_qos(&writer.qos()).unwrap();
     reader.set_qos(&reader.qos()).unwrap();
     world.until_matched(&writer, &reader);

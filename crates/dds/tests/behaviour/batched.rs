@@ -1,4 +1,4 @@
-//! LATENCY_BUDGET: samples that leave together.
+//! Tests of LATENCY_BUDGET: samples that leave in one datagram.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::{Message, Site, World, take_numbers};
 
 const BUDGET: Duration = Duration::from_millis(20);
 
-/// Never over within a test; a second, as long as anything is kept back.
+/// Budget that never ends within a test; a sample is kept back for at most a second.
 const LONG: Duration = Duration::from_secs(100);
 
 fn datagrams(participant: &Participant) -> u64 {

@@ -1,4 +1,4 @@
-//! Best effort: by view, by cache, by callback.
+//! Tests of best-effort samples: by view, by cache, by callback.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -86,7 +86,7 @@ fn a_sample_callback_gets_what_the_cache_holds_one_by_one() {
         let writer = alice.create_writer::<Message>("Callback", &qos).unwrap();
         let reader = bob.create_reader::<Message>("Callback", &qos).unwrap();
         world.until_matched(&writer, &reader);
-        // Those that came before there was a callback are handed to it as well.
+        // The callback also gets the samples that arrived before it was set.
         writer.write(&Message::new(0, "early")).unwrap();
         world.until("it arrives", || reader.available() == 1);
 

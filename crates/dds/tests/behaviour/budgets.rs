@@ -1,4 +1,4 @@
-//! Budgets where the datapath cannot keep them: that is said, and nothing else changes.
+//! Tests of budgets that the datapath cannot enforce: a warning reports this, and nothing else changes.
 
 use std::{num::NonZeroU32, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Samples that wait leave together, are handed out together, and let their acknowledgements through.
+//! Tests of several waiting samples: they leave in one datagram, are delivered in one activation, and let
+//! acknowledgements be sent in time.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -8,7 +9,7 @@ use crate::support::{Message, Site, World, level, take_numbers};
 
 const SLOTS: u16 = 64;
 
-/// So large that no two share an Ethernet frame.
+/// Sample so large that no two share an Ethernet frame.
 #[derive(TopicType)]
 struct Large {
     bytes: Vec<u8>,
@@ -35,7 +36,7 @@ fn pair(
     (writer, reader)
 }
 
-/// Steps of one kind of work of the user's topics.
+/// Number of steps of one kind of work for the user's topics.
 fn steps(participant: &Participant, kind: &str) -> u64 {
     let report = participant.report();
     let found = report
@@ -56,7 +57,7 @@ fn samples_that_wait_share_datagrams_and_count_one_by_one() {
         world.until("all is acknowledged", || writer.all_acknowledged());
         assert_eq!(writer.ledger().sent, u64::from(SLOTS));
         assert_eq!(writer.ledger().repaired, 0);
-        // 12 bytes, with their heads and time stamp 48.
+        // The payload has 12 bytes, with submessage header and time stamp 48.
         assert!(steps(&alice, "data") <= 4, "{}", alice.report());
         assert!(take_numbers(&reader).into_iter().eq(0..u32::from(SLOTS)));
     }
@@ -133,11 +134,11 @@ fn bursts_are_for_the_highest_level_in_use() {
     assert_eq!(items("protocol work, priority 12"), 1);
 }
 
-/// What was acknowledged to the writer when the callback saw each sample.
+/// Number of samples that the writer knew to be acknowledged at each callback.
 fn acknowledged_by_callback(number: u8) -> Vec<u64> {
     let (world, alice, bob) = World::pair(Site::memory());
     let (writer, reader) = pair(&world, (&alice, &bob), "Bulk", &bulk(number));
-    // Something more critical, so that bursts are not for this level where it is not 7.
+    // A more critical endpoint, so that this level has no bursts unless it is 7.
     let critical = Qos::best_effort().level(level(7));
     let _brake = bob.create_view_reader::<Message>("Brake", &critical);
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -189,7 +190,7 @@ fn a_writer_is_let_go_on_only_as_far_as_samples_were_taken_so_none_is_refused() 
                 written += 1;
             }
             alice.poll();
-            // A few turns: much is in the cache when the writer goes on.
+            // After a few turns the cache has many samples, and the writer continues.
             let mut turns = 0;
             bob.run_until(Duration::from_micros(200), || {
                 turns += 1;

@@ -1,4 +1,5 @@
-//! What callbacks may do: write, create and delete endpoints, replace themselves, drop what they own.
+//! Tests of operations allowed in callbacks: writing, creating and deleting endpoints, replacing the callback, dropping
+//! what it owns.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -28,7 +29,7 @@ fn a_view_callback_may_answer() {
         assert_eq!(take_numbers(&pongs), [100, 101, 102]);
         world.assert_balanced();
 
-        // With the reader goes its callback, and with that the writer it owns.
+        // Dropping the reader drops its callback, and the writer that the callback owns.
         drop(echo);
         assert!(bob.report().writers.is_empty());
         world.until("alice is notified", || pongs.matched_writers() == 0);
@@ -51,7 +52,7 @@ fn a_sample_callback_may_write_reliably_and_never_waits() {
         let written = Rc::new(RefCell::new((0, 0)));
         let of_callback = Rc::clone(&written);
         let answer = move |_: isolane::Sample<&Message>| {
-            // Five answers do not fit a history of four, and here no reader could make room.
+            // Five answers do not fit a history of four, and no reader can release samples here.
             for number in 0..5 {
                 let mut written = of_callback.borrow_mut();
                 match answers.write(&Message::number(number)) {
@@ -70,7 +71,7 @@ fn a_sample_callback_may_write_reliably_and_never_waits() {
     }
 }
 
-/// What a callback made.
+/// Objects created by a callback.
 #[derive(Default)]
 struct Made {
     writer: Option<DataWriter<Message>>,
@@ -120,7 +121,7 @@ fn a_callback_may_create_and_delete_endpoints() {
         commands.write(&Message::number(1)).unwrap();
         world.until("alice knows they are gone", || alice.endpoints().len() == 1);
         assert_eq!(made.borrow().count, 2);
-        // The callback owns a handle of the reader's participant, which ends with the reader.
+        // The callback owns a handle of the reader's participant, which is dropped with the reader.
         drop(obeys);
         world.assert_balanced();
     }
@@ -137,7 +138,7 @@ fn a_callback_may_delete_its_own_reader_and_another_one_in_its_place_is_untouche
     let (of_callback, counted, participant) = (Rc::clone(&own), Rc::clone(&calls), bob.clone());
     reader.on_view(move |_| {
         *counted.borrow_mut() += 1;
-        // Its place in the tables is free now, and taken again at once.
+        // The entry in the tables is free now, and used again at once.
         let former = of_callback.borrow_mut().take();
         drop(former);
         let next = participant.create_view_reader::<Message>("Own", &Qos::best_effort());
@@ -198,7 +199,7 @@ fn the_last_handle_takes_timers_and_callbacks_with_it_and_peers_see_the_departur
     let writer = bob.create_writer::<Message>("Owned", &qos).unwrap();
     let reader = alice.create_reader::<Message>("Owned", &qos).unwrap();
     world.until_matched(&writer, &reader);
-    // The timer's callback owns the writer, and the writer what it belongs to.
+    // The timer's callback owns the writer, and the writer owns a handle of its participant.
     let millisecond = Duration::from_millis(1);
     let publish = move |_| writer.write(&Message::number(1)).unwrap();
     bob.create_timer("publish", level(0), millisecond, Duration::ZERO, publish)

@@ -1,4 +1,4 @@
-//! Creation of endpoints: as requested, or refused with a reason.
+//! Tests of creating endpoints: as requested, or refused with a reason.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn a_topic_has_one_type_in_a_participant_and_the_error_names_both() {
     assert_eq!(alice.report().writers.len(), 1);
     alice.create_reader::<Message>("Engine", &qos).unwrap();
     drop(writer);
-    // With its last endpoint a topic is forgotten.
+    // A topic is removed with its last endpoint.
     alice.create_writer::<Temperature>("Engine", &qos).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Participants that are described meet without discovery, on sockets as in memory.
+//! Tests of described participants, which match without discovery, over sockets and in memory.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
@@ -11,7 +11,7 @@ use isolane_datapath::Lane;
 
 use crate::support::{Message, Site, World, level, take_numbers};
 
-/// The port of level 0 of the first participant at an address of a network in memory.
+/// Port of level 0 of the first participant at an address of the memory network.
 const IN_MEMORY: u16 = 32_768;
 
 fn brake() -> Qos {
@@ -39,7 +39,7 @@ fn free_ports(from: u16) -> SocketAddrV4 {
     let is_free = |first: &u16| {
         (*first..first + 8).all(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
     };
-    // Below those that the kernel gives away.
+    // Below the kernel's ephemeral ports.
     let own = u16::try_from(std::process::id() % 100).expect("less than 100") * 100;
     let mut candidates = (0..40).map(|nth| from + (own + nth * 16) % 10_000);
     let first = candidates.find(is_free).expect("eight free ports");
@@ -51,7 +51,7 @@ struct Sides {
     described: [StaticDescription; 2],
 }
 
-/// A writing and a reading side, described to each other.
+/// A writing and a reading participant that describe each other.
 fn sides(site: &Site) -> Sides {
     let (builders, at) = match site {
         Site::Memory(network) => (
@@ -97,7 +97,7 @@ fn described_endpoints_match_when_they_are_created_and_talk() {
         let reports = pedal.create_writer::<Message>("Report", &report()).unwrap();
         let reader = wheel.create_reader::<Message>("Brake", &brake()).unwrap();
         let taken = wheel.create_reader::<Message>("Report", &report()).unwrap();
-        // No loop has run.
+        // The loop has not run.
         assert_eq!((writer.matched_readers(), reader.matched_writers()), (1, 1));
         world.drive(&pedal);
         world.drive(&wheel);
@@ -238,7 +238,7 @@ fn however_many_participants_and_endpoints_are_described_there_are_places_for_th
     for writer in &writers {
         assert_eq!(writer.matched_readers(), usize::from(PEERS));
     }
-    // Each reader has its own address, and a best-effort reader does not request missed samples.
+    // Each reader has its own address, and a best-effort reader requests no missing samples.
     let offered = || {
         let report = participant.report();
         let transmit = &report.datagrams.lane(Lane::Level(level(7))).transmit;

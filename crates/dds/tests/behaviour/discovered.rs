@@ -1,4 +1,4 @@
-//! Discovery of peers and endpoints: events, queries, and what is ignored.
+//! Tests of discovery of peers and endpoints: events, queries, and ignored entities.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -136,7 +136,7 @@ fn what_is_ignored_parts_at_once_and_stays_away() {
         alice.ignore_participant(bob.guid()).unwrap();
         world.until("it is gone", || matched() == [0; 3]);
         assert!(alice.participants().is_empty() && alice.topics().is_empty());
-        // It goes on saying that it is there.
+        // The ignored participant continues to announce itself.
         bob.set_user_data(b"still here").unwrap();
         world.until("that was heard", || {
             alice.counters().announcements_ignored > 0

@@ -1,4 +1,4 @@
-//! ENTITY_FACTORY and enable: what does not take part yet, and in what order it may.
+//! Tests of ENTITY_FACTORY and enable: disabled entities, and the order in which they may be enabled.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn where_nothing_is_enabled_by_itself_each_endpoint_is_enabled_by_its_own_call()
         world.until("it came", || reader.available() == 1);
         assert_eq!(take_numbers(&reader), [2]);
     }
-    // A writer of another thread has no owner that could enable it, and is enabled.
+    // A writer for another thread has no owner that could enable it, so it is enabled from the start.
     let qos = Qos::reliable();
     let reader = alice.create_reader::<Message>("Remote", &qos).unwrap();
     let mut remote = bob.create_remote_writer::<Message>("Remote", &qos).unwrap();

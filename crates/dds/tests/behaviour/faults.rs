@@ -8,10 +8,10 @@ use isolane_testkit::{Fault, FaultHandle, FaultPlan};
 
 use crate::support::{Message, Site, World, take_numbers};
 
-/// One in ten.
+/// Probability of one in ten.
 const OFTEN: u32 = 100_000;
 
-/// All faults but changed bytes: RTPS has no checksum.
+/// All faults except changed bytes, because RTPS has no mandatory checksum.
 fn plan(seed: u64) -> FaultPlan {
     FaultPlan {
         loss_per_million: OFTEN,
@@ -25,7 +25,7 @@ fn plan(seed: u64) -> FaultPlan {
     }
 }
 
-/// Faults of a participant's datapath, and its pool.
+/// Fault counts of a participant's datapath, and its pool.
 #[derive(Debug)]
 struct Faults {
     handle: FaultHandle,

@@ -1,4 +1,4 @@
-//! Content filters that are announced to writers, and the samples that these then do not send.
+//! Tests of content filters that readers announce, and of the samples that writers then do not send.
 
 use isolane::{Filter, Qos, TopicType, types::BoundedString};
 
@@ -72,7 +72,7 @@ fn other_parameters_hold_from_their_announcement_on() {
     world.until("it is done with", || writer.all_acknowledged());
     assert_eq!(writer.ledger().content_filtered, 1);
 
-    // Announcements take their time; what is written before they come is judged by the former filter.
+    // Announcements take some time. The former filter applies to samples that the writer sends before they arrive.
     let comes_in_the_end = |number| {
         world.until("it comes in the end", || {
             if writer.all_acknowledged() {
@@ -97,7 +97,7 @@ struct Note {
     text: BoundedString<1_000>,
 }
 
-/// Sends as much as the reader takes in, whatever its filter costs.
+/// Returns how many samples the reader gets and the writer filters, for a filter of this cost.
 fn filtered_at_the_writer(expression: &str) -> (u64, u64) {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Note>("Notes", &qos()).unwrap();
@@ -118,12 +118,12 @@ fn filtered_at_the_writer(expression: &str) -> (u64, u64) {
 #[test]
 fn a_filter_that_could_cost_much_is_left_to_its_reader() {
     assert_eq!(filtered_at_the_writer("text LIKE '%b%'"), (10, 10));
-    // A pattern as long as may be tried at every place of the text.
+    // A long pattern that must be compared at every position of the text.
     let pattern = format!("text LIKE '%{}b%'", "a".repeat(100));
     assert_eq!(filtered_at_the_writer(&pattern), (0, 10));
     let comparisons = vec!["text = 'b'"; 20].join(" OR ");
     assert_eq!(filtered_at_the_writer(&comparisons), (0, 10));
-    // A member as pattern is as long as a peer likes.
+    // A member as the pattern can have any length that the writer chooses.
     assert_eq!(filtered_at_the_writer("'b' LIKE text"), (0, 10));
 }
 

@@ -1,4 +1,4 @@
-//! A participant inside somebody else's event loop: a descriptor, the next time, and `poll`.
+//! Tests of a participant inside a foreign event loop: a descriptor, the next due time, and `poll`.
 
 use std::{
     thread,
@@ -10,14 +10,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::support::{Message, PATIENCE, Site, assert_balanced, take_numbers};
 
-/// The clock that `next_time` is of.
+/// Time by the clock of `next_time`.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A foreign loop over several participants, as their users would write it. Returns how often it
-/// went round.
+/// Foreign event loop over several participants, as an application would write it. Returns the number of its rounds.
 fn run(participants: &[&Participant], mut done: impl FnMut() -> bool) -> u32 {
     let end = Instant::now() + PATIENCE;
     let mut rounds = 0;
@@ -61,7 +60,7 @@ fn participants_in_a_foreign_loop_find_each_other_and_exchange_samples() {
         });
         assert!(take_numbers(&reader).into_iter().eq(0..10));
 
-        // Nothing to do: the loop sleeps.
+        // Without work, the loop sleeps.
         let end = Instant::now() + Duration::from_millis(100);
         let rounds = run(&both, || Instant::now() >= end);
         assert!(rounds < 100, "{rounds} rounds in 100 ms of nothing");
@@ -88,7 +87,7 @@ fn the_descriptor_becomes_readable_when_another_thread_writes() {
             }
             writer
         });
-        // Between two samples nothing but the doorbell ends the sleep.
+        // Between two samples, only the eventfd wakes the loop.
         let begin = Instant::now();
         run(&[&alice], || reader.available() == 20);
         assert!(

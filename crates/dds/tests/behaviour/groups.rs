@@ -18,7 +18,7 @@ fn keep() -> Qos {
     Qos::reliable().keep_all().max_samples(16)
 }
 
-/// A group on each side.
+/// A publisher and a subscriber.
 fn groups(alice: &Participant, bob: &Participant, qos: &Qos) -> (Publisher, Subscriber) {
     (
         alice.create_publisher(qos).unwrap(),
@@ -72,7 +72,7 @@ fn a_set_of_two_writers_is_there_at_both_readers_at_once_in_the_order_of_writing
     }
 }
 
-/// A reader that is woken by the first end must not find the others still at their writers.
+/// When a reader is woken by the first end marker, the others must have left their writers.
 #[test]
 fn the_ends_of_a_set_have_left_when_it_is_ended() {
     const TOPICS: [&str; 3] = ["One", "Two", "Three"];
@@ -140,7 +140,7 @@ fn members_share_what_the_group_says_and_follow_its_changes() {
         PresentationAccessScope::Group
     );
     assert!(said.group.is_some(), "its publisher is announced");
-    // What is shared is not a member's to change.
+    // A member cannot change the shared policies.
     writer.set_qos(&writer.qos().partitions(["south"])).unwrap();
     world.run_for(Duration::from_millis(20));
     assert_eq!(reader.matched_writers(), 1);
@@ -170,7 +170,7 @@ fn a_group_is_there_as_long_as_a_member_is() {
     writer.write(&Message::number(1)).unwrap();
     world.until("it came", || reader.available() == 1);
     drop((writer, reader));
-    // Their places are free again.
+    // The entries are free again.
     for _ in 0..100 {
         let (_publisher, _subscriber) = groups(&alice, &bob, &together());
     }

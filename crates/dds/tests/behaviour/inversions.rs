@@ -1,5 +1,5 @@
-//! Priority inversions: in the order of priority nothing less urgent begins once something more
-//! critical has arrived, whatever the load; in the order of arrival it does.
+//! Tests of priority inversions: in priority order, no less urgent activation starts after a more critical frame has
+//! arrived, whatever the load; in order of arrival it does.
 
 use std::{
     cell::Cell,
@@ -16,10 +16,10 @@ use isolane::{Participant, Qos, Report, Waiting};
 
 use crate::support::{Domain, Message, Order, PATIENCE, Site, World, assert_balanced, level};
 
-/// Critical samples that each run waits for.
+/// Number of critical samples that each run waits for.
 const SAMPLES: u32 = 300;
 const BULK_LEVEL: u8 = 1;
-/// Slots of the bulk writer's history.
+/// Number of slots in the bulk writer's history.
 const SLOTS: u16 = 64;
 
 fn bulk() -> Qos {
@@ -33,15 +33,14 @@ fn critical() -> Qos {
     Qos::best_effort().level(level(7))
 }
 
-/// Writes bulk as fast as it is acknowledged, and a critical sample each millisecond, until it is stopped
-/// to stop.
+/// Writes bulk as fast as it is acknowledged, and a critical sample each millisecond, until `stop` is set.
 fn publish(domain: &Domain, stop: &AtomicBool) {
     let alice = domain.builder().loopback().build().unwrap();
     let flood = alice.create_writer::<Message>("Bulk", &bulk()).unwrap();
     let brake = alice
         .create_writer::<Message>("Brake", &critical())
         .unwrap();
-    // What is more urgent than discovery leaves it no time.
+    // More urgent work leaves discovery no time, so matching must be complete before.
     let is_met = || flood.matched_readers() == 1 && brake.matched_readers() == 1;
     assert!(alice.run_until(PATIENCE, is_met));
     let millisecond = Duration::from_millis(1);
@@ -57,7 +56,7 @@ fn publish(domain: &Domain, stop: &AtomicBool) {
     assert_balanced(&alice.report(), false);
 }
 
-/// What a reader of both has observed, by the time it has all its critical samples.
+/// Report of a reader of both topics when it has received all critical samples.
 fn under_load(order: Order) -> Report {
     let domain = Domain::claim();
     let bob: Participant = order
@@ -109,7 +108,7 @@ fn in_the_order_of_priority_nothing_less_urgent_begins_once_a_critical_sample_ha
 
 #[test]
 fn in_the_order_of_arrival_critical_samples_wait_behind_others() {
-    // In most runs; on a machine with other work it may be in none of several.
+    // On a machine with other work, several runs may have no inversion.
     let report = (0..20)
         .map(|_| under_load(Order::Arrival))
         .find(|report| report.levels[0].inversions > 0)
@@ -153,8 +152,8 @@ fn in_the_order_of_arrival_all_levels_come_by_one_port_and_in_that_of_priority_b
     }
 }
 
-/// All on one thread, so that the order of everything is known: more bulk samples than one
-/// activation receives lie in the sockets before the critical one.
+/// Everything is on one thread, so the order of events is known. More bulk samples than one activation receives are in
+/// the sockets before the critical one.
 #[test]
 fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
     let inversions = |order: Order| {
@@ -176,12 +175,12 @@ fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
         let seen = Rc::new(Cell::new(false));
         let notified = Rc::clone(&seen);
         view.on_view(move |_| notified.set(true));
-        // The first bulk sample's callback makes the critical one arrive.
+        // The callback of the first bulk sample sends the critical sample.
         let mut brake = Some(brake);
         let on_bulk = move |_: isolane::Sample<&Message>| {
             if let Some(brake) = brake.take() {
                 brake.write(&Message::number(7)).unwrap();
-                // Without its writer the sample has no owner.
+                // If the writer were deleted, the sample would have no writer.
                 std::mem::forget(brake);
             }
         };

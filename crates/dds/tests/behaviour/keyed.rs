@@ -1,4 +1,5 @@
-//! Instances: disposed, unregistered, left by a writer that is deleted or whose participant is gone.
+//! Tests of instances that are disposed, unregistered, or left by a writer that is deleted or whose participant is
+//! gone.
 
 use isolane::{
     ChangeKind, DataReader, DataWriter, InstanceState, Participant, Qos, SampleInfo, TopicType,
@@ -37,7 +38,7 @@ fn endpoints(
     (writer, reader)
 }
 
-/// The next sample, which must come.
+/// Returns the next sample, which must arrive.
 #[track_caller]
 fn next(world: &World, reader: &DataReader<Shape>) -> (Option<Shape>, SampleInfo) {
     world.until("a sample arrives", || reader.available() > 0);
@@ -107,7 +108,7 @@ fn a_writer_that_is_dropped_unregisters_each_instance_before_its_own_end() {
             writer.write(&shape(&format!("C{number}"), number)).unwrap();
             world.until("it arrives", || reader.ledger().accounted > number as u64);
         }
-        // One that is unregistered already, and one that is written again.
+        // An instance that is unregistered already, and one that is written again.
         writer.unregister(&shape("C0", 0)).unwrap();
         writer.write(&shape("C1", 1)).unwrap();
         remote.write(&shape("REMOTE", 1)).unwrap();
@@ -122,7 +123,7 @@ fn a_writer_that_is_dropped_unregisters_each_instance_before_its_own_end() {
     }
 }
 
-/// A key of one byte in four structures, each with its length in front.
+/// A key of one byte in four nested structures, each with its length in front.
 #[derive(TopicType)]
 #[topic(appendable)]
 struct Nested {

@@ -1,4 +1,4 @@
-//! Samples too long for a datagram.
+//! Tests of samples longer than a datagram.
 
 use std::{
     cell::RefCell,
@@ -28,7 +28,7 @@ fn scan(number: u32, points: usize) -> Scan {
     }
 }
 
-/// Around the bounds of a datagram of a frame, of UDP, and far beyond.
+/// Sizes around the bounds of an Ethernet frame and a UDP datagram, and far beyond.
 const SIZES: [usize; 8] = [0, 100, 1_380, 1_400, 10_000, 65_000, 70_000, 1 << 20];
 
 fn qos_of_both_kinds() -> [Qos; 2] {
@@ -98,7 +98,7 @@ fn what_is_written_behind_a_large_best_effort_sample_stays_behind_it() {
     let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
     let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
     world.until_matched(&writer, &reader);
-    // A short one with nothing queued before it leaves at once.
+    // A short sample leaves at once if none is queued before it.
     writer.write(&scan(0, 10)).unwrap();
     assert_eq!(writer.ledger().pending, 0);
     for (number, size) in [(1, 200_000), (2, 10), (3, 5_000), (4, 10)] {
@@ -206,7 +206,7 @@ fn sizes_that_cannot_be_had_are_refused_with_the_bound() {
     assert!(alice.run_until(PATIENCE, || true));
 }
 
-/// A type without bounds: its long samples share memory for four of the longest.
+/// Type without bounds. Its long samples share memory, enough for four of maximum size.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 struct Cloud {
     number: u32,
@@ -260,7 +260,7 @@ fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_
     let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
     let of_callback = Rc::clone(&seen);
     let on_sample = move |sample: isolane::Sample<&Cloud>| {
-        // The end of a writer has no value.
+        // The end of an instance by a deleted writer has no value.
         let Some(cloud) = sample.value else { return };
         assert_eq!(cloud.points.len(), 60_000);
         of_callback.borrow_mut().push(cloud.number);
@@ -277,7 +277,7 @@ fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_
     assert!(alice.run_until(PATIENCE, || seen.borrow().len() == 12));
     drop(writer);
 
-    // Another thread's writer does not wait, but its samples do.
+    // A writer of another thread does not wait, but its samples do.
     let mut remote = alice.create_remote_writer::<Cloud>("Clouds", &qos).unwrap();
     assert!(alice.run_until(PATIENCE, || reader.matched_writers() == 1));
     for number in 12..24 {
@@ -294,8 +294,9 @@ fn cloud_of(points: usize) -> Cloud {
     }
 }
 
-/// A writer of clouds that keeps all and waits for so long, and a reader with room for one, which is there. It is taken
-/// after another time, and none behind it: so of what the writer writes the first sample is acknowledged then.
+/// Creates a KEEP_ALL writer of clouds with this `max_blocking_time`, and a matched reader with room for one sample.
+/// The reader takes one sample after the other time, and no further one. So then the writer's first sample is
+/// acknowledged.
 fn writer_whose_reader_takes_one(
     alice: &Participant,
     samples: u16,
@@ -331,7 +332,7 @@ fn a_sample_waits_for_memory_for_itself_and_not_for_the_longest() {
     for points in [20_000, 60_000, 60_000, 60_000, 58_000] {
         writer.write(&cloud_of(points)).unwrap();
     }
-    // There is memory for it as soon as the first is acknowledged, and not for a longer one.
+    // There is memory for this sample as soon as the first one is acknowledged, but not for a longer one.
     let written = writer.write(&cloud_of(19_000));
     assert!(written.is_ok(), "{written:?}");
     assert!(writer.write(&cloud_of(19_000)).is_err());

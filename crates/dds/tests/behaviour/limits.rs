@@ -1,4 +1,4 @@
-//! What happens at the bounds: every refusal has a name and a count.
+//! Tests of full tables and memory: every refusal has a name and a counter.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn blob(bytes: usize) -> Blob {
     }
 }
 
-/// The refusal of a blob of 300 bytes.
+/// Expected error for a blob of 300 bytes.
 fn too_large(limit: usize) -> WriteError {
     let longest = Some(MemberLength {
         name: "bytes",
@@ -51,7 +51,7 @@ fn a_sample_larger_than_max_bytes_is_refused_with_the_limit_by_every_kind_of_wri
         assert_eq!(writer.ledger().refused, 1);
         writer.write(&blob(200)).unwrap();
         let mut remote = alice.create_remote_writer::<Blob>("Large", &qos).unwrap();
-        // More often than there are frames: none is used up by a refusal.
+        // More often than there are frames, so a refusal must not use one up.
         for _ in 0..40 {
             assert_eq!(remote.write(&blob(300)), Err(too_large(256)));
         }
@@ -92,7 +92,7 @@ fn a_sample_larger_than_the_readers_max_bytes_is_acknowledged_and_counted() {
     }
 }
 
-/// A type with a member that has no bound.
+/// Type with an unbounded member.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 struct Image {
     number: u32,
@@ -307,7 +307,7 @@ fn without_a_free_frame_a_write_is_refused_and_protocol_work_waits_without_spinn
     assert_eq!(writer.write(&Message::number(1)), Err(WriteError::NoFrame));
     assert_eq!(writer.ledger().refused, 1);
 
-    // What is to be sent later waits for a frame, and tries about once a millisecond.
+    // Samples to be sent later wait for a frame, and are tried about once a millisecond.
     let reliable = Qos::reliable().level(level(2));
     let kept = alice.create_writer::<Message>("Waits", &reliable).unwrap();
     kept.write(&Message::number(1)).unwrap();
@@ -320,7 +320,7 @@ fn without_a_free_frame_a_write_is_refused_and_protocol_work_waits_without_spinn
     );
     assert_eq!(kept.ledger().pending, 1);
 
-    // A publisher's frames are its own: the level has some now, and what waited goes on.
+    // A publisher has its own frames. The level has free frames now, and waiting samples are sent.
     let remote = alice
         .create_remote_writer::<Message>("Lends", &best_effort)
         .unwrap();
@@ -348,7 +348,7 @@ fn a_spinning_participant_does_the_same_without_sleeping() {
         world.until("it arrives", || reader.available() == 1);
         assert_eq!(take_numbers(&reader), [3]);
 
-        // `run_for` ends in time without anything that could wake it.
+        // `run_for` ends in time even if nothing wakes it.
         let begin = Instant::now();
         spinning.run_for(Duration::from_millis(20));
         assert!(begin.elapsed() >= Duration::from_millis(20));

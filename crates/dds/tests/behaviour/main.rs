@@ -1,5 +1,5 @@
-//! What users may rely on, said as statements, each on the memory datapath and on UDP over 127.0.0.1
-//! unless it is about one of them. Every test ends with balanced ledgers and all frames at home.
+//! Behaviour that users may rely on. Each test runs on the memory datapath and on UDP over 127.0.0.1, unless it
+//! concerns only one of them. Every test ends with balanced ledgers, and with all frames returned.
 
 mod announced;
 mod batched;

@@ -1,4 +1,4 @@
-//! Writers with more readers than one call of the datapath has addresses.
+//! Tests of writers with more readers than one call of the datapath can address.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use isolane_datapath::limits::MAX_MESSAGES;
 
 use crate::support::{Domain, Message, Site, World, level, take_numbers};
 
-/// Reading participants, each at its own ports: the last six are in the second call.
+/// Number of reading participants, each at its own ports. The last six are in the second call.
 const READERS: usize = MAX_MESSAGES + 6;
 
 const SAMPLES: u32 = 20;
 
-/// Each reader gets each sample by its first transmission, in order.
+/// Checks that each reader gets each sample by its first transmission, in order.
 #[track_caller]
 fn assert_each_sample_reaches_each_reader(qos: &Qos) {
     let domain = Arc::new(Domain::claim());

@@ -1,4 +1,4 @@
-//! Who finds whom, what is said when endpoints do not fit, and how a departure is seen.
+//! Tests of matching: which endpoints match, what is reported when they do not, and how a departure is detected.
 
 use std::{
     collections::BTreeSet,
@@ -113,7 +113,7 @@ fn the_departure_of_a_participant_is_seen_at_once_not_when_its_lease_is_over() {
 fn where_only_one_side_names_the_other_both_stay_known_and_both_departures_are_seen() {
     for leaver in 0..2 {
         let domain = Arc::new(Domain::claim());
-        // Shorter than the test: an announcement that does not reach the other side would show.
+        // The period is shorter than the test, so an announcement that does not arrive would have an effect.
         let timing = Timing {
             announce_period: Duration::from_millis(100),
             lease: Duration::from_millis(500),

@@ -1,5 +1,5 @@
-//! A callback that panics: the panic passes through the call that runs the loop; the callback is gone,
-//! everything else goes on.
+//! Tests of a callback that panics: the panic passes through the call that runs the loop. The callback is removed, and
+//! everything else continues.
 
 use std::{
     cell::Cell,
@@ -12,7 +12,7 @@ use isolane::{Participant, Qos};
 
 use crate::support::{Message, Site, World, level, take_numbers};
 
-/// Runs one participant until a callback of it panics.
+/// Runs one participant until one of its callbacks panics.
 #[track_caller]
 fn run_into_panic(participant: &Participant) {
     let run = || participant.run_for(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! Which job has which priority (definitions: samples of level l at 2·l + 1, protocol work at 2·l).
+//! Tests of the priorities of jobs: samples of level l have 2·l + 1, protocol work has 2·l.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -67,7 +67,7 @@ fn the_work_of_a_reliable_topic_is_done_at_the_priorities_of_its_level() {
     world.assert_balanced();
 }
 
-/// Two samples wait when the participant is driven again, the less urgent one first.
+/// Order of delivery of two samples that wait when the participant runs again, the less urgent one first.
 fn order_of_delivery(order: Order) -> Vec<u32> {
     let site = Site::memory();
     let bob = order.apply(site.builder()).build().unwrap();
@@ -121,7 +121,7 @@ fn a_row_of_callbacks_does_not_keep_an_equally_urgent_socket_unseen() {
     }
     world.until("sixty samples wait", || backlog.available() == 60);
 
-    // In the fifth callback a datagram arrives at the same participant.
+    // The fifth callback sends a datagram to the same participant.
     let seen = Rc::new(RefCell::new(Vec::new()));
     let by_view = Rc::clone(&seen);
     view.on_view(move |_| by_view.borrow_mut().push("brake"));
@@ -135,6 +135,6 @@ fn a_row_of_callbacks_does_not_keep_an_equally_urgent_socket_unseen() {
     backlog.on_sample(Message::default(), on_bulk).unwrap();
     world.until("all is seen", || seen.borrow().len() == 61);
     let at = seen.borrow().iter().position(|&what| what == "brake");
-    // Behind the burst that ran, and the one that was ready before it.
+    // It is delivered after the burst in progress and the one that was ready before.
     assert!(at.is_some_and(|at| at <= 2 * BURST), "{:?}", seen.borrow());
 }

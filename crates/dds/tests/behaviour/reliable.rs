@@ -1,4 +1,4 @@
-//! Reliability with small histories, waiting for room, and history for late joiners.
+//! Tests of reliability with small histories, waiting for room, and history for late joiners.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -16,7 +16,7 @@ fn small() -> Qos {
     Qos::reliable().keep_all().max_samples(8)
 }
 
-/// Writes `count` samples, running the world wherever the history is full, and returns what came.
+/// Writes `count` samples, runs all participants whenever the history is full, and returns the received samples.
 fn bulk(world: &World, from: &Participant, to: &Participant, count: u32) -> Vec<u32> {
     let writer = from.create_writer::<Message>("Bulk", &small()).unwrap();
     let reader = to.create_reader::<Message>("Bulk", &small()).unwrap();
@@ -78,7 +78,7 @@ fn a_write_waits_for_room_as_long_as_max_blocking_time_and_no_longer() {
         let reader = bob.create_reader::<Message>("Waits", &qos).unwrap();
         world.until_matched(&writer, &reader);
 
-        // Only the writer's own participant is driven meanwhile: no reader answers.
+        // Only the writer's participant runs meanwhile, so no reader acknowledges.
         for number in 0..8 {
             writer.write(&Message::number(number)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Writers for other threads.
+//! Tests of writers for other threads.
 
 use std::{
     thread,
@@ -9,7 +9,7 @@ use isolane::{Qos, RemoteWriter, WriteError, limits::REMOTE_QUEUE};
 
 use crate::support::{Message, Site, World, take_numbers};
 
-/// Writes numbers, waiting where the queue is full; returns how often it was.
+/// Writes numbers, and waits while the queue is full; returns how often it was full.
 fn publish(writer: &mut RemoteWriter<Message>, count: u32) -> u32 {
     let mut full = 0;
     for number in 0..count {
@@ -43,7 +43,7 @@ fn what_a_thread_writes_best_effort_is_sent_in_its_order() {
                 while writer.write(&Message::number(number)).is_err() {
                     thread::yield_now();
                 }
-                // A pace at which no queue on the way is full.
+                // Slow enough that no queue is full.
                 thread::sleep(Duration::from_micros(100));
             }
             writer
@@ -117,7 +117,7 @@ fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
     let reader = bob.create_reader::<Message>("Backed up", &qos).unwrap();
     world.until("they match", || alice.report().writers[0].matched == 1);
 
-    // Bob is not driven: two samples fill the history, the others wait in the queue.
+    // Bob does not run: two samples fill the history, the others wait in the queue.
     let mut accepted = 0;
     while writer.write(&Message::number(accepted)).is_ok() {
         accepted += 1;
@@ -158,7 +158,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
         assert!(alice.report().writers.is_empty());
         assert_eq!(alice.report().frames_lent, 0);
 
-        // Another writer may use its index by now; that writer stays.
+        // Another writer may use the same index by now, and must stay.
         let next = alice.create_writer::<Message>("Dropped", &qos).unwrap();
         world.run_for(Duration::from_millis(1_200));
         assert_eq!(next.matched_readers(), 1);

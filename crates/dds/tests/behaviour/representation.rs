@@ -1,4 +1,4 @@
-//! DATA_REPRESENTATION: what a writer offers, what a reader requests, and who meets whom by that.
+//! Tests of DATA_REPRESENTATION: offers of writers, requests of readers, and the resulting matches.
 
 use isolane::{
     PolicyId, Qos, RejectReason, Representation, StateMask, TopicType, types::EncapsulationId,
@@ -82,7 +82,7 @@ fn a_reader_of_one_representation_does_not_match_a_writer_of_the_other_and_both_
     }
 }
 
-/// Structures whose extensibility both sides must declare alike: another is nested in them.
+/// Structures whose extensibility must be the same on both sides, because each contains another structure.
 mod nested {
     use super::TopicType;
 
@@ -110,7 +110,7 @@ mod nested {
     nested!(AppendableKeyless, AppendableKeylessPart, appendable,);
 }
 
-/// Writes a sample of `W` and waits until a reader of `R`, which `look` looks at, has rejected it.
+/// Writes a sample of `W`, and waits until a reader of `R` has rejected it. `look` inspects the reader.
 fn rejected<W: TopicType + Default, R: TopicType>(
     look: impl Fn(&isolane::DataReader<R>),
 ) -> (Option<RejectReason>, u64) {
@@ -140,7 +140,7 @@ fn a_sample_whose_encapsulation_the_type_cannot_have_is_rejected_by_that_name() 
         )
     };
     let (cdr2_le, d_cdr2_le) = (is(0x0007), is(0x0009));
-    // The key cannot be read: it is not taken in.
+    // The key cannot be read, so the sample is not stored.
     assert_eq!(
         rejected::<nested::Appendable, nested::Final>(|_| {}),
         d_cdr2_le
@@ -149,7 +149,7 @@ fn a_sample_whose_encapsulation_the_type_cannot_have_is_rejected_by_that_name() 
         rejected::<nested::Final, nested::Appendable>(|_| {}),
         cdr2_le
     );
-    // Without a key it is found out when the sample is read.
+    // Without a key, the mismatch is found when the sample is read.
     assert_eq!(
         rejected::<nested::AppendableKeyless, nested::FinalKeyless>(|reader| {
             let _ = reader.take();

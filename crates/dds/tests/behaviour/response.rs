@@ -1,4 +1,4 @@
-//! Response deadlines: samples that take longer from their arrival to the end of their callback are counted.
+//! Tests of response deadlines, which count samples that take longer from their arrival to the end of their callback.
 
 use std::{thread, time::Duration};
 
@@ -9,12 +9,12 @@ use crate::support::{Message, Site, World};
 const SHORT: Duration = Duration::from_micros(200);
 const SAMPLES: u32 = 5;
 
-/// A callback that takes longer than [`SHORT`].
+/// Callback that takes longer than [`SHORT`].
 fn dawdle() {
     thread::sleep(2 * SHORT);
 }
 
-/// Sends samples to a reader with a callback, one at a time; what it says of its deadline then.
+/// Sends samples to a reader with a callback, one at a time; returns the counts of its response deadline.
 fn observed(site: Site, deadline: Duration, is_view: bool) -> ResponseDeadline {
     let (world, alice, bob) = World::pair(site);
     let writer = alice

@@ -1,4 +1,4 @@
-//! A participant that has something most urgent to do at every moment, for longer than its lease.
+//! Tests of a participant that always has work of the highest priority, for longer than its lease.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -40,13 +40,13 @@ fn a_participant_saturated_at_level_7_for_longer_than_the_leases_loses_no_peer_a
         world.until_matched(&writer, &reader);
         world.until_matched(&commander, &commands);
 
-        // A timer that is always due: nothing below level 7 runs any more.
+        // A timer that is always due, so nothing below level 7 runs any more.
         let always = Duration::from_nanos(1);
         let mut number = 0;
         let write = move |_| {
             number += 1;
             if number % 64 == 0 {
-                // No frame free is no matter here.
+                // A lack of free frames does not matter here.
                 writer.write(&Message::number(number)).unwrap_or_default();
             }
         };
@@ -70,7 +70,7 @@ fn a_participant_saturated_at_level_7_for_longer_than_the_leases_loses_no_peer_a
         }
         commander.write(&Message::number(1)).unwrap();
         world.until("a sample arrives", || commands.available() == 1);
-        // The timer's callback has gone, and the writer with it.
+        // The timer's callback was dropped, and the writer with it.
         world.until("alice is notified", || reader.matched_writers() == 0);
     }
 }

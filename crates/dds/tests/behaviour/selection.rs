@@ -1,5 +1,5 @@
-//! Samples selected by states, instances and conditions, and how instances end. The states themselves are shown in
-//! virtual time (`lab/sim/tests/protocol`).
+//! Tests of samples selected by states, instances and conditions, and of the ends of instances. Tests in virtual time
+//! cover the states themselves (`lab/sim/tests/protocol`).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn shape(color: &str, x: i32) -> Shape {
     Shape { color, x }
 }
 
-/// A world with a writer and a reader that has these samples.
+/// A writer, and a reader that has these samples.
 fn with_samples(qos: &Qos, samples: &[Shape]) -> (World, DataWriter<Shape>, DataReader<Shape>) {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Shape>("Shapes", qos).unwrap();
@@ -234,7 +234,7 @@ fn a_late_reader_waits_for_its_history() {
     }
     world.run_for(Duration::from_millis(20));
     let reader = bob.create_reader::<Message>("History", &qos).unwrap();
-    // Bob alone would wait for Alice, who is driven by this thread, too.
+    // Bob alone would wait for Alice, which this thread runs, too.
     assert!(reader.matched_writers() == 0 || !reader.wait_for_historical_data(Duration::ZERO));
     world.until("it is there", || {
         reader.matched_writers() == 1 && reader.wait_for_historical_data(Duration::ZERO)
@@ -242,7 +242,7 @@ fn a_late_reader_waits_for_its_history() {
     assert_eq!(reader.available(), 20);
 }
 
-/// Its key is no longer than a handle.
+/// Type whose key is no longer than a handle.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 struct Valve {
     #[topic(key)]

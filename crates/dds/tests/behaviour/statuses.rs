@@ -1,4 +1,5 @@
-//! Statuses of endpoints (DDS 1.4 §2.2.4.1): who is notified, of what, when, and what a listener may do.
+//! Tests of statuses of endpoints (DDS 1.4 §2.2.4.1): which listener is notified of which status, when, and what a
+//! listener may do.
 
 use std::{
     cell::{Cell, RefCell},
@@ -147,7 +148,7 @@ fn a_reader_is_notified_of_lost_samples_and_of_samples_that_are_too_large() {
     assert_eq!(reader.sample_rejected_status().total_count, 0);
 }
 
-/// A listener is a job at the priority of the topic's protocol work, one an activation.
+/// Listeners run in a job at the priority of the topic's protocol work, one in each activation.
 #[test]
 fn listeners_are_jobs_at_the_protocol_priority_of_their_topic() {
     let (world, alice, bob) = World::pair(Site::memory());
@@ -196,7 +197,7 @@ fn a_listener_may_write_create_replace_itself_and_delete_its_own_endpoint() {
                 let reader = own.borrow_mut().take().unwrap();
                 let replaced = reader.on_subscription_matched(move |_| again.set(100));
                 replaced.unwrap();
-                // With it go this listener and the other.
+                // Dropping the reader drops both listeners.
                 drop(reader);
             })
             .unwrap();
@@ -243,7 +244,7 @@ fn a_listener_that_panics_is_dropped_and_the_loop_goes_on() {
 #[test]
 fn a_sample_that_is_not_of_the_type_is_reported_as_rejected() {
     use isolane::TopicType;
-    /// Under the name of another type, and longer than that takes.
+    /// Type that announces the name of another type, and is longer than that type allows.
     #[derive(TopicType, Debug, Default, Clone, PartialEq)]
     #[topic(name = "Message")]
     struct Longer {

@@ -1,4 +1,4 @@
-//! The arrange part of every test: participants that share a network, driven together on one thread.
+//! Set-up of these tests: participants that share a network, driven together on one thread.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
@@ -33,7 +33,7 @@ impl Order {
     }
 }
 
-/// How long anything may take before the test has failed.
+/// Time limit of every step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The type of most topics.
@@ -58,17 +58,17 @@ pub(crate) fn level(number: u8) -> Level {
     Level::new(number).expect("a level")
 }
 
-/// Where participants meet.
+/// Network on which participants meet.
 #[derive(Clone)]
 pub(crate) enum Site {
-    /// On a network in memory.
+    /// Memory network.
     Memory(Network),
     /// On 127.0.0.1 by unicast.
     Loopback(Arc<Domain>),
 }
 
 impl Site {
-    /// One of each kind.
+    /// One network of each kind.
     pub(crate) fn both() -> [Self; 2] {
         [Self::memory(), Self::loopback()]
     }
@@ -81,7 +81,7 @@ impl Site {
         Self::Loopback(Arc::new(Domain::claim()))
     }
 
-    /// Datapath of a participant here.
+    /// Datapath for a participant on this network.
     pub(crate) fn datapath(&self) -> Box<dyn DatapathFactory> {
         match self {
             Self::Memory(network) => Box::new(network.attach([10, 0, 0, 1])),
@@ -110,7 +110,7 @@ pub(crate) struct Domain {
 
 impl Domain {
     pub(crate) fn claim() -> Self {
-        // Others of this host are more likely in the low ones.
+        // Other programs on this host probably use lower domains.
         let claimed = (100..=230).find_map(|number| {
             let address = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), Self::port(number));
             let claim = UdpSocket::bind(address).ok()?;
@@ -125,18 +125,18 @@ impl Domain {
         Participant::builder(self.number)
     }
 
-    /// Where the first participant of the domain on 127.0.0.1 is announced to.
+    /// Discovery address of the domain's first participant on 127.0.0.1.
     pub(crate) fn first_participant(&self) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::LOCALHOST, Self::port(self.number))
     }
 
-    /// RTPS 2.5 §9.6.2.3, the metatraffic unicast port of participant 0.
+    /// Metatraffic unicast port of participant 0 (RTPS 2.5 §9.6.2.3).
     fn port(number: u32) -> u16 {
         u16::try_from(7_410 + 250 * number).expect("domains end at 232")
     }
 }
 
-/// Participants driven in turn.
+/// Participants that run in turn.
 pub(crate) struct World {
     pub(crate) site: Site,
     participants: Vec<Participant>,
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Two participants.
+    /// Creates two participants.
     pub(crate) fn pair(site: Site) -> (Self, Participant, Participant) {
         let mut world = Self::new(site);
         let (alice, bob) = (world.join(), world.join());
@@ -163,18 +163,18 @@ impl World {
         participant
     }
 
-    /// Drives this participant with the others.
+    /// Runs this participant together with the others.
     pub(crate) fn drive(&mut self, participant: &Participant) {
         self.participants.push(participant.clone());
     }
 
-    /// Drives a participant no longer: without other handles it is gone.
+    /// Stops running a participant. Without other handles it is deleted.
     pub(crate) fn leave(&mut self, participant: Participant) {
         self.participants
             .retain(|other| other.guid() != participant.guid());
     }
 
-    /// Runs everybody until `done`.
+    /// Runs all participants until `done`.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
         let end = Instant::now() + PATIENCE;
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Runs everybody for a while.
+    /// Runs all participants for some time.
     pub(crate) fn run_for(&self, time: Duration) {
         let end = Instant::now() + time;
         self.until("time passes", || Instant::now() >= end);
@@ -204,7 +204,7 @@ impl World {
         });
     }
 
-    /// Nothing was lost without a name, and no frame is away that should be at home.
+    /// Checks that every loss is counted under a name, and that all frames have returned.
     #[track_caller]
     pub(crate) fn assert_balanced(&self) {
         for participant in &self.participants {
@@ -213,7 +213,7 @@ impl World {
     }
 }
 
-/// Every test ends by balancing what it did.
+/// Every test ends by checking its ledgers.
 impl Drop for World {
     fn drop(&mut self) {
         if !thread::panicking() {
@@ -222,7 +222,8 @@ impl Drop for World {
     }
 }
 
-/// Every ledger of a participant balances and every frame is home; sockets keep frames armed.
+/// Checks that every ledger of a participant balances, and that all frames have returned. Sockets keep some frames
+/// armed.
 #[track_caller]
 pub(crate) fn assert_balanced(report: &Report, all_at_home: bool) {
     assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
@@ -253,7 +254,7 @@ impl std::fmt::Display for World {
     }
 }
 
-/// Takes all samples that wait, as numbers.
+/// Takes all waiting samples, and returns their numbers.
 pub(crate) fn take_numbers(reader: &DataReader<Message>) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(sample) = reader.take().expect("samples of the type") {

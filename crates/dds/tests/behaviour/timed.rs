@@ -1,5 +1,5 @@
-//! Policies of time: LIFESPAN, TIME_BASED_FILTER, DEADLINE, LIVELINESS, and OWNERSHIP, as users see them. How they
-//! behave to the microsecond is shown in virtual time (`lab/sim/tests/protocol`).
+//! Tests of LIFESPAN, TIME_BASED_FILTER, DEADLINE, LIVELINESS and OWNERSHIP through the API. Tests in virtual time
+//! cover their exact times (`lab/sim/tests/protocol`).
 
 use std::{cell::RefCell, rc::Rc, thread, time::Duration};
 
@@ -37,7 +37,7 @@ fn a_sample_past_its_lifespan_is_neither_taken_nor_read_nor_counted_as_available
             let ledger = reader.ledger();
             ledger.available + ledger.expired + ledger.lost == 1
         });
-        // The loop does not run meanwhile: a getter finds out.
+        // The loop does not run meanwhile, so the getter must detect the expiry.
         thread::sleep(SHORT);
         assert_eq!(reader.available(), 0);
         assert!(reader.read(0).unwrap().is_none());
@@ -60,7 +60,7 @@ fn a_callback_is_given_no_stale_sample() {
         .unwrap();
     world.until_matched(&writer, &reader);
     writer.write(&Message::number(1)).unwrap();
-    // It waits in the network for longer than it lives.
+    // The sample waits in the network for longer than its lifespan.
     thread::sleep(2 * SHORT);
     world.until("it came and was stale", || reader.ledger().expired == 1);
     assert!(seen.borrow().is_empty());
@@ -175,7 +175,7 @@ fn a_silent_writer_and_its_reader_are_notified_and_again_when_it_is_asserted() {
 #[test]
 fn an_automatic_writer_is_alive_without_assertions() {
     let (world, alice, bob) = World::pair(Site::memory());
-    // Long enough for a machine that stops now and then.
+    // Long enough for a machine that stalls occasionally.
     let lease = Duration::from_secs(2);
     let qos = Qos::reliable().liveliness(LivelinessKind::Automatic, lease);
     let writer = alice.create_writer::<Message>("Alive", &qos).unwrap();
@@ -226,7 +226,7 @@ fn a_sample_that_is_written_long_after_the_loop_ran_last_lives_from_then_on() {
     let writer = alone.create_writer::<Message>("Late", &fresh).unwrap();
     let reader = alone.create_reader::<Message>("Late", &qos).unwrap();
     alone.run_for(Duration::from_millis(20));
-    // Longer than the life, and than the limit after which a loop counts as stopped.
+    // Longer than the lifespan, and than the limit after which a loop counts as stopped.
     thread::sleep(Duration::from_millis(2_500));
     writer.write(&Message::number(1)).unwrap();
     assert!(alone.run_until(PATIENCE, || reader.available() == 1));

@@ -1,4 +1,4 @@
-//! Time-triggered jobs.
+//! Tests of time-triggered jobs.
 
 use std::{
     cell::{Cell, RefCell},
@@ -45,7 +45,7 @@ fn a_time_triggered_job_publishes_once_a_period_at_the_planned_instants() {
         for release in planned.iter() {
             assert_eq!(release % period, 2_000_000, "offset 2 ms");
         }
-        // Late turns of the loop pass instants by, they never bring one forward.
+        // A late turn of the loop skips releases, and never advances one.
         assert!(planned.windows(2).all(|pair| pair[1] - pair[0] >= period));
         world.assert_balanced();
     }
@@ -66,7 +66,7 @@ fn a_stopped_timer_runs_no_more_and_stopping_it_again_is_nothing() {
     alice.stop_timer(timer);
     let at_stop = runs.get();
 
-    // Another timer may have the place of the first, whose handle does not name it.
+    // Another timer may use the entry of the first one, whose handle does not refer to it.
     let others = Rc::new(Cell::new(0));
     let counted = Rc::clone(&others);
     let count = move |_| counted.set(counted.get() + 1);

@@ -1,4 +1,4 @@
-//! Conditions and wait sets.
+//! Tests of conditions and wait sets.
 
 use std::{
     cell::Cell,

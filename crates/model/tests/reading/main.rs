@@ -1,4 +1,4 @@
-//! What a description means, and what is said about one that means nothing.
+//! Tests of reading: the meaning of a valid description, and the problems of an invalid one.
 
 mod meaning;
 mod participants;
@@ -14,7 +14,7 @@ use isolane_model::{Problem, System};
 const KINDS: Kinds = &[&XdpKind, &UdpKind];
 const NAME: &str = "isolane.toml";
 
-/// Two hosts, and a topic between them with these extra lines, which start at line 8.
+/// Description of two hosts and a topic between them, with these additional lines, which start at line 8.
 fn topic_with(lines: &str) -> String {
     format!(
         "[host.left]\ninterface = \"eth0\"\n[host.right]\ninterface = \"eth1\"\n\
@@ -30,14 +30,14 @@ fn problems(text: &str) -> Vec<Problem> {
     System::from_toml(text, NAME, KINDS).expect_err("a bad description")
 }
 
-/// The one problem of a topic with these extra lines.
+/// The only problem of a topic with these additional lines.
 fn problem_of(lines: &str) -> Problem {
     let mut problems = problems(&topic_with(lines));
     assert_eq!(problems.len(), 1, "{problems:#?}");
     problems.remove(0)
 }
 
-/// Where it is, and what is written there.
+/// Line, column and text of a problem's place.
 fn at<'t>(problem: &Problem, text: &'t str) -> (usize, usize, &'t str) {
     let span = problem.span().expect("a place");
     (
@@ -47,7 +47,7 @@ fn at<'t>(problem: &Problem, text: &'t str) -> (usize, usize, &'t str) {
     )
 }
 
-/// It says what is wrong, and what would be right.
+/// Checks that the message names the problem and a correct value.
 fn assert_says(problem: &Problem, what: &str, help: &str) {
     assert!(problem.what().contains(what), "no \"{what}\": {problem:#}");
     let said = problem.help().unwrap_or("");

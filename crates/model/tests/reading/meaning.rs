@@ -1,4 +1,4 @@
-//! What a good description says, and what it leaves out.
+//! Tests of valid descriptions: given values, and defaults of omitted ones.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Participants that are known without discovery.
+//! Tests of described participants, which are known without discovery.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use isolane_model::Announces;
 
 use super::{assert_says, at, problems, system, topic_with};
 
-/// Topic T from left to right, and a participant on each host; the lines are those of the first.
+/// Topic T from left to right, and a participant on each host; the lines belong to the first participant.
 fn with(lines: &str) -> String {
     let described = topic_with("");
     format!(
@@ -181,7 +181,7 @@ fn ports_that_rtps_gives_to_the_domain_are_refused_and_a_free_one_is_named() {
     for (domain, port) in [(0, 7_392), (0, 7_650), (1, 7_642), (1, 7_900)] {
         system(&in_domain(domain, port));
     }
-    // The port named is none that another one of the host has.
+    // The suggested port is not used by another participant of the host.
     let third = GOOD.replace("7000", "7500");
     let text = format!("{}[participant.three]\n{third}\n", with(GOOD));
     assert_says(&problems(&text)[0], "domain 0", "port = 7008");

@@ -1,4 +1,4 @@
-//! `[tune]`: a profile answers what is not said of a single switch.
+//! Tests of `[tune]`: the profile determines every switch that is not set.
 
 use super::KINDS;
 use isolane_model::{
@@ -10,7 +10,7 @@ fn tuning(text: &str) -> Tuning {
     system.tuning().clone()
 }
 
-/// The headlines of what is wrong with it.
+/// Headlines of the problems of a description.
 fn wrong(text: &str) -> Vec<String> {
     let problems = System::from_toml(text, "isolane.toml", KINDS).expect_err("a wrong description");
     problems.iter().map(ToString::to_string).collect()

@@ -1,4 +1,4 @@
-//! Values that cannot be: named at their place, with what would be right.
+//! Tests of impossible values: the problem names the place, and a correct value.
 
 use isolane_model::Problem;
 
@@ -188,7 +188,7 @@ fn a_host_with_a_wrong_setting_still_exists_for_topics() {
     assert!(found[0].what().contains("`interface` in [host.right]"));
 }
 
-/// The one problem of a host with these extra lines, and what it is about.
+/// The only problem of a host with these additional lines, and its subject.
 fn problem_of_host(lines: &str) -> (Problem, String) {
     let text = format!("[host.left]\ninterface = \"eth0\"\n{lines}\n");
     let mut found = problems(&text);

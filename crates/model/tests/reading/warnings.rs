@@ -1,4 +1,4 @@
-//! What a description may say and hardly means.
+//! Tests of values that are allowed but probably a mistake.
 
 use isolane_model::{Severity, Source};
 

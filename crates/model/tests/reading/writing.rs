@@ -1,4 +1,4 @@
-//! Mistakes in the writing itself: keys, tables, syntax, and what is no text at all.
+//! Tests of formal mistakes: unknown keys and tables, wrong syntax, and files that are not text.
 
 use isolane_model::{Problem, System};
 
@@ -41,7 +41,7 @@ fn columns_count_characters() {
     let text = "domain = 0\n[topic.\"é\"]\nköy = 1\n";
     let all = problems(text);
     let key = all.iter().find(|problem| problem.what().contains("köy"));
-    // A bare key is ASCII: this is an error of syntax, at the letter.
+    // A bare key must be ASCII, so this is a syntax error at the character.
     assert!(key.is_none());
     assert!(
         all.iter().any(|problem| problem.line() == Some(3)),

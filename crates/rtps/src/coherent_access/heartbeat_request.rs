@@ -1,9 +1,9 @@
-//! Requests for the group progress of writers that other writers' samples wait for.
+//! Requests for the group progress of silent writers, while samples of other writers of the group wait for it.
 //!
 //! A silent writer may have nothing to send, or its messages may be lost. An ACKNACK requests a HEARTBEAT, which
-//! carries the group sequence number (RTPS 2.5 §8.3.8.6). It is repeated as long as the writer is waited for, after 20
-//! ms and then with doubled periods up to one second. Each proxy has the state of its request; the clock of one reader
-//! has the timer of a ring.
+//! carries the group sequence number (RTPS 2.5 §8.3.8.6). The request is repeated while samples wait for the writer,
+//! after 20 ms and then with doubled periods up to one second. Each proxy has the state of its request. One reader of
+//! the group has the timer for all proxies.
 
 use isolane_wire::{sequence::SequenceNumber, time::Instant};
 
@@ -19,7 +19,7 @@ use crate::{
 /// Request for the progress of one writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeartbeatRequest {
-    /// Number of the waiting sample: all numbers below it must be known.
+    /// Group sequence number of the waiting sample. The writer must report all its numbers below this one.
     number: SequenceNumber,
     is_asked: bool,
     /// Number of unanswered requests.

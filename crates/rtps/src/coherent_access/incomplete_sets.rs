@@ -4,7 +4,7 @@
 //! waits as well and is not acknowledged. Otherwise the held samples belong to sets in progress, and no action of the
 //! user frees a slot. The sample waits a while for other sets to end. Afterwards, or if its own set has all slots, the
 //! set that holds most of them is dropped as a whole. So a set larger than the room ends itself, and one that never
-//! ends does not block smaller ones. The reader's clock does this, one set a step.
+//! ends does not block smaller ones. The reader's timer does this, one set a step.
 //!
 //! **A writer is deleted.** A set that has ended everywhere becomes available, whatever the room. A set with a part of
 //! the writer is dropped at all readers. So is a set that ended while the writer existed without any message about it

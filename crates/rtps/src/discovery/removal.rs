@@ -144,8 +144,9 @@ impl LocalParticipant {
         }
     }
 
-    /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). It is removed [`LEASE_GRACE`] after the
-    /// expiry was found at this same priority, when all announcements received until then are processed.
+    /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). The first call that finds the expiry only
+    /// records it. The participant is removed [`LEASE_GRACE`] later, when all announcements received before are
+    /// processed.
     pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
         if !self.discovery.leases_due {
             return false;
@@ -243,7 +244,7 @@ impl Discovery {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RefusedEndpoints {
     /// Pieces needed by the shortest refused announcement, for each reason of [`Refusal`]; `None` if none was refused.
-    /// Changes, which need no place for an endpoint, come first, then new endpoints.
+    /// Index 0 is for changed endpoints, which need no further place for an endpoint, and index 1 for new endpoints.
     pieces: [[Option<u16>; 3]; 2],
 }
 
@@ -259,8 +260,8 @@ impl RefusedEndpoints {
         }
     }
 
-    /// Returns whether one of them may find room now. `fits` returns whether that many endpoints and pieces are free,
-    /// for a topic of the highest level in use or for any other.
+    /// Returns whether one of the refused announcements may find room now. `fits` takes whether the topic has the
+    /// highest level in use, and the numbers of endpoints and pieces; it returns whether these are free.
     fn is_over(&self, fits: impl Fn(bool, usize, usize) -> bool, is_in_share: bool) -> bool {
         (0..).zip(&self.pieces).any(|(endpoints, noted)| {
             let mut reasons = noted.iter().zip(Refusal::all().iter());

@@ -134,7 +134,7 @@ impl LocalParticipant {
         self.readers.get(id).is_some_and(|it| it.is_enabled)
     }
 
-    /// Starts the clock of an enabled writer, and matches it.
+    /// Starts the timed-QoS timer of an enabled writer, and matches the writer.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: WriterId) {
         self.writers.set_writer_clock(&mut self.shared, now, index);
         self.writers.set_batch(&mut self.shared, index);
@@ -144,7 +144,7 @@ impl LocalParticipant {
         self.match_local_writer(now, index, Before::New);
     }
 
-    /// Starts the clock of an enabled reader, and matches it.
+    /// Starts the timed-QoS timer of an enabled reader, and matches the reader.
     pub(crate) fn begin_reader(&mut self, now: Instant, index: ReaderId) {
         self.readers.set_reader_clock(&mut self.shared, now, index);
         if let Some(reader) = self.readers.table.get(index) {

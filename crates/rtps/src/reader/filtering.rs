@@ -32,7 +32,7 @@ impl FilteredNumbers {
 }
 
 impl WriterProxy {
-    /// Notes a GAP whose `filteredCount` covers all its numbers, except for those received anyway.
+    /// Records the numbers of a GAP whose `filteredCount` covers all its numbers, except for those already received.
     pub(crate) fn note_held_back(&mut self, gap: &Gap) {
         let (expected, base) = (self.expected.get(), gap.list.base().get());
         let numbers = base.saturating_sub(gap.start.get());
@@ -94,7 +94,7 @@ impl WriterProxy {
 }
 
 impl Readers {
-    /// Prepares the proxies of a reader that announces a new filter for filtered numbers.
+    /// Lets the proxies of a reader record filtered numbers, when the reader announces a new filter.
     pub(crate) fn withhold_from(&mut self, reader_index: ReaderId) {
         for at in 0.. {
             let Some(reader) = self.table.get(reader_index) else {

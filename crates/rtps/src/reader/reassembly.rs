@@ -236,7 +236,7 @@ impl Reassembly {
         Some((at, gives_way))
     }
 
-    /// Returns the place, all being taken, that is wanted less than one for this sample.
+    /// Returns the place that matters less than one for this sample, if all places are taken.
     fn least_wanted(
         &self,
         (writer, sequence): SampleId,

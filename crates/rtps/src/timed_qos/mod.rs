@@ -2,12 +2,13 @@
 //!
 //! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`time_based_filter`]), DEADLINE ([`deadline`]), LIVELINESS
 //! ([`liveliness`], [`participant_message`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`]), which a
-//! missed deadline or lease releases, and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has a
-//! clock: one timer, armed for whatever is due first, however many instances and samples there are. On expiry it files
-//! a step of work (*WriterTimedQos*, *ReaderTimedQos*) at the priority of the topic's protocol work. A step handles a
-//! bounded number of instances, or all matched writers of a reader, and files itself again while more are due.
+//! missed deadline or lease releases, and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has
+//! one timer, set to the time at which the first of them is due, however many instances and samples there are. On
+//! expiry the timer files a step of work (*WriterTimedQos*, *ReaderTimedQos*) at the priority of the topic's protocol
+//! work. A step handles a bounded number of instances, or all matched writers of a reader, and files itself again while
+//! more are due.
 //!
-//! An endpoint without such policies has no clock; its samples cost one comparison. [`sample_checks`] applies the
+//! An endpoint without such policies has no such timer; its samples cost one comparison. [`sample_checks`] applies the
 //! policies to received samples.
 //!
 //! # Changes at run time (DDS 1.4 §2.2.3, *Changeable*)
@@ -227,7 +228,7 @@ impl Writers {
         }
     }
 
-    /// Arms a writer's clock for whatever is due first.
+    /// Sets a writer's timer to the time at which the first policy is due.
     pub(crate) fn arm_writer(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let by_participant = self.assertions.at();
         let Some(clock) = self
@@ -294,7 +295,7 @@ impl Writers {
 }
 
 impl Readers {
-    /// Arms a reader's clock for whatever received samples make due first.
+    /// Sets a reader's timer to the time at which the first policy is due, given the samples received.
     pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let due = self.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
@@ -396,7 +397,7 @@ impl ReaderTimedQos {
 }
 
 impl Writers {
-    /// Applies a writer's current policies to its clock and arms it.
+    /// Applies a writer's current policies to its timed-QoS state, and sets its timer.
     pub(crate) fn set_writer_clock(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let seed = shared.config.seed;
         let Some(writer) = self.table.get_mut(index) else {
@@ -414,7 +415,8 @@ impl Writers {
 }
 
 impl Readers {
-    /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
+    /// Applies a reader's current policies to its timed-QoS state, and sets its timer. Its matched writers are checked
+    /// afterwards.
     pub(crate) fn set_reader_clock(&mut self, shared: &mut Shared, now: Instant, index: ReaderId) {
         let seed = shared.config.seed;
         let Some(reader) = self.table.get_mut(index) else {

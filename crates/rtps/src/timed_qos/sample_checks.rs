@@ -1,7 +1,7 @@
 //! Timed policies applied to received samples.
 //!
 //! A sample of a reliable reader is checked when its turn in the sequence comes, so waiting samples are checked in
-//! order. Only readers and writers with such policies, or a content filter, come here.
+//! order. This module handles only readers and writers with such policies, or with a content filter.
 
 use isolane_wire::{message::Data, time::Instant};
 
@@ -122,16 +122,16 @@ impl Reader {
     }
 }
 
-/// Records that a writer writes or unregisters an instance whose sample is dropped. The instance is alive as long as
-/// any writer writes it, and the end of its last writer is delivered.
+/// Records that a writer writes or unregisters an instance, although its sample is dropped. The instance is alive as
+/// long as any writer writes it, and the reader must be told when its last writer is gone.
 fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
     if let Some(cache) = cache {
         cache.note_other_writer(writer.proxy, info);
     }
 }
 
-/// Checks the first waiting sample of a writer in a reliable reader's cache, whose turn has come. Returns `true` if it
-/// is finished.
+/// Checks the first waiting sample of a writer in a reliable reader's cache, when it is next in order. Returns `true`
+/// if the sample was dropped or held back.
 #[inline(never)]
 pub(crate) fn check_waiting(
     clock: &mut ReaderTimedQos,
@@ -164,7 +164,8 @@ pub(crate) fn check_waiting(
     true
 }
 
-/// Checks a sample of a coherent set that is about to be delivered. Returns whether it is; otherwise it is counted.
+/// Checks a sample of a coherent set that is about to be delivered. Returns `false`, and counts the sample, if it must
+/// not be delivered.
 #[inline(never)]
 pub(crate) fn check_held(
     clock: &mut ReaderTimedQos,
@@ -189,7 +190,7 @@ pub(crate) fn check_held(
 }
 
 impl Reader {
-    /// Removes a writer's ownership of all instances, when it is not alive or removed.
+    /// Removes a writer's ownership of all instances, when the writer is removed or no longer alive.
     pub(crate) fn release_owner(&mut self, index: WriterProxyId) {
         let owners = self.clock.as_mut().and_then(|clock| clock.owners.as_mut());
         if let Some(owners) = owners {
@@ -208,7 +209,7 @@ impl Reader {
 }
 
 impl Readers {
-    /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
+    /// Sets the reader's timer after a sample was checked, and processes the samples that waited for it.
     #[inline(never)]
     pub(crate) fn count_checked(
         &mut self,
@@ -219,7 +220,7 @@ impl Readers {
         let proxy = &self.proxies[index];
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
-            // The writer was heard, which a check of its lease must record.
+            // The writer counts as alive again once the timed-QoS step has checked its lease.
             self.schedule_reader_timed_qos(shared, reader);
         }
         if let Some(judged) = self.table.get_mut(reader) {
@@ -265,8 +266,8 @@ impl ReaderTimedQos {
         true
     }
 
-    /// Returns whether a sample is older than the latest of its instance. Otherwise records it as the latest, unless it
-    /// finds no room and will be checked again when it is resent.
+    /// Returns whether a sample is older than the latest one of its instance. Otherwise records it as the latest. A
+    /// sample for which the cache has no room is not recorded, because it is checked again when it is resent.
     fn is_outdated(&mut self, info: &SampleInfo, cache: Option<&Cache>) -> bool {
         let Some(order) = &mut self.source_order else {
             return false;
@@ -298,7 +299,7 @@ impl ReaderTimedQos {
                     self.unwatched += u64::from(!is_watched);
                 }
                 ChangeKind::Dispose | ChangeKind::DisposeAndUnregister => deadline.end(key),
-                // Another writer may still write the instance; only a cache knows.
+                // Another writer may still write the instance, and only a cache records that.
                 ChangeKind::Unregister if cache.is_some() => {}
                 ChangeKind::Unregister => deadline.end(key),
             }
@@ -316,7 +317,7 @@ impl ReaderTimedQos {
             // Other writers still write the instance, so its held sample stays.
             return true;
         }
-        // Without room the sample is refused, resent and checked again.
+        // A sample for which the cache has no room is refused, resent and checked again.
         if cache.as_ref().is_none_or(|cache| cache.has_place(key)) {
             let replaced = match info.kind {
                 ChangeKind::Alive => filter.pass(key, self.latest),
@@ -339,7 +340,7 @@ impl ReaderTimedQos {
         }
     }
 
-    /// Records the slot of a sample that came too soon, or counts it if it was not held.
+    /// Records the slot of a sample that came too soon, or counts the sample if no slot holds it.
     fn keep_back(&mut self, info: &SampleInfo, slot: Option<u16>, ledger: &mut ReaderLedger) {
         let key = info.key_hash.unwrap_or_default();
         match (slot, &mut self.filter) {

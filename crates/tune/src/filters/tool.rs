@@ -1,5 +1,5 @@
-//! Runs a tool of the system, with a limit on its time and on what it prints: one that waits for the lock of the
-//! kernel's rules may wait for ever.
+//! Runs a system tool with limits on its time and its output. A tool that waits for the lock of the kernel's rules
+//! could otherwise wait forever.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::limits::{FILTER_TOOL_POLL_INTERVAL, FILTER_TOOL_TIMEOUT, MAX_RULES_BYTES};
 
-/// The time that tools are waited for; all that are run for one answer share it.
+/// Time limit for tools; all tools that run for one answer share it.
 #[derive(Clone, Copy)]
 pub(super) struct Deadline<'a> {
     whole: Duration,
@@ -31,10 +31,10 @@ impl<'a> Deadline<'a> {
     }
 }
 
-/// Standard output of a tool.
+/// Runs a tool and returns its standard output.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// The reason why there is no output.
 pub(super) fn answer(
     tool: &str,
     arguments: &[&str],
@@ -45,7 +45,7 @@ pub(super) fn answer(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // What it starts ends with it.
+        // A separate process group, so that processes started by the tool can be killed with it.
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
@@ -54,7 +54,7 @@ pub(super) fn answer(
         })?;
     let (sender, receiver) = channel();
     let (output, errors) = (child.stdout.take(), child.stderr.take());
-    // It may print more than a pipe holds, so that it is read while it runs.
+    // The tool may print more than a pipe holds, so a thread reads its output while it runs.
     thread::spawn(move || {
         let printed = up_to(MAX_RULES_BYTES + 1, output);
         // The receiver may have stopped waiting.
@@ -63,7 +63,7 @@ pub(super) fn answer(
     let mut read = None;
     let (status, (printed, complaint)) = loop {
         read = read.or_else(|| receiver.try_recv().ok());
-        // It is not reaped before all was read, so that its process group is still its own.
+        // The tool is not waited for before all output is read, so its process group id is not reused.
         if read.is_some()
             && let Ok(Some(status)) = child.try_wait()
             && let Some(read) = read.take()
@@ -73,10 +73,10 @@ pub(super) fn answer(
         let is_stopped = (deadline.is_stopped)();
         if is_stopped || deadline.begin.elapsed() >= deadline.whole {
             if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                // It may have ended by itself meanwhile.
+                // The tool may have ended by itself meanwhile.
                 let _ = kill_process_group(group, Signal::KILL);
             }
-            // The kernel may not let go of it at once.
+            // The kernel may not end the tool at once.
             thread::spawn(move || child.wait());
             return Err(match is_stopped {
                 true => format!("{tool} was stopped on request"),
@@ -101,13 +101,13 @@ pub(super) fn answer(
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// The part of a complaint that is repeated.
+/// Maximum bytes of standard error that an error repeats.
 const MAX_COMPLAINT_BYTES: u64 = 120;
 
 fn up_to(bytes: u64, from: Option<impl Read>) -> Vec<u8> {
     let mut read = Vec::new();
     if let Some(from) = from {
-        // What was read until an error is all that there is.
+        // After an error, the bytes read so far are used.
         let _ = from.take(bytes).read_to_end(&mut read);
     }
     read

@@ -29,7 +29,7 @@ macro_rules! parameters {
             /// Stores the value of a policy parameter. Returns false if the parameter is not a policy.
             pub(crate) fn take(&mut self, id: u16, reader: &mut Reader<'_>) -> Result<bool, Error> {
                 if id == pid::PARTITION {
-                    // Tells a value beyond its bounds from an invalid one.
+                    // Distinguishes a value beyond its bounds from an invalid one.
                     self.partition = read_partition(reader)?;
                     return Ok(true);
                 }

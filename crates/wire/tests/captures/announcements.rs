@@ -1,4 +1,4 @@
-//! What participants and endpoints of other implementations announce of themselves.
+//! Tests of the announcements of participants and endpoints of other implementations.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ const CYCLONE: [u8; 2] = [0x01, 0x10];
 const FAST: [u8; 2] = [0x01, 0x0f];
 const DUST: [u8; 2] = [0x01, 0x14];
 
-/// Version, vendor and lease that each vendor announces.
+/// Expected version, vendor and lease of each vendor.
 fn expected_of(vendor: [u8; 2]) -> ([u8; 2], Duration) {
     match vendor {
         CYCLONE => ([2, 5], Duration::from_secs(10)),
@@ -48,7 +48,7 @@ fn participants_announce_who_they_are_and_where_they_are_reached() {
                     participant.domain_id.is_none_or(|domain| domain == 0),
                     "{name}"
                 );
-                // Multicast or not, an address of the sender's is announced for both purposes.
+                // With and without multicast, a unicast address of the sender is announced for both purposes.
                 let source = Some(messages[0].source);
                 for list in [
                     &participant.metatraffic_unicast,
@@ -78,7 +78,7 @@ fn participants_announce_who_they_are_and_where_they_are_reached() {
     assert!(announcements > 100, "{announcements}");
 }
 
-/// What the endpoints that a capture announces should be.
+/// Expected endpoints of a capture.
 struct Endpoints {
     name: &'static str,
     publisher: [u8; 2],
@@ -161,7 +161,7 @@ const ENDPOINTS: [Endpoints; 11] = [
     },
 ];
 
-/// The announcements of a capture by one of the SEDP writers that are not of vendors' own topics.
+/// Announcements of a capture by one of the SEDP writers, without those of vendor-specific topics.
 fn announced(
     messages: &[Message],
     writer: EntityId,
@@ -240,7 +240,7 @@ fn readers_announce_their_topic_and_qos() {
 
 #[test]
 fn a_writer_that_announces_hardly_anything_has_the_defaults_of_writers() {
-    // Dust DDS sends 0005 0007 0050 005a 0073, and nothing else.
+    // Dust DDS sends only the parameters 0005, 0007, 0050, 005a and 0073.
     let messages = messages("dust-cyc");
     let found = announced(
         &messages,

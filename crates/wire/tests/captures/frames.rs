@@ -1,5 +1,5 @@
-//! Ethernet, VLAN tags, IPv4, UDP and checksums, compared with another decoder (etherparse) and with
-//! frames that were captured.
+//! Comparison of Ethernet, VLAN tags, IPv4, UDP and checksums with another decoder (etherparse), and with captured
+//! frames.
 
 use crate::pcap::{CAPTURES, frames};
 use etherparse::{
@@ -56,7 +56,7 @@ fn ipv4_header(payload_len: usize) -> ipv4::Repr {
     }
 }
 
-/// A whole frame around a payload, all checksums in place.
+/// Whole frame around a payload, with all checksums.
 fn frame(tags: &[VlanTag], payload: &[u8]) -> Vec<u8> {
     let ethernet = ethernet_header(tags);
     let udp = udp::Repr {
@@ -155,7 +155,7 @@ fn a_multicast_group_has_its_own_ethernet_address() {
     assert!(!MacAddress([2, 0, 0, 0, 0, 1]).is_multicast());
 }
 
-/// A packet of 28 bytes, changed.
+/// Modified packet of 28 bytes.
 fn changed_packet(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = vec![0; 28];
     ipv4_header(8).emit(&mut bytes);
@@ -252,7 +252,7 @@ fn a_datagram_without_a_checksum_is_valid() {
 
 #[test]
 fn a_checksum_that_comes_out_as_zero_is_sent_as_ones() {
-    // The one payload word that makes the sum all ones.
+    // The only payload word with which the sum is all ones.
     let repr = udp::Repr {
         source_port: 1,
         destination_port: 2,
@@ -303,7 +303,7 @@ fn captured_frames_have_valid_checksums_or_the_partial_ones_of_virtual_interface
                 finished += 1;
                 continue;
             }
-            // The kernel left the sum of the pseudo header; finishing it makes the datagram valid.
+            // The kernel has left only the sum of the pseudo header. Completing it makes the datagram valid.
             let length = datagram.total_len() as u16;
             let pseudo = udp_pseudo_header(source, destination, length);
             assert_eq!(datagram.checksum(), pseudo.fold(), "{name}");
@@ -328,7 +328,7 @@ proptest! {
         let mut bytes = vec![0; 18];
         ethernet_header(&[tag]).emit(&mut bytes);
         let other = etherparse::SlicedPacket::from_ethernet(&bytes);
-        // Behind the header nothing follows, so only the link layer can be read.
+        // Nothing follows the header, so only the link layer can be read.
         prop_assert!(other.is_err());
         let (link, rest) = Ethernet2Header::from_slice(&bytes).unwrap();
         prop_assert_eq!(link.ether_type, OtherEtherType(CUSTOMER_TAG));

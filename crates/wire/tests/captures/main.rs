@@ -1,6 +1,6 @@
-//! Tests over what other implementations sent, which is stored next to this file: what it means
-//! ([`vendors`], [`announcements`]), the headers around it ([`frames`]), what becomes of it when it is cut or
-//! changed ([`properties`]), and, message by message, that nothing of it is left over ([`gate`]).
+//! Tests of captures of other implementations, which are stored next to this file. They check the meaning of the
+//! messages ([`vendors`], [`announcements`]), the headers around them ([`frames`]), cut or changed messages
+//! ([`properties`]), and that every byte of every message is understood ([`gate`]).
 
 mod announcements;
 #[path = "../../../../tests/support/conversation.rs"]

@@ -1,4 +1,4 @@
-//! The captures next to this folder: a reader of pcap files, and what of them is RTPS.
+//! Reader of the pcap files next to this folder, and selection of their RTPS messages.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
@@ -10,7 +10,7 @@ use isolane_wire::{
     udp::Datagram,
 };
 
-/// Every capture, by name.
+/// Names of all captures.
 pub(crate) const CAPTURES: [&str; 13] = [
     "big-cyc",
     "big-fast",
@@ -27,7 +27,7 @@ pub(crate) const CAPTURES: [&str; 13] = [
     "fin-f-u",
 ];
 
-/// The Ethernet frames of a capture.
+/// Ethernet frames of a capture.
 pub(crate) fn frames(name: &str) -> Vec<Vec<u8>> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "captures", name]
         .iter()
@@ -58,14 +58,13 @@ pub(crate) fn frames(name: &str) -> Vec<Vec<u8>> {
     frames
 }
 
-/// An RTPS message and the address it came from.
+/// RTPS message and its source address.
 pub(crate) struct Message {
     pub(crate) source: [u8; 4],
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The RTPS messages of a capture. IP fragments are put together, as the kernel would; a packet
-/// whose parts are not all there is left out.
+/// RTPS messages of a capture. IP fragments are reassembled as the kernel would; incomplete packets are skipped.
 pub(crate) fn messages(name: &str) -> Vec<Message> {
     let mut partial: HashMap<([u8; 4], u16), Vec<u8>> = HashMap::new();
     let mut messages = Vec::new();
@@ -80,7 +79,7 @@ pub(crate) fn messages(name: &str) -> Vec<Message> {
         }
         let mut payload = packet.payload().to_vec();
         if packet.is_fragment() {
-            // The captures hold fragments in order.
+            // The captures have fragments in order.
             let key = (packet.source(), packet.identification());
             let parts = partial.entry(key).or_default();
             assert_eq!(
@@ -106,14 +105,14 @@ pub(crate) fn messages(name: &str) -> Vec<Message> {
     messages
 }
 
-/// The submessages of a message; panics if one is not understood.
+/// Submessages of a message; panics if one is not understood.
 pub(crate) fn submessages(message: &Message) -> impl Iterator<Item = Submessage<'_>> {
     Submessages::new(&message.bytes, HEADER_BYTES).map(|submessage| {
         submessage.unwrap_or_else(|error| panic!("{error} in {:02x?}", message.bytes))
     })
 }
 
-/// All DATA of a capture that one writer entity wrote, with the header of their message.
+/// All DATA that one writer entity wrote in a capture, each with the header of its message.
 pub(crate) fn data_of(messages: &[Message], writer: EntityId) -> Vec<(Header, Data<'_>)> {
     let mut found = Vec::new();
     for message in messages {

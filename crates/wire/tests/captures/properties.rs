@@ -1,4 +1,4 @@
-//! Whatever the bytes, reading them returns; whatever the value, it survives the way there and back.
+//! Property tests: reading any bytes returns, and any value survives writing and reading.
 
 use crate::pcap::{CAPTURES, messages};
 use isolane_wire::{
@@ -15,7 +15,7 @@ use isolane_wire::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 
-/// The messages of all captures; of equal length and identifiers, one.
+/// Messages of all captures; only one of each length and sequence of submessage ids.
 fn captured() -> &'static [Vec<u8>] {
     thread_local!(static CAPTURED: &'static [Vec<u8>] = Vec::leak(read_captures()));
     CAPTURED.with(|captured| *captured)
@@ -38,13 +38,13 @@ fn read_captures() -> Vec<Vec<u8>> {
     all
 }
 
-/// Reads everything that can be read of a message, as discovery and as user data alike.
+/// Reads every part of a message, both as discovery and as user data.
 fn read_all(message: &[u8]) {
     let _ = Header::parse(message);
     let mut submessages = Submessages::new(message, HEADER_BYTES);
     let mut steps = 0;
     while let Some(submessage) = submessages.next() {
-        // Each takes at least its header: reading ends after as many steps as the length allows.
+        // Each submessage takes at least its header, so reading ends after a number of steps that the length bounds.
         steps += 4;
         assert!(steps <= message.len() + 4);
         assert!(submessages.offset() <= message.len());
@@ -84,7 +84,7 @@ fn read_payload(payload: &[u8]) {
 #[test]
 fn captured_messages_cut_anywhere_are_read_without_panic() {
     for message in captured() {
-        // Of the few that fill several frames, not every length.
+        // For the few messages longer than a frame, not every length is tried.
         let step = message.len().div_ceil(2000);
         for length in (0..message.len()).step_by(step) {
             read_all(&message[..length]);
@@ -102,7 +102,7 @@ proptest! {
         value: u8,
     ) {
         let mut message = which.get(captured()).clone();
-        // In the first 2,000 bytes: behind them there is only payload.
+        // Only in the first 2,000 bytes, because the rest is payload.
         let position = position.index(message.len().min(2000));
         message[position] = value;
         read_all(&message);
@@ -186,7 +186,7 @@ fn fragment_set() -> impl Strategy<Value = FragmentNumberSet> {
     })
 }
 
-/// What a submessage in a buffer reads as; the buffer holds nothing else.
+/// Parses the only submessage in a buffer.
 fn reread(bytes: &[u8]) -> Submessage<'_> {
     let mut submessages = Submessages::new(bytes, 0);
     let submessage = submessages.next().unwrap().unwrap();

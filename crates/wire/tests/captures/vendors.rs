@@ -1,4 +1,5 @@
-//! What Cyclone DDS, Fast DDS and Dust DDS send is read whole, with the meaning that the sender gave it.
+//! Tests that messages of Cyclone DDS, Fast DDS and Dust DDS are read completely, with the meaning that the sender gave
+//! them.
 //!
 //! The expected numbers were counted with another dissector; see `README.md`.
 
@@ -33,7 +34,7 @@ fn id_of(submessage: &Submessage<'_>) -> u8 {
     }
 }
 
-/// Name, messages, and how many submessages there are of each identifier.
+/// Name, number of messages, and number of submessages with each id.
 type Expected = (&'static str, usize, &'static [(u8, usize)]);
 
 #[rustfmt::skip]
@@ -94,8 +95,8 @@ fn timestamps_lie_within_the_day_of_the_captures() {
     assert!(latest - earliest < day, "{earliest} to {latest}");
 }
 
-/// The user's changes of a capture that do something to their instance: number, whether disposed,
-/// whether unregistered, payload, whether a key hash came along.
+/// Changes of a capture that end an instance: sequence number, dispose, unregister, payload, and whether there is a key
+/// hash.
 fn ends_of_instances(name: &str) -> Vec<(i64, bool, bool, PayloadKind, bool)> {
     let messages = messages(name);
     let mut found = Vec::new();
@@ -121,8 +122,8 @@ fn ends_of_instances(name: &str) -> Vec<(i64, bool, bool, PayloadKind, bool)> {
 
 #[test]
 fn instances_are_disposed_or_unregistered_as_each_vendor_does_it() {
-    // Cyclone DDS sends the key and no hash, Fast DDS the hash and no key. The captures of Dust DDS
-    // end before it does either.
+    // Cyclone DDS sends the key without a hash, Fast DDS the hash without a key. The captures of Dust DDS contain
+    // neither.
     for (name, is_dispose, payload) in [
         ("fin-c-d", true, PayloadKind::Key),
         ("fin-c-u", false, PayloadKind::Key),
@@ -163,7 +164,7 @@ fn fragments_of_large_samples_agree_with_what_the_vendors_do() {
             }
         }
     }
-    // Cyclone DDS: 1,344 bytes, ten a submessage; 75 make 100,036 bytes. Fast DDS: 65,324 bytes.
+    // Cyclone DDS: 1,344 bytes, ten in a submessage; 75 make 100,036 bytes. Fast DDS: 65,324 bytes.
     assert_eq!(found["big-cyc"], [(1344, 10, 1), (1344, 5, 71)]);
     assert_eq!(found["big-fast"], [(65_324, 1, 2)]);
 }

@@ -138,7 +138,7 @@ fn a_final_type_must_be_complete() {
 
 #[test]
 fn the_encapsulation_decides_whether_the_outermost_structure_has_a_dheader() {
-    // Declared final by one side and appendable by the other.
+    // One side declares the type final, the other appendable.
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let form = (Representation::Xcdr2, order);
         assert_eq!(read(&payload(&Old { id: 5 }, form)), Ok(FinalOld { id: 5 }));
@@ -168,7 +168,7 @@ struct Outer {
 
 #[test]
 fn a_nested_structure_of_another_extensibility_is_refused_instead_of_misread() {
-    // Read as final, the DHEADER of `inner` would be its id.
+    // Read as final, the DHEADER of `inner` would be taken for its id.
     let (id, behind) = (5, [6, 7, 8]);
     let appendable = Outer {
         inner: Old { id },
@@ -188,7 +188,7 @@ fn a_nested_structure_of_another_extensibility_is_refused_instead_of_misread() {
         assert_eq!(read::<Outer>(&payload(&of_final, form)), Err(refused));
         let key = key_hash_of_payload::<FinalOuter>(&payload(&appendable, form), false);
         assert_eq!(key, Err(refused));
-        // XCDR1 looks the same for both.
+        // XCDR1 has the same bytes for both.
         let form = (Representation::Xcdr1, order);
         assert_eq!(read(&payload(&appendable, form)), Ok(of_final.clone()));
         assert_eq!(read(&payload(&of_final, form)), Ok(appendable.clone()));
@@ -197,7 +197,7 @@ fn a_nested_structure_of_another_extensibility_is_refused_instead_of_misread() {
 
 #[test]
 fn the_key_of_an_appendable_type_is_read_without_dheaders_too() {
-    // As Cyclone DDS 0.10.2 disposes: D_CDR2_LE, and no DHEADER behind it.
+    // Form of a dispose of Cyclone DDS 0.10.2: D_CDR2_LE without a DHEADER.
     #[derive(Clone, Debug, PartialEq, TopicType)]
     #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Named {
@@ -219,10 +219,10 @@ fn the_key_of_an_appendable_type_is_read_without_dheaders_too() {
 
 #[test]
 fn nothing_is_read_past_what_a_dheader_announces() {
-    // The DHEADER ends inside `id`; the byte behind it must not become part of it.
+    // The DHEADER ends inside `id`, so the next byte must not become part of `id`.
     let payload = [0, 9, 0, 0, 1, 0, 0, 0, 5, 6, 7, 8];
     assert_eq!(read::<Old>(&payload), Err(CdrError::Truncated));
-    // And one that points behind the payload is not believed.
+    // A DHEADER that exceeds the payload is rejected.
     let payload = [0, 9, 0, 0, 5, 0, 0, 0, 5, 6, 7, 8];
     assert_eq!(read::<Old>(&payload), Err(CdrError::Truncated));
     let payload = [0, 9, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 6, 7, 8];
@@ -237,7 +237,7 @@ fn announced_padding_is_not_taken_for_a_member() {
         id: u16,
         flag: u8,
     }
-    // The padding is not zero, to tell.
+    // The padding is not zero, so that it would be noticed.
     let payload = [0, 1, 0, 2, 5, 0, 0xee, 0xee];
     assert_eq!(read(&payload), Ok(Grown { id: 5, flag: 0 }));
 }

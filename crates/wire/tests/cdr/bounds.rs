@@ -1,4 +1,4 @@
-//! Bounds of types, of buffers, and of what a peer may claim.
+//! Tests of the bounds of types and buffers, and of values that a peer may claim.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -101,8 +101,8 @@ fn an_absurd_number_of_elements_ends_at_once() {
         #[topic(bound = usize::MAX)]
         notes: Vec<Note>,
     }
-    // In XCDR1 each of these appendable elements may end early, at the end of the payload: without
-    // a check the loop would run four thousand million times over no bytes at all.
+    // In XCDR1 each of these appendable elements may end early, at the end of the payload. Without a check, the loop
+    // would run four thousand million times over zero bytes.
     let payload = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff];
     assert_eq!(
         read::<Endless>(&payload).map(drop),
@@ -172,9 +172,9 @@ fn only_plain_and_delimited_cdr_are_read() {
         let [high, low] = identifier.to_be_bytes();
         let read = read::<Note>(&[high, low, 0, 0]);
         match identifier {
-            // No member is there: of an appendable type that is an old version.
+            // There is no member, as in an old version of an appendable type.
             0x0000 | 0x0001 | 0x0006 | 0x0007 => assert!(read.is_ok()),
-            // No DHEADER is there.
+            // There is no DHEADER.
             0x0008 | 0x0009 => assert_eq!(read, Err(CdrError::Truncated)),
             _ => assert_eq!(read, Err(CdrError::UnknownEncapsulation(identifier))),
         }
@@ -208,7 +208,7 @@ fn more_padding_than_payload_is_refused() {
     assert_eq!(read::<Note>(&[0, 1, 0, 3, 0, 0]), Err(CdrError::Truncated));
 }
 
-/// A type that contains itself: the data decide how deep it goes.
+/// Type that contains itself, so the data determine its depth.
 #[derive(Debug, Default, TopicType)]
 #[topic(final_, crate = "isolane_wire::cdr")]
 struct Tree {
@@ -219,7 +219,7 @@ struct Tree {
 #[test]
 fn data_cannot_nest_structures_until_the_stack_ends() {
     let tree = |depth: usize| {
-        // Each level: one child. The last: none.
+        // Each level has one child, and the last one none.
         let mut payload = vec![0, 1, 0, 0];
         payload.extend([1, 0, 0, 0].repeat(depth - 1));
         payload.extend([0; 4]);

@@ -1,4 +1,4 @@
-//! Payloads of other implementations, as they were seen on the wire.
+//! Tests of captured payloads of other implementations.
 
 use isolane_wire::cdr::{
     Representation, key_hash, key_hash_of_payload, view_payload, write_key_payload, write_payload,
@@ -28,7 +28,7 @@ const FAST: [u8; 36] = [
     0x00, 0x00, 0x00, 0x00,
 ];
 
-/// Cyclone DDS, XCDR1 (CDR_LE), the beginning of a sample of 100,000 bytes, with the sequence cut to 8.
+/// Cyclone DDS, XCDR1 (CDR_LE): the beginning of a sample of 100,000 bytes, with the sequence shortened to 8.
 #[rustfmt::skip]
 const CYCLONE_XCDR1: [u8; 40] = [
     0x00, 0x01, 0x00, 0x00,
@@ -37,7 +37,7 @@ const CYCLONE_XCDR1: [u8; 40] = [
     0x08, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 ];
 
-/// Cyclone DDS, the key in a dispose: three bytes of padding, said in the options.
+/// Cyclone DDS: the key in a dispose, with three bytes of padding, whose number is in the options.
 #[rustfmt::skip]
 const CYCLONE_KEY: [u8; 20] = [
     0x00, 0x09, 0x00, 0x03, 0x09, 0x00, 0x00, 0x00,

@@ -1,4 +1,4 @@
-//! Members by the names that filters call them.
+//! Tests of members by the names that filters use.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -76,7 +76,7 @@ fn every_member_that_can_be_compared_is_found_by_its_name_in_every_form() {
                 "{name}"
             );
         }
-        // They exist by type, and not in this sample.
+        // These members exist in the type, but not in this sample.
         for name in ["wheels[0].loads[2]", "notes[1].weight"] {
             assert!(
                 Vehicle::field_kind(FieldPath::new(name)).is_some(),

@@ -1,4 +1,4 @@
-//! Keys: which members, in which form, and their hash.
+//! Tests of keys: their members, their form, and their hash.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -119,7 +119,7 @@ fn of_a_nested_key_only_its_keys_count_or_all_members_if_it_has_none() {
         unkeyed: Unkeyed { a: 3, b: 4 },
         gears: [Gear::Drive],
     };
-    // id, a, padding, b, padding, the array's DHEADER, its element; no DHEADER of structures.
+    // Fields: id, a, padding, b, padding, DHEADER of the array, its element; no DHEADER of structures.
     let hash = [0xff, 0xfe, 3, 0, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4];
     assert_eq!(Composite::max_key_bytes(), Some(16));
     assert_eq!(key_hash(&value), Ok(hash));
@@ -295,7 +295,7 @@ fn a_key_that_may_be_very_long_is_hashed_however_short_it_is() {
     assert_eq!(key_hash(&value), Ok(Md5::digest(key).into()));
 }
 
-/// The key of [`numbers`], and nothing else.
+/// A value with the key of [`numbers`], and other members empty.
 fn key_of_numbers() -> Numbers {
     Numbers {
         before: BoundedString::new(),
@@ -313,7 +313,7 @@ fn a_key_is_read_from_a_sample_from_what_ends_an_instance_and_from_a_hash_that_i
     for representation in [Representation::Xcdr1, Representation::Xcdr2] {
         let key = key_payload(&numbers(), representation);
         assert_eq!(read_key(&key, true), Ok(key_of_numbers()));
-        // Four bytes fewer are the length of the form without DHEADER.
+        // This is four bytes shorter, the length of the form without DHEADER.
         let cut = &key[..key.len() - 5];
         assert_eq!(read_key::<Numbers>(cut, true), Err(CdrError::Truncated));
     }

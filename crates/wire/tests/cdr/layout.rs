@@ -1,4 +1,4 @@
-//! Each rule of XTypes 1.3 §7.4 on bytes laid out by hand.
+//! Tests of each rule of XTypes 1.3 §7.4 with bytes written by hand.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{

@@ -1,5 +1,5 @@
-//! CDR as peers see it: bytes laid out by hand and taken from captures, samples that evolve, keys,
-//! bounds, and whatever bytes may come.
+//! Tests of CDR as on the wire: bytes written by hand and from captures, types that evolve, keys, bounds, and arbitrary
+//! bytes.
 
 mod appendable;
 mod bounds;

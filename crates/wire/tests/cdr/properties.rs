@@ -1,4 +1,4 @@
-//! For any value and for any bytes.
+//! Property tests for any value and for any bytes.
 
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, Char8, Representation, key_hash, key_hash_of_payload,
@@ -40,7 +40,7 @@ fn note() -> impl Strategy<Value = Note> {
 fn everything() -> impl Strategy<Value = Everything> {
     let small = (any::<(u8, i8, bool, u8)>(), any::<(u16, i16, u32, i32)>());
     let numbers = any::<(u64, i64)>();
-    // Not a number is not equal to itself.
+    // NaN is excluded, because it does not equal itself.
     let floats = (-1.0e9_f32..1.0e9, -1.0e99_f64..1.0e99);
     let nested = (gear(), text(), any::<(u8, i16)>(), note());
     let sequences = (
@@ -94,7 +94,7 @@ fn everything() -> impl Strategy<Value = Everything> {
     )
 }
 
-/// One value of the kind, the same at every run.
+/// One value of this type, the same in every run.
 pub(crate) fn everything_for_keys() -> Everything {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     everything()
@@ -103,7 +103,7 @@ pub(crate) fn everything_for_keys() -> Everything {
         .current()
 }
 
-/// Everything that looks at bytes from a peer.
+/// Runs every function that reads bytes of a peer.
 fn look_at(bytes: &[u8]) {
     // Printing a view visits every element that was checked.
     if let Ok(view) = view_payload::<Everything>(bytes) {

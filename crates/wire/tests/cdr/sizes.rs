@@ -1,4 +1,4 @@
-//! The largest payload of a type against what the type says: values with all members at their bounds.
+//! Tests of the maximum payload size of a type against values with all members at their bounds.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -8,7 +8,7 @@ use isolane_wire::cdr::{
 
 use crate::support::{ALL_FORMS, Everything, Gear, Note, Point, ShapeType, payload};
 
-/// A value of a type that no other one is longer than.
+/// Type with a value of maximum length.
 trait Largest {
     fn largest() -> Self;
 }
@@ -61,7 +61,7 @@ impl<T: Largest, const N: usize> Largest for [T; N] {
     }
 }
 
-/// Types, whose members are listed again with what is the largest of each.
+/// Declares types, and for each member its longest value.
 macro_rules! structures {
     ($($name:ident { $($member:ident $(: $value:expr)?),* })*) => {$(
         impl Largest for $name {
@@ -109,7 +109,7 @@ struct Middle {
     pair: [Inner; 2],
 }
 
-/// A short key in five structures, each with a DHEADER.
+/// Short key in five structures, each with a DHEADER.
 #[derive(Debug, TopicType)]
 #[topic(appendable, crate = "isolane_wire::cdr")]
 struct Nested {
@@ -118,7 +118,7 @@ struct Nested {
     middle: Middle,
 }
 
-/// A key of elements with a DHEADER each.
+/// Key of elements, each with a DHEADER.
 #[derive(Debug, TopicType)]
 #[topic(final_, crate = "isolane_wire::cdr")]
 struct Word {
@@ -179,12 +179,12 @@ structures! {
     }
 }
 
-/// Bytes that the largest value takes in the representation in which it is longer, padded as it is sent.
+/// Length of the longest value, in the representation in which it is longer, with the padding of transmission.
 fn longest(lengths: impl Iterator<Item = usize>) -> usize {
     lengths.max().map_or(0, |bytes| bytes.next_multiple_of(4))
 }
 
-/// The payload of a value's key, in any byte order.
+/// Payload length of a value's key, in any byte order.
 fn key_bytes<T: TopicType>(value: &T) -> usize {
     longest(ALL_FORMS.into_iter().map(|(representation, order)| {
         let mut body = vec![0; 64 * 1024];
@@ -195,8 +195,8 @@ fn key_bytes<T: TopicType>(value: &T) -> usize {
     }))
 }
 
-/// No longer than the type says, and that is at most a quarter more: elements of a collection count as if each began at
-/// its largest alignment.
+/// Checks that the length is within the type's maximum. The maximum is at most a quarter larger, because each element
+/// of a collection counts as if it began at its largest alignment.
 fn is_bounded(name: &str, longest: usize, most: Option<usize>) {
     let most = most.expect("all of it is bounded");
     assert!(longest <= most, "{name}: {longest} of {most}");

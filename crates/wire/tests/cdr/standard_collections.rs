@@ -1,5 +1,4 @@
-//! `String` and `Vec`: the same bytes as their bounded relatives, bounds from attributes, memory
-//! reused.
+//! Tests of `String` and `Vec`: the same bytes as the bounded types, bounds from attributes, and reuse of memory.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -98,7 +97,7 @@ fn a_stated_bound_holds_for_writing_and_reading() {
         log("nine byte", &[], &[], &[]),
         log("", &[1, 2, 3, 4], &[], &[]),
         log("", &[], &["a", "b", "c", "d", "e"], &[]),
-        // The bound of a member holds for the strings inside it, too.
+        // The bound of a member also applies to the strings inside it.
         log("", &[], &["hello"], &[]),
     ] {
         assert_eq!(
@@ -137,7 +136,7 @@ fn the_bound_of_a_member_does_not_reach_into_nested_structures() {
     for form in ALL_FORMS {
         assert_eq!(read(&payload(&value, form)).as_ref(), Ok(&value));
     }
-    // And it is in force again behind the nested structure.
+    // The bound applies again after the nested structure.
     let mut out = [0; 256];
     let value = Logs {
         lists: [vec![entry("x")], vec![entry(""), entry(""), entry("")]],
@@ -176,7 +175,7 @@ fn the_lengths_of_a_value_are_named_by_its_members() {
     let expected = [
         ("source", 5, Some(8)),
         ("values", 2, Some(3)),
-        // Of the sequence and its strings the longest.
+        // Longest length of the sequence and its strings.
         ("words", 3, Some(4)),
         ("entries", 1, None),
         ("text", 5, None),
@@ -215,7 +214,7 @@ fn a_claimed_length_takes_no_memory_before_its_bytes_were_seen() {
         #[topic(bound = usize::MAX)]
         numbers: Vec<u64>,
     }
-    // 2^31 numbers are claimed, one is there. Taking memory for the claim would be 16 GiB.
+    // The payload claims 2^31 numbers and has one. Allocating memory for the claim would take 16 GiB.
     let mut bytes = vec![0, 7, 0, 0, 0, 0, 0, 0x80];
     bytes.extend([0; 8]);
     assert_eq!(read_payload::<Numbers>(&bytes), Err(CdrError::Truncated));

@@ -1,4 +1,4 @@
-//! Types that several tests use, and payloads in any representation and byte order.
+//! Types of several tests, and payloads in any representation and byte order.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
@@ -13,7 +13,7 @@ pub(crate) const ALL_FORMS: [(Representation, ByteOrder); 4] = [
     (Representation::Xcdr2, ByteOrder::Big),
 ];
 
-/// The type of the public interoperability tests.
+/// Type of the public interoperability tests.
 #[derive(Clone, Debug, Default, PartialEq, TopicType)]
 #[topic(appendable, crate = "isolane_wire::cdr")]
 pub(crate) struct ShapeType {
@@ -59,7 +59,7 @@ pub(crate) struct Note {
     pub weight: u8,
 }
 
-/// A member of every kind.
+/// Type with a member of every kind.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(appendable, name = "test::Everything", crate = "isolane_wire::cdr")]
 pub(crate) struct Everything {
@@ -94,7 +94,7 @@ pub(crate) struct Everything {
     pub last: u8,
 }
 
-/// A sample with its header, in any byte order.
+/// Payload of a sample with its encapsulation header, in any byte order.
 pub(crate) fn payload<T: TopicType>(
     value: &T,
     (representation, order): (Representation, ByteOrder),
@@ -106,12 +106,12 @@ pub(crate) fn payload<T: TopicType>(
     [&header, encoder.written()].concat()
 }
 
-/// The body of a sample without its header.
+/// Payload of a sample without its encapsulation header.
 pub(crate) fn body<T: TopicType>(value: &T, form: (Representation, ByteOrder)) -> Vec<u8> {
     payload(value, form).split_off(4)
 }
 
-/// Reads a payload both ways, which must agree whether it is a sample.
+/// Reads a payload as a value and as a view, which must agree whether it is valid.
 pub(crate) fn read<T: TopicType>(payload: &[u8]) -> Result<T, isolane_wire::cdr::CdrError> {
     let value = read_payload::<T>(payload);
     let view = view_payload::<T>(payload);

@@ -1,4 +1,4 @@
-//! Sequences and arrays read in place.
+//! Tests of sequences and arrays that are read in place.
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{BoundedSequence, view_payload};

@@ -1,4 +1,4 @@
-//! What writers and readers announce, and what holds for every announcement.
+//! Tests of the announcements of writers and readers, and of all announcements.
 
 use isolane_wire::{
     BufferTooSmall, Error,
@@ -25,7 +25,7 @@ fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
         list.put_u32(0x4fff, 1);
     });
     assert_eq!(endpoint, Err(Error::MustUnderstand(0x0fff)));
-    // One that is known may well be marked so.
+    // A known parameter may have the must-understand flag.
     assert_eq!(with(0x4000 | pid::DOMAIN_ID).unwrap().domain_id, Some(1));
 }
 

@@ -1,4 +1,4 @@
-//! Announcements: defaults, bounds, what is skipped and what is refused; and the other messages of participants.
+//! Tests of announcements: defaults, bounds, skipped and refused parts; and of the other messages of participants.
 
 mod endpoint;
 mod participant;

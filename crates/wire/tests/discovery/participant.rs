@@ -1,4 +1,4 @@
-//! What participants announce.
+//! Tests of the announcements of participants.
 
 use core::time::Duration;
 
@@ -66,7 +66,7 @@ fn a_participant_is_read_in_big_endian_too() {
 #[test]
 fn an_infinite_lease_never_ends() {
     let participant = participant_with(|list| {
-        // Implementations differ in the fraction.
+        // The fraction differs between implementations.
         list.put(
             pid::PARTICIPANT_LEASE_DURATION,
             &[0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0x7f],

@@ -1,4 +1,4 @@
-//! ParticipantMessageData, by which participants say that they are alive.
+//! Tests of ParticipantMessageData, which asserts the liveliness of participants.
 
 use isolane_wire::{BufferTooSmall, Error, builtin_data::ParticipantMessage};
 use proptest::{collection::vec, prelude::*};

@@ -1,4 +1,4 @@
-//! The policies in announcements.
+//! Tests of the policies in announcements.
 
 use core::time::Duration;
 
@@ -145,7 +145,7 @@ fn unusual_qos() -> QosPolicies {
             .collect(),
         lifespan: seconds(15),
         time_based_filter: seconds(16),
-        // It is not announced.
+        // This policy is not announced.
         reader_data_lifecycle: ReaderDataLifecycle::default(),
         data_representation: [DataRepresentationId::XCDR2, DataRepresentationId::XML]
             .into_iter()

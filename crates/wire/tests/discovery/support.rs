@@ -1,4 +1,4 @@
-//! Announcements put together parameter by parameter.
+//! Announcements composed parameter by parameter.
 
 use isolane_wire::{
     Error,
@@ -20,7 +20,7 @@ pub(crate) const READER: Guid = Guid {
     entity: EntityId::user(2, EntityKind::READER_NO_KEY),
 };
 
-/// A payload of the parameters that `put` puts.
+/// Payload of the parameters that `put` writes.
 pub(crate) fn payload(put: impl FnOnce(&mut ParameterWriter<'_>)) -> Vec<u8> {
     let mut bytes = vec![0; 8192];
     bytes[..4].copy_from_slice(&[0, 3, 0, 0]);
@@ -31,7 +31,7 @@ pub(crate) fn payload(put: impl FnOnce(&mut ParameterWriter<'_>)) -> Vec<u8> {
     bytes
 }
 
-/// The announcement of a writer with little more than it must have.
+/// Announcement of a writer with the required parameters and those of `put`.
 pub(crate) fn writer_with(
     put: impl FnOnce(&mut ParameterWriter<'_>),
 ) -> Result<EndpointData, Error> {

@@ -1,5 +1,5 @@
-//! Bodies of submessages as a peer would build them, in either byte order: independent of the code
-//! under test, which writes little-endian only.
+//! Bodies of submessages as a peer would build them, in either byte order. They do not use the code under test, which
+//! writes little-endian only.
 
 use isolane_wire::{
     ByteOrder,
@@ -12,7 +12,7 @@ pub(crate) const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 pub(crate) const READER: EntityId = EntityId([0, 0, 9, 7]);
 pub(crate) const WRITER: EntityId = EntityId([0, 0, 8, 2]);
 
-/// Bytes that grow.
+/// Growing byte buffer.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     pub(crate) order: ByteOrder,
@@ -27,7 +27,7 @@ impl Bytes {
         }
     }
 
-    /// Reader and writer, as most bodies begin.
+    /// Starts with the reader and writer entity ids, as most bodies do.
     pub(crate) fn from_writer_to_reader(order: ByteOrder) -> Self {
         Self::new(order).raw(&READER.0).raw(&WRITER.0)
     }
@@ -51,24 +51,24 @@ impl Bytes {
         }
     }
 
-    /// A sequence number: high half, low half.
+    /// Appends a sequence number: high half, low half.
     pub(crate) fn sequence(self, value: i64) -> Self {
         self.u32((value >> 32) as u32).u32(value as u32)
     }
 
-    /// A set of sequence numbers.
+    /// Appends a set of sequence numbers.
     pub(crate) fn set(self, base: i64, num_bits: u32, words: &[u32]) -> Self {
         self.sequence(base).bitmap(num_bits, words)
     }
 
-    /// Number of bits, and words.
+    /// Appends a number of bits, and the words of the bitmap.
     pub(crate) fn bitmap(self, num_bits: u32, words: &[u32]) -> Self {
         words
             .iter()
             .fold(self.u32(num_bits), |bytes, word| bytes.u32(*word))
     }
 
-    /// The flags, with the bit of this byte order.
+    /// Flags, with the bit of this byte order.
     pub(crate) fn flags(&self, flags: u8) -> u8 {
         match self.order {
             ByteOrder::Big => flags,
@@ -76,7 +76,7 @@ impl Bytes {
         }
     }
 
-    /// A whole message with this one submessage in it.
+    /// Whole message with only this submessage.
     pub(crate) fn message(&self, id: u8, flags: u8) -> Vec<u8> {
         let length = u16::try_from(self.bytes.len()).unwrap();
         Self::new(self.order)
@@ -88,7 +88,7 @@ impl Bytes {
     }
 }
 
-/// What one emitted submessage reads as, after checking that it says its own length.
+/// Parses one emitted submessage, and checks that its length field is right.
 pub(crate) fn reread(bytes: &[u8]) -> Submessage<'_> {
     let mut submessages = Submessages::new(bytes, 0);
     let first = submessages.next().unwrap().unwrap();

@@ -20,7 +20,7 @@ const N: u8 = 0x10;
 
 const HASH: [u8; 16] = *b"sixteen bytes it";
 
-/// Up to inline QoS or payload.
+/// Fields up to the inline QoS or payload.
 fn fixed(order: ByteOrder, sequence: i64) -> Bytes {
     Bytes::new(order)
         .u16(0)

@@ -16,7 +16,7 @@ const Q: u8 = 0x02;
 const K: u8 = 0x04;
 const N: u8 = 0x08;
 
-/// The numbers of a DATA_FRAG.
+/// Numeric fields of a DATA_FRAG.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     sequence: i64,

@@ -1,4 +1,4 @@
-//! What HEARTBEAT and GAP say of the group a writer belongs to, and of changes that a filter holds back.
+//! Tests of group information and filtered changes in HEARTBEAT and GAP.
 
 use isolane_wire::{
     ByteOrder, Error,
@@ -8,7 +8,7 @@ use isolane_wire::{
 
 use crate::bytes::{Bytes, ORDERS, READER, WRITER, reread};
 
-/// Current, first and last number of the group, and two digests.
+/// Appends the current, first and last number of the group, and two digests.
 fn with_group(bytes: Bytes, current: i64, first: i64, last: i64) -> Bytes {
     let numbers = bytes.sequence(current).sequence(first).sequence(last);
     numbers.raw(&[0xab; 8])

@@ -1,4 +1,4 @@
-//! HEADER_EXTENSION: each of its fields in both byte orders, what invalidates it, and what it protects.
+//! Tests of HEADER_EXTENSION: each field in both byte orders, what invalidates it, and the changes that it detects.
 
 use isolane_wire::{
     ByteOrder, Error,
@@ -16,7 +16,7 @@ use crate::bytes::{Bytes, ORDERS};
 
 const PREFIX: GuidPrefix = GuidPrefix(*b"twelve bytes");
 const KINDS: [ChecksumKind; 3] = [ChecksumKind::Crc32c, ChecksumKind::Crc64, ChecksumKind::Md5];
-/// Where a body begins that follows the header.
+/// Offset of the body of the first submessage.
 const BODY_AT: usize = HEADER_BYTES + 4;
 
 /// A list of one unknown parameter.
@@ -157,7 +157,7 @@ fn malformed_parameters_and_those_that_must_be_understood_invalidate_it() {
     }
 }
 
-/// A message with this extension, sealed, in front of an INFO_DST.
+/// Message with this extension, sealed, in front of an INFO_DST.
 fn sealed(extension: HeaderExtension<'_>) -> Vec<u8> {
     let mut extension = extension;
     let mut buffer = [0xaa; 256];
@@ -173,7 +173,7 @@ fn sealed(extension: HeaderExtension<'_>) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// The extension of a message.
+/// Header extension of a message.
 fn extension_of(message: &[u8]) -> Result<HeaderExtension<'_>, Error> {
     match Submessages::new(message, HEADER_BYTES).next() {
         Some(Ok(Submessage::HeaderExtension(extension))) => Ok(extension),
@@ -198,7 +198,7 @@ fn a_sealed_message_is_true_and_with_any_bit_changed_it_is_not() {
         for bit in 0..message.len() * 8 {
             let mut damaged = message.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            // Damage to the extension's own head makes it none, or one that says something else.
+            // Damage to the extension's own head makes it no extension, or one with other fields.
             let place = HEADER_BYTES..BODY_AT;
             if place.contains(&(bit / 8)) {
                 continue;
@@ -236,7 +236,7 @@ fn the_checksum_is_that_of_the_standard_over_the_message_with_zeros_in_its_place
 
 #[test]
 fn one_that_says_nothing_is_not_written() {
-    // Its length would be 0, which means "to the end of the message".
+    // Its length would be 0, which means "until the end of the message".
     let nothing = HeaderExtension::default();
     assert_eq!(nothing.buffer_len(), 0);
     assert_eq!(nothing.emit(&mut []), 0);

@@ -1,4 +1,4 @@
-//! Sets of numbers and lists of parameters.
+//! Tests of number sets and parameter lists.
 
 use isolane_wire::{
     BufferTooSmall, ByteOrder, Error,

@@ -1,4 +1,4 @@
-//! RTPS messages: every submessage in both byte orders, and every clause of validity violated once.
+//! Tests of RTPS messages: every submessage in both byte orders, and each rule of validity violated once.
 
 mod acknowledgement;
 mod bytes;

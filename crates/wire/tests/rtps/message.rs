@@ -1,4 +1,4 @@
-//! The header of a message, and the way from one submessage to the next.
+//! Tests of the message header, and of finding the next submessage.
 
 use isolane_wire::{
     Error,
@@ -12,7 +12,7 @@ const HEADER: Header = Header {
     prefix: GuidPrefix(*b"twelve bytes"),
 };
 
-/// A header and these bytes.
+/// Message with a header and these bytes.
 fn message(submessages: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     assert_eq!(HEADER.emit(&mut bytes), HEADER_BYTES);
@@ -20,7 +20,7 @@ fn message(submessages: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// All submessages, and where each of them ended.
+/// Returns all submessages, each with the position of its end.
 fn read(message: &[u8]) -> Vec<(Result<Submessage<'_>, Error>, usize)> {
     let mut submessages = Submessages::new(message, HEADER_BYTES);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What a sample says of the coherent set and the group it was written in.
+//! Tests of the coherent set and group information of a sample.
 
 use isolane_wire::{
     ByteOrder,
@@ -199,7 +199,7 @@ fn a_marked_fragment_says_what_a_whole_sample_says() {
     assert_eq!(fragment.bytes, [1; 8]);
 }
 
-/// MD5 of a count and entity identifiers, big-endian, worked out by another program.
+/// MD5 of a count and big-endian entity ids, computed by another program.
 #[test]
 fn the_digest_of_a_group_is_that_of_its_writers() {
     let writers = [EntityId([0, 0, 1, 3]), EntityId([0, 0, 2, 3])];

@@ -1,4 +1,4 @@
-//! Messages written submessage by submessage.
+//! Tests of messages written submessage by submessage.
 
 use isolane_wire::{
     BufferTooSmall,

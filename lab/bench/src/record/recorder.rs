@@ -9,7 +9,7 @@ use crate::cable::mix;
 /// Monotonic time in nanoseconds, or `None` if the event did not happen.
 pub type Stamp = Option<NonZeroU64>;
 
-/// Converts a time to a stamp. The clock's zero was at boot, so no measurement happens then.
+/// Converts a time to a stamp. The clock is zero only at boot, so no measured time is zero.
 pub(crate) fn stamp(time_ns: u64) -> NonZeroU64 {
     NonZeroU64::new(time_ns).unwrap_or(NonZeroU64::MIN)
 }

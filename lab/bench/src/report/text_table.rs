@@ -1,8 +1,8 @@
 //! Text tables of runs, with columns as wide as their widest cell.
 //!
-//! The table of all runs has the columns of paper 000's tables I and II, the percentiles of the round trip, the median
-//! of windows' p99, losses, late sends and timer lateness. The table of one-way delays has the components of round
-//! trips, followed by their clocks and checks.
+//! The table of all runs has the columns of tables I and II of Meszlényi et al., the percentiles of the round trip, the
+//! median of the p99s of one-second windows, losses, late sends and timer lateness. The table of one-way delays has the
+//! components of round trips, followed by their clocks and checks.
 
 use std::fmt::Write;
 

@@ -1,5 +1,4 @@
-//! Disturbances inside the participants: work that paper 000 (III.A) requires a middleware to keep from delaying
-//! critical samples.
+//! Disturbances inside the participants: work that must not delay critical samples (Meszlényi et al., section III.A).
 //!
 //! | disturbance | activity | participants |
 //! | --- | --- | --- |

@@ -12,7 +12,7 @@ use crate::scenario::rtt::Config;
 use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
 use crate::traffic_source::Target;
 
-/// Pings per second, as in paper 000.
+/// Pings per second, as in Meszlényi et al.
 pub const RATE_HZ: u32 = 2_000;
 
 /// Offered rate of the demo's flood as a multiple of the cable's: it fills the wire without the critical topic.

@@ -1,4 +1,4 @@
-//! What the flood sends, and where it goes.
+//! Tests of the frames that the flood sends, and where they arrive.
 
 use std::thread;
 use std::time::Duration;
@@ -38,15 +38,15 @@ fn the_flood_reaches_its_rate_and_every_datagram_is_accounted_for() {
         ];
         for ((host, flooded, relayed), before) in directions.into_iter().zip(before) {
             assert!(flooded.sent > 1000);
-            // The pace is right however often the sender was held up: what it could not send then it
-            // has counted.
+            // The pace is right, however often the sender stalled, because it counts the datagrams that it could not
+            // send.
             let due = flooded.sent + flooded.refused + flooded.missed;
             let paced = flooded.factor * due as f64 / flooded.sent as f64;
             assert!(
                 (paced / factor - 1.0).abs() < 0.05,
                 "{host:?} had to send {paced} times the rate"
             );
-            // Where the core is shared with other work, half must do.
+            // Half must suffice on a core that is shared with other work.
             assert!(
                 flooded.factor > 0.5 * factor,
                 "{host:?} reached only {}",
@@ -57,7 +57,7 @@ fn the_flood_reaches_its_rate_and_every_datagram_is_accounted_for() {
                 left, relayed.arrived,
                 "what left {host:?} entered the cable"
             );
-            // A host sends next to nothing in addition to the flood.
+            // A host sends hardly anything in addition to the flood.
             assert!(
                 left - flooded.sent < 10,
                 "{left} frames, {} of the flood",

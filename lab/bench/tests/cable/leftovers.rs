@@ -1,4 +1,5 @@
-//! Children that fail, are killed or are left: what they say, and that nothing stays behind.
+//! Tests of child processes that fail, are killed or lose their parent: what they report, and that they leave nothing
+//! behind.
 
 use std::io;
 use std::path::Path;
@@ -39,7 +40,7 @@ fn a_child_that_cannot_do_its_work_says_why() {
     );
 }
 
-/// The names of the devices in the namespace this test was started in.
+/// Devices in the namespace in which this test was started.
 fn own_links() -> Vec<String> {
     let names = std::fs::read_dir("/sys/class/net").unwrap();
     let mut names: Vec<String> = names
@@ -49,12 +50,12 @@ fn own_links() -> Vec<String> {
     names
 }
 
-/// What identifies the network namespace of a process.
+/// Identity of a process's network namespace.
 fn namespace_of(process: impl std::fmt::Display) -> Option<std::path::PathBuf> {
     std::fs::read_link(format!("/proc/{process}/ns/net")).ok()
 }
 
-/// Whether any process is in that namespace.
+/// Returns whether any process is in the namespace.
 fn is_inhabited(namespace: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
@@ -63,7 +64,7 @@ fn is_inhabited(namespace: &Path) -> bool {
         .any(|process| namespace_of(process).is_some_and(|other| other == namespace))
 }
 
-/// Waits up to five seconds for something that becomes true by itself.
+/// Waits up to five seconds for a condition.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while !is_so() {

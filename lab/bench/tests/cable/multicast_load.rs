@@ -1,4 +1,4 @@
-//! What a storm sends, and how often it is delivered.
+//! Tests of the frames that a storm sends, and how often they are delivered.
 
 use std::thread;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn each_frame_of_a_storm_is_delivered_to_every_socket_or_dropped_there() {
     for direction in [storm.a_to_b, storm.b_to_a] {
         println!("{direction:?}");
         assert!(direction.sent > 100, "{direction:?}");
-        // The link is faster than the storm: all of it arrives.
+        // The link is faster than the storm, so all frames arrive.
         assert_eq!(direction.reached, direction.sent);
         let deliveries = direction.reached * u64::from(config.sockets);
         assert_eq!(direction.received + direction.overflowed, deliveries);
@@ -41,7 +41,7 @@ fn each_frame_of_a_storm_is_delivered_to_every_socket_or_dropped_there() {
 #[test]
 fn receive_work_is_put_back_when_its_threads_are_released() {
     let Some(testbed) = testbed() else { return };
-    // Twice: what the first leaves behind would be in the way of the second.
+    // Twice, because anything that the first run leaves behind would disturb the second.
     for _ in 0..2 {
         let threads = testbed.thread_receive_work(70).unwrap();
         let found: Vec<String> = napi_threads();
@@ -54,7 +54,7 @@ fn receive_work_is_put_back_when_its_threads_are_released() {
     }
 }
 
-/// The names of the threads that do receive work on this machine.
+/// Names of the receive threads of this machine.
 fn napi_threads() -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let names = processes.filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! What the cable does to frames.
+//! Tests of the effects of the cable on frames.
 
 use std::net::Ipv4Addr;
 use std::thread;
@@ -23,7 +23,7 @@ fn datagrams_pass_unchanged_both_ways_with_their_checksums_complete() {
                 let sent: Vec<u8> = (0..length).map(|byte| (byte * 7 + length) as u8).collect();
                 from.send_to(&sent, to(host.other(), PORT)).unwrap();
                 let mut buffer = [0; 2048];
-                // The kernel delivers only what has the right checksum.
+                // The kernel delivers only datagrams with the right checksum.
                 let (received, source) = to_socket.recv_from(&mut buffer).unwrap();
                 assert_eq!(source, to(host, PORT));
                 assert_eq!(&buffer[..received], sent, "{host:?}, {length} bytes");
@@ -104,7 +104,7 @@ fn a_burst_takes_as_long_as_its_bits() {
     let mut took = [0.0; 3];
     let report = with_cable(&testbed, &config, || took = [burst(), burst(), burst()]);
     println!("{FRAMES} frames in {took:.3?} s, ideally {ideal:.3} s");
-    // A machine that stalls makes a burst look longer, never shorter: the shortest is the wire's.
+    // On a machine that stalls, a burst takes longer, never shorter. So the shortest time is that of the wire.
     took.sort_unstable_by(f64::total_cmp);
     assert!(took[0] > 0.99 * ideal, "{took:?} s, at least {ideal} s");
     assert!(took[0] < 1.1 * ideal, "{took:?} s, ideally {ideal} s");
@@ -120,7 +120,7 @@ fn a_full_queue_drops_the_newest_and_the_ledger_balances() {
         socket(&testbed, Host::B, PORT),
     );
     let config = cable::Config {
-        // A full frame takes 8.7 ms: the burst is over before the second has left.
+        // A full frame takes 8.7 ms, so the burst ends before the second frame has left.
         bits_per_s: 1_000_000,
         queue_frames: 10,
         ..cable::Config::default()
@@ -190,7 +190,7 @@ fn a_seed_loses_the_same_datagrams_again() {
             for number in 0..250_u8 {
                 a.send_to(&[number], to(Host::B, PORT)).unwrap();
                 a.send_to(&[number], to(Host::B, PORT + 1)).unwrap();
-                // In step with the sockets' buffers.
+                // Pauses so that the sockets' buffers do not overflow.
                 if number % 50 == 49 {
                     thread::sleep(Duration::from_millis(5));
                 }
@@ -246,12 +246,12 @@ fn loss_of_large_datagrams_spares_small_ones_to_the_same_port() {
     assert_eq!(report.validate(), Ok(()));
 }
 
-/// Twenty bulk datagrams, one critical one behind them, a link that takes 44 ms for each: the place
-/// at which the critical one arrives.
+/// Position at which a critical datagram arrives that is sent after twenty bulk datagrams, on a link that takes 44 ms
+/// for each.
 fn place_behind_bulk(arbiter: Arbiter) -> usize {
     const BULK: u8 = 20;
     const CRITICAL: u8 = 99;
-    /// DSCP class selector 7, as the byte that IP_TOS sets.
+    /// DSCP class selector 7, as a value of IP_TOS.
     const CLASS_7: u8 = 7 << 5;
     let Some(testbed) = testbed() else { return 1 };
     let (bulk, critical) = (socket(&testbed, Host::A, 0), socket(&testbed, Host::A, 0));
@@ -281,7 +281,7 @@ fn place_behind_bulk(arbiter: Arbiter) -> usize {
 
 #[test]
 fn under_strict_a_critical_frame_waits_for_at_most_one_bulk_frame() {
-    // One is on the wire; a machine that stood still while they were sent lets one more go.
+    // One bulk frame is on the wire. If the machine stalls while they are sent, one more may leave.
     let place = place_behind_bulk(Arbiter::Strict);
     assert!(place <= 2, "it came behind {place} bulk frames");
 }

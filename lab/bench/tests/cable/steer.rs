@@ -12,10 +12,10 @@ use crate::support::{PORT, fast, program, receive_all, socket, testbed, to, with
 const CLASSES: u32 = 8;
 const OF_EACH: u64 = 20;
 
-/// What arrived at host B: by receive queue, by class.
+/// Number of datagrams that arrived at host B, by receive queue and class.
 type Arrived = [[u64; CLASSES as usize]; 2];
 
-/// Sends datagrams of all classes in turn from A to B; returns what arrived and what the cable did.
+/// Sends datagrams of all classes in turn from A to B; returns the numbers that arrived, and the cable's report.
 fn arrivals(testbed: &Testbed, config: &cable::Config) -> (Arrived, cable::Report) {
     let (a, b) = (socket(testbed, Host::A, 0), socket(testbed, Host::B, PORT));
     let index = || rustix::net::netdevice::name_to_index(&b, Host::B.interface()).unwrap();
@@ -64,7 +64,7 @@ fn each_class_arrives_on_its_own_queue() {
     }
 }
 
-/// With the mechanism off, no class has its own queue.
+/// Without the mechanism, no class has its own queue.
 #[test]
 fn without_steering_classes_share_a_queue() {
     let Some(testbed) = testbed() else { return };

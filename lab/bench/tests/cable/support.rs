@@ -1,4 +1,4 @@
-//! The arrange part of these tests, a line each.
+//! Set-up of these tests.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,15 +11,15 @@ use isolane_bench::namespace::{Host, Place, Testbed, TestbedConfig, TestbedError
 use isolane_bench::stop::Stop;
 
 pub(crate) const PORT: u16 = 7401;
-/// Ethernet, IPv4 and UDP headers.
+/// Length of the Ethernet, IPv4 and UDP headers.
 pub(crate) const HEADERS: u64 = 42;
 
-/// A testbed, or the visible reason why this machine allows none.
+/// Creates a testbed. Without the rights, prints the reason and returns `None`.
 pub(crate) fn testbed() -> Option<Testbed> {
     testbed_of(&TestbedConfig::default())
 }
 
-/// One of that configuration.
+/// Creates a testbed with this configuration.
 pub(crate) fn testbed_of(config: &TestbedConfig) -> Option<Testbed> {
     match Testbed::new(config) {
         Ok(testbed) => {
@@ -41,11 +41,11 @@ pub(crate) fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_isolane-bench-child"), &[])
 }
 
-/// A socket of a host, bound to `port`, that waits at most half a second.
+/// Socket of a host, bound to `port`, with a receive timeout of half a second.
 pub(crate) fn socket(testbed: &Testbed, host: Host, port: u16) -> UdpSocket {
     let open = || -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
-        // A reader that is held up loses nothing, where that much memory is permitted.
+        // A slow reader loses nothing, if this much memory is permitted.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20);
         socket.set_read_timeout(Some(Duration::from_millis(500)))?;
         Ok(socket)
@@ -57,7 +57,7 @@ pub(crate) fn to(host: Host, port: u16) -> SocketAddr {
     (host.address(), port).into()
 }
 
-/// All datagrams that arrive until none comes for half a second.
+/// Receives datagrams until none arrives for half a second.
 pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     let mut buffer = [0; 2048];
     let mut all = Vec::new();
@@ -67,19 +67,19 @@ pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Runs `work` while a cable relays on a thread of this process; returns what the cable did.
+/// Runs `work` while a cable relays on a thread of this process; returns the cable's report.
 pub(crate) fn with_cable(
     testbed: &Testbed,
     config: &cable::Config,
     work: impl FnOnce(),
 ) -> cable::Report {
     let (stop, stopper) = Stop::pair().unwrap();
-    // Sockets belong to the namespace they were opened in, whichever thread uses them.
+    // Sockets belong to the namespace in which they were opened, whichever thread uses them.
     let open = || Relay::open(config).unwrap();
     let relay = testbed.run(Place::Cable, open).unwrap();
     thread::scope(|scope| {
         let relay = scope.spawn(|| relay.run(&stop).unwrap());
-        // Dropped, it stops the cable also when `work` panics.
+        // When dropped, it stops the cable, also if `work` panics.
         let stopper = stopper;
         work();
         stopper.stop();

@@ -1,4 +1,4 @@
-//! Disturbed from inside the participants.
+//! Tests of disturbances inside the participants.
 
 use isolane_bench::report::{Disturbance, Order, Publisher, Run};
 use isolane_bench::scenario::plan;
@@ -7,7 +7,7 @@ use isolane_bench::scenario::rtt;
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
 
-/// A run of a second, sound, with as much disturbance as it takes; `None` where there are no hosts.
+/// Run of a second, valid, with the required amount of disturbance; `None` without hosts.
 fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
     let testbed = testbed()?;
     let scenario = plan::scenario("udp", Publisher::Job, 64, Some(disturbance));
@@ -20,13 +20,13 @@ fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
         assert_eq!(flow.check(), Ok(()));
     }
     assert!(run.disturbed.expect("it says what it achieved").enough);
-    // The parts of a round trip are known where a cable measures them.
+    // The components of a round trip are known if a cable measures them.
     let parts = [run.host_us.median, run.cable_us.median].map(|median| median.is_some());
     assert_eq!(parts, [run.cable.is_some(); 2]);
     Some(run)
 }
 
-/// By priority nothing less urgent comes before the critical sample; in FIFO order it does.
+/// Checks that in priority order no less urgent work precedes the critical sample, and in FIFO order some does.
 fn only_fifo_inverts(disturbance: Disturbance) {
     let _one = ONE_AT_A_TIME.lock();
     let Some(fifo) = measured(disturbance, Order::Fifo) else {

@@ -1,5 +1,5 @@
-//! Isolation by counters, over sockets and over lanes: a trial or two of each kind, which shows that they are made
-//! and judged. All of them are `cargo xtask isolation`, a step of `cargo xtask test --all`.
+//! Tests of isolation by counters, over sockets and over lanes: one or two runs of each kind, to test that they run and
+//! are judged. `cargo xtask isolation`, a step of `cargo xtask test --all`, has all of them.
 
 use isolane_bench::cable::{Arbiter, Loss};
 use isolane_bench::report::Order;
@@ -18,7 +18,7 @@ const XDP: Transport = Transport::Xdp(Lanes {
     shared_level: None,
 });
 
-/// Makes the last trial of those that are meant, if there are hosts; there must be one.
+/// Runs the last of the selected trials, if there are hosts; at least one must be selected.
 fn judged(transport: Transport, is_meant: impl Fn(&Trial) -> bool) -> Option<Verdict> {
     let meant = trials(transport, 1).into_iter().rfind(is_meant);
     let trial = meant.expect("there is such a trial");
@@ -87,7 +87,7 @@ fn over_each_transport_each_counter_that_it_has_is_shown_at_0_and_has_a_companio
     }
 }
 
-/// Switches a mechanism off, and nothing else.
+/// Disables only this mechanism.
 fn switch_off(mechanism: Mechanism, config: &mut Config) {
     match (mechanism, &mut config.transport) {
         (Mechanism::PrioritiesAndLanes, transport) => {

@@ -9,5 +9,5 @@ mod lanes;
 mod rtt;
 mod throughput;
 
-/// Scenarios share two cores: one at a time.
+/// Scenarios share two cores, so only one runs at a time.
 static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -12,7 +12,7 @@ fn config(datapath: &str, publisher: Publisher, disturbance: Option<Disturbance>
     plan::config(plan::scenario(datapath, publisher, 64, disturbance), 1)
 }
 
-/// Asserts what is true of every run, whatever the machine.
+/// Checks the properties of every run, on any machine.
 fn is_whole(outcome: &Outcome) -> &Run {
     let run = &outcome.run;
     assert_eq!(run.invalid, None, "{run:#?}");
@@ -47,7 +47,7 @@ fn through_memory_every_ping_comes_back_or_was_dropped_by_name() {
     let _one = ONE_AT_A_TIME.lock();
     let outcome = rtt::run_in_memory(&config("memory", Publisher::Job, None)).unwrap();
     let run = is_whole(&outcome);
-    // A thread that stood still writes all that is due in one burst, which a lane may not hold.
+    // A thread that stalled writes all due samples in one burst, which may exceed a lane.
     let dropped = run.flows.iter().map(|flow| {
         flow.refused + flow.unsent + flow.send_refused + flow.receive_dropped + flow.rejected
     });
@@ -91,7 +91,7 @@ fn under_a_flood_what_is_lost_is_named() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
     let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
-    // Long frames: the machine must carry twice the cable's rate.
+    // Frames are long, because the machine must carry twice the cable's rate.
     config.flood.payload_bytes = 1_024;
     config.flood.factor = 2.0;
     let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();

@@ -68,7 +68,7 @@ fn over_loopback_best_effort_samples_in_fragments_are_accounted_for() {
     assert!(run.samples_delivered > 0);
 }
 
-/// Two hosts joined without a cable, with devices of one queue; `None` where there can be none.
+/// Two hosts joined without a cable, with devices of one queue; `None` without the rights.
 fn joined() -> Option<Testbed> {
     testbed()?;
     let one_queue = TestbedConfig {

@@ -15,23 +15,24 @@ use serde_json::Value;
 use super::process::Processes;
 use super::{Check, HOSTS};
 
-/// Number of writers, and of readers, of a member, each matched by as many of the other kind (example `domain_member`).
+/// Number of writers of a member process, and number of its readers. Each writer matches this many readers, and each
+/// reader this many writers (example `domain_member`).
 const ENDS: u64 = 5;
 /// Samples of each writer in the example.
 const SAMPLES: u64 = 20;
 /// Time from the last start by which all must have matched.
 const LONGEST_MATCHING: Duration = Duration::from_secs(60);
-/// Time limit of the run, longer than the gate, so that a slow run reports its duration.
+/// Time limit of the run, longer than [`LONGEST_MATCHING`], so that a slow run reports its duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time for which the critical pair runs alone, before the run with members.
 const ALONE: Duration = Duration::from_secs(10);
-/// Time for which it runs before the first member and after the last one.
+/// Time for which the critical pair runs before the first member starts, and after the last one has ended.
 const AROUND: Duration = Duration::from_secs(2);
-/// Stall of the machine from which on missed deadlines of the critical pair prove nothing: its DEADLINE less a period.
+/// Shortest stall of the machine that explains a missed deadline of the critical pair: its DEADLINE less a period.
 const LONG_STALL: Duration = Duration::from_millis(240);
 /// Name of the counter that a stall raises.
 const DEADLINES: &str = "deadlines missed";
-/// Pairs without all of their samples that are printed by name.
+/// Maximum number of pairs with missing samples that are printed by name.
 const NAMED: usize = 5;
 
 /// Counts of the critical pair.

@@ -186,10 +186,11 @@ const FASTDDS: Place = 5;
 const FASTDDS_BEST: Place = 6;
 
 impl System {
-    /// Number of systems; each setting counts.
+    /// Number of systems; each setting of an implementation counts as one.
     pub(super) const COUNT: usize = 7;
 
-    /// Systems that run in a scenario. The throughput settings run in no other: there the defaults are best.
+    /// Systems that run in a scenario. The throughput settings run in [`Scenario::Throughput`] only, because the
+    /// defaults are best in the others.
     pub(super) fn in_scenario(scenario: Scenario) -> Vec<Place> {
         match scenario {
             Scenario::Throughput => (0..Self::COUNT).collect(),
@@ -199,7 +200,7 @@ impl System {
         }
     }
 
-    /// Pairs (own, other) of a scenario; the first has an aim.
+    /// Pairs of systems (isolane, other) whose ratio is reported in a scenario. The first pair has an aim.
     pub(super) fn compared(scenario: Scenario) -> &'static [(Place, Place)] {
         match scenario {
             Scenario::Throughput => &[

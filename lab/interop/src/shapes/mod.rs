@@ -23,15 +23,15 @@ use super::cell::Loss;
 use case::{CASES, Case};
 use pair::{Pair, Programs, Task, Vendor};
 
-/// Runs at once: they mostly wait.
+/// Default number of concurrent runs. They wait most of the time.
 const DEFAULT_JOBS: usize = 5;
-/// Timeout of a publisher: three seconds of writing, and its end.
+/// Timeout of a publisher, which writes for three seconds and then ends.
 const LONGEST_LIFE: Duration = Duration::from_secs(10);
 
 /// Arguments of `cargo xtask shapes`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Run only what contains this in its name; repeated: all must match
+    /// Run only cases whose name contains this; if repeated, the name must contain all
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Run the pairs of other implementations too, which shows whose fault a failure is

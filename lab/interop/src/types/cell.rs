@@ -293,7 +293,8 @@ impl Seen {
         }
     }
 
-    /// Returns the expected outcome if the cell has it, otherwise the one that it has, or `None`.
+    /// Returns the outcome that a cell's output shows: the expected one if it fits, otherwise the first that fits;
+    /// `None` if none does.
     pub(super) fn outcome(&self, cell: Cell, expected: Outcome) -> Option<Outcome> {
         let all = [
             expected,

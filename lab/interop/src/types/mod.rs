@@ -29,7 +29,7 @@ use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation
 
 /// Timeout of all cells of a peer together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
-/// Time without samples that confirms a cell in which none may arrive, once everything else is there.
+/// Time without samples after which a cell in which none may arrive is confirmed, once all other output has arrived.
 const SILENCE: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -283,7 +283,7 @@ impl Peer {
             Self::CycloneDds if is_appendable && has_xcdr1 => Some(Outcome::Impossible(
                 "appendable types are in XCDR2 only: dds_create_topic, Bad Parameter",
             )),
-            // It reads the key of an appendable type without DHEADERs, as it writes it.
+            // Cyclone DDS reads and writes the key of an appendable type without DHEADERs.
             Self::CycloneDds
                 if is_read && is_appendable && by_the_standards == Outcome::Delivered =>
             {

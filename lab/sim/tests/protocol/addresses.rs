@@ -1,4 +1,4 @@
-//! Which of a peer's addresses are used.
+//! Tests of the selection among a peer's addresses.
 
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World, WriterHandle};
 use isolane_wire::{
@@ -60,12 +60,12 @@ fn a_writer_that_cannot_send_to_groups_reaches_each_reader_at_its_own_address() 
     }
 }
 
-/// Two readers of a peer, each with its own address and groups; where the writer sends to.
+/// Returns the destinations of a writer for two readers of a peer, each with its own address and groups.
 fn destinations_of(readers: [(Locator, &[Locator]); 2]) -> Vec<Locator> {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     let writer = world.create_writer(node, &Topic::new("Foreign"));
-    // Its default addresses are those of the readers, and it answers from there.
+    // The readers use the peer's default addresses, and the peer answers from there.
     let mut peer = Peer::announced(&mut world, node, |data| {
         data.default_unicast = readers.iter().map(|&(address, _)| address).collect();
     });
@@ -123,7 +123,7 @@ fn of_the_groups_of_a_dual_stack_peer_one_of_ipv4_is_used() {
     assert_eq!(destinations_of(near.map(|at| (at, only))), near);
 }
 
-/// A reader that moves to another partition, and back.
+/// The reader moves to another partition, and back.
 #[test]
 fn a_reader_that_leaves_the_writers_partition_is_parted_and_joined_when_it_is_back() {
     let mut world = World::new(1);
@@ -162,7 +162,7 @@ fn a_peer_that_moves_is_followed_and_its_endpoints_too() {
         data.unicast = LocatorList::from_iter([at(77)]);
     });
     for last in [7, 8] {
-        // Where endpoints are reached that say nothing themselves.
+        // These addresses are used for endpoints that announce none.
         peer.announce_itself(&mut world, |data| {
             data.default_unicast = LocatorList::from_iter([at(last), at(77), at(78)]);
         });

@@ -1,4 +1,4 @@
-//! BEST_EFFORT: at most once, in order, and what is lost is counted.
+//! BEST_EFFORT: samples arrive at most once and in order, and lost ones are counted.
 
 use isolane_rtps::{ReaderStatus, WriteError};
 use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, WriterHandle, seeds};
@@ -7,7 +7,7 @@ use isolane_wire::message::Submessage;
 use crate::peer::for_each_submessage;
 use crate::support::{SECOND, a_pair, ms, taken, two_nodes, values, written};
 
-/// What a reader of one writer should have counted as lost: the holes in what it has taken.
+/// Number of samples that a reader of one writer should have counted as lost: the gaps in the received numbers.
 fn holes(world: &World, reader: ReaderHandle) -> u64 {
     let numbers = world
         .received(reader)
@@ -148,7 +148,7 @@ fn a_best_effort_reader_of_a_reliable_writer_is_never_waited_for() {
     assert_eq!(world.writer_ledger(writer).repaired, 0);
 }
 
-/// HEARTBEATs and HEARTBEAT_FRAGs of a writer among the datagrams of a world.
+/// Number of HEARTBEATs and HEARTBEAT_FRAGs of a writer among all datagrams of a world.
 fn heartbeats_of(world: &World, writer: WriterHandle) -> usize {
     let entity = world.writer_guid(writer).entity;
     let mut count = 0;
@@ -165,7 +165,7 @@ fn heartbeats_of(world: &World, writer: WriterHandle) -> usize {
 
 #[test]
 fn a_reliable_writer_sends_heartbeats_only_while_a_reliable_reader_is_matched() {
-    // With 600 fragments a sample sends HEARTBEAT_FRAGs, too.
+    // A sample of 600 fragments would also cause HEARTBEAT_FRAGs.
     let topic = Topic::new("Mixed").max_payload_bytes(800_000);
     let samples =
         || (1..=20).map(|value| Sample::value(value).padded(700_000 * (value as u32 % 2)));

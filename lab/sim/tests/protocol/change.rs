@@ -1,5 +1,5 @@
-//! Policies and user data that change while their entity lives: what the other side sees, and what of it
-//! makes or breaks a match.
+//! Policies and user data that change while their entity exists: what the other side sees, and which changes create or
+//! end a match.
 
 use isolane_rtps::{ReaderStatus, SetQosError, WriterStatus};
 use isolane_sim::{LinkConfig, Topic, World, seeds};
@@ -31,7 +31,7 @@ fn millis(millis: u64) -> time::Duration {
     ms(millis).into()
 }
 
-/// What a node knows of an endpoint of another.
+/// Returns a node's data of another node's endpoint.
 fn known(world: &World, at: isolane_sim::NodeId, guid: Guid) -> Option<EndpointData> {
     let mut endpoints = world.protocol(at).remote_endpoints();
     let found = endpoints.find(|endpoint| endpoint.data.guid == guid)?;
@@ -82,7 +82,7 @@ fn of_user_data_of_a_peer_that_is_too_long_the_first_octets_are_kept_and_that_is
     let mut world = World::new(1);
     let (a, _) = two_nodes(&mut world);
     let peer = Peer::of(&mut world, a);
-    // Announced as another implementation would, which has no such bound.
+    // Announced in the form of another implementation, which has no such bound.
     let mut list = vec![0, 3, 0, 0];
     let mut put = |id: u16, value: &[u8]| {
         list.extend(id.to_le_bytes());
@@ -121,7 +121,7 @@ fn of_user_data_of_a_peer_that_is_too_long_the_first_octets_are_kept_and_that_is
 fn a_changed_deadline_breaks_a_match_and_mends_it() {
     let (mut world, (a, b), writer, reader) = a_pair(&topic());
     let deadline = |period| move |qos: &mut QosPolicies| qos.deadline = millis(period);
-    // The reader asks for more than is offered.
+    // The reader now requests more than the writer offers.
     world.set_reader_qos(reader, deadline(100)).unwrap();
     world.run_for(SECOND);
     assert_eq!(
@@ -145,7 +145,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
             .1
             .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
     );
-    // Another change that leaves the mismatch as it was is no further one.
+    // A further change that leaves the mismatch unchanged is not reported again.
     world
         .set_reader_qos(reader, |qos| qos.user_data = octets("still"))
         .unwrap();
@@ -169,7 +169,7 @@ fn an_unchanged_offer_is_not_announced_again() {
     assert_eq!(world.protocol(a).ready(), before);
 }
 
-/// A policy that must not change, and a change of it.
+/// Policy that must not change, and a change of it.
 type Refused = (PolicyId, fn(&mut QosPolicies));
 
 #[test]
@@ -242,7 +242,7 @@ fn the_others_may_change_all_at_once() {
         qos.time_based_filter = millis(50);
         qos.group_data = octets("changed");
     };
-    // The writer first: a reader that asks for more meanwhile would part.
+    // The writer changes first, because a reader that requested more meanwhile would end the match.
     world
         .set_writer_qos(writer, |qos| {
             change(qos);

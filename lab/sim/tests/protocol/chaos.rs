@@ -1,4 +1,4 @@
-//! Whatever happens to a system, once it is left in peace it is whole again.
+//! Recovery: after any faults, a system without further faults returns to a correct state.
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{
@@ -9,16 +9,16 @@ use isolane_sim::{
 use crate::support::{PATIENCE, SECOND, keyed_samples, ms};
 
 const NODES: usize = 4;
-/// Endpoints of one kind at once.
+/// Maximum number of endpoints of one kind at a time.
 const ENDPOINTS: usize = 6;
 const MISFORTUNES: usize = 40;
 
-/// A system to which things happen.
+/// System with faults.
 struct System {
     world: World,
     chance: Random,
     topic: Topic,
-    /// Bytes that samples are longer than the shortest, at most.
+    /// Maximum padding of samples, in bytes.
     padding: u32,
     is_up: [bool; NODES],
     writers: Vec<(NodeId, WriterHandle)>,
@@ -44,7 +44,7 @@ impl System {
         }
         let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
         let config = if chance.chance(0.3) {
-            // In a circle: each is listed by one.
+            // The nodes form a circle: each is in the peer list of one other.
             NodeConfig::default()
         } else {
             NodeConfig::with_peers(&(0..NODES).map(NodeId).collect::<Vec<_>>())
@@ -71,7 +71,7 @@ impl System {
         self.readers.retain(|&(on, _)| on != node);
     }
 
-    /// Something happens, then some time passes.
+    /// Causes one fault, then lets some time pass.
     fn suffer(&mut self) {
         let node = self.a_node();
         let is_up = self.is_up[node.0];
@@ -139,10 +139,10 @@ impl System {
         assert_eq!(self.world.imbalance(), None);
     }
 
-    /// Peace: all are up, nothing is cut, each node has a reader, one a writer more.
+    /// Ends all faults: all nodes are up, no link is cut, each node has a reader, and one node has another writer.
     fn recover(mut self) {
         self.world.heal();
-        // So little that no lease runs out by chance.
+        // The loss is so low that no lease expires by chance.
         self.world.set_link(LinkConfig::lossy(0.05));
         for node in (0..NODES).map(NodeId) {
             if !std::mem::replace(&mut self.is_up[node.0], true) {
@@ -154,7 +154,7 @@ impl System {
         let node = self.a_node();
         let writer = self.world.create_writer(node, &self.topic);
         self.writers.push((node, writer));
-        // Long enough for the leases of those that are gone.
+        // Long enough for the leases of nodes that are gone to expire.
         self.world.run_for(12 * SECOND);
 
         let writers: Vec<_> = self.writers.iter().map(|&(_, writer)| writer).collect();
@@ -162,7 +162,7 @@ impl System {
         self.world.until_matched(&writers, &readers);
         let padding = self.padding;
         let last_of = move |key| move |value| Sample::keyed(key, value).padded(padding);
-        // An instance each, so that no writer's last sample is pushed out by another's.
+        // Each writer has its own instance, so no writer replaces another's last sample.
         for (key, &writer) in (100..).zip(&writers) {
             self.world.enqueue(writer, (1..=5).map(last_of(key)));
         }

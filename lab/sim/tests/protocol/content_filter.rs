@@ -1,4 +1,4 @@
-//! Content filters: what does not pass is acknowledged, counted and never seen (DDS 1.4 §2.2.2.3.3).
+//! Content filters: a sample that does not pass is acknowledged, counted, and not delivered (DDS 1.4 §2.2.2.3.3).
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{LinkConfig, Random, ReaderHandle, Sample, Topic, World, WriterHandle, seeds};
@@ -6,7 +6,7 @@ use isolane_wire::qos::OwnershipKind;
 
 use crate::support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written};
 
-/// Samples whose value is a multiple of three.
+/// Returns true if the value is a multiple of three.
 fn wants(payload: &[u8]) -> bool {
     let sample = Sample::parse(ChangeKind::Alive, payload);
     sample.is_some_and(|sample| sample.value.is_multiple_of(3))
@@ -65,7 +65,7 @@ fn a_reliable_reader_has_what_passes_once_and_in_order_whatever_the_link_loses()
 
 #[test]
 fn what_does_not_pass_takes_no_room() {
-    // One place in the cache, which the user never empties, and hundreds that do not pass.
+    // The cache has one slot, the user takes nothing, and hundreds of samples do not pass the filter.
     let topic = Topic::new("Thirds").reliable().keep_all(1);
     let (mut world, writer, reader) = a_pair(World::new(3), &topic);
     world.publish(writer, ms(5), (0..300).map(|n| Sample::value(3 * n + 1)));
@@ -90,7 +90,7 @@ fn what_does_not_pass_passes_on_no_ownership() {
     );
     let reader = world.create_filtered_reader(b, &of(0), wants);
     world.until_matched(&[weak, strong], &[reader]);
-    // The stronger one writes what every filter rejects.
+    // The filter rejects every sample of the stronger writer.
     world.publish(strong, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n + 1)));
     world.publish(weak, ms(10), (0..50).map(|n| Sample::keyed(1, 3 * n)));
     world.run_for(2 * SECOND);

@@ -1,4 +1,4 @@
-//! READER_DATA_LIFECYCLE: what is kept of an instance that has ended goes in time (DDS 1.4 §2.2.3.22).
+//! READER_DATA_LIFECYCLE: samples of an ended instance are removed after the delay (DDS 1.4 §2.2.3.22).
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ fn however_many_end_together_all_go() {
     ended.write((0..100).map(|key| Sample::keyed(key, 1)));
     ended.world.delete_writer(ended.writer);
     ended.world.run_for(SECOND);
-    // The writer sends the ends of 64 instances, which are samples; the other instances end with it.
+    // The writer sends the ends of 64 instances, which are samples. The other instances end with the writer.
     let sent = u64::from(DEFAULT_SAMPLES);
     assert_eq!((ended.available(), ended.purged()), (0, 100 + sent));
 }

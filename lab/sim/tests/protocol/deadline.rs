@@ -101,7 +101,7 @@ fn an_instance_is_watched_until_it_ends() {
     let third = isolane_sim::key_of(&Sample::keyed(3, 1).payload(), false).ok();
     assert_eq!(Some(offered.last_instance), third);
     assert_eq!(Some(requested.last_instance), third);
-    // It begins anew with the next sample.
+    // The deadline counts again from the next sample on.
     world.enqueue(writer, [Sample::keyed(1, 2), Sample::dispose(3)]);
     world.run_for(ms(150));
     let offered = world.take_offered_deadline_missed(writer).expect("missed");
@@ -129,7 +129,7 @@ fn an_instance_whose_writers_are_gone_is_missed_no_more() {
     assert_eq!(world.take_requested_deadline_missed(reader), None);
 }
 
-/// One timer serves them all.
+/// One timer serves all instances.
 #[test]
 fn many_instances_are_watched_each_for_itself() {
     const INSTANCES: u32 = 200;
@@ -138,7 +138,7 @@ fn many_instances_are_watched_each_for_itself() {
     let all = |value| (0..INSTANCES).map(move |key| Sample::keyed(key, value));
     world.enqueue(writer, all(1));
     world.run_for(ms(80));
-    // Every second one is written again.
+    // Every second instance is written again.
     world.enqueue(writer, all(2).step_by(2));
     world.run_for(ms(50));
     let missed = u64::from(INSTANCES / 2);
@@ -172,7 +172,8 @@ fn instances_beyond_what_is_watched_are_counted() {
     }
 }
 
-/// Over a bad link a reader has missed as many periods as passed between what it was handed, and after it.
+/// Over a lossy link, a reader counts as missed each whole period between two delivered samples, and after the last
+/// one.
 #[test]
 fn over_bad_links_every_silence_is_counted() {
     let missed: u64 = seeds::for_each(0..40, |seed| {
@@ -218,7 +219,7 @@ fn missed_deadlines_are_reported_after_the_deadline_is_removed_and_counted_on() 
     assert_eq!(world.take_offered_deadline_missed(writer), None);
     assert_eq!(world.take_requested_deadline_missed(reader), None);
 
-    // The time without a deadline is not counted afterwards.
+    // Time without a DEADLINE does not count afterwards.
     world
         .set_writer_qos(writer, deadline(PERIOD.into()))
         .unwrap();

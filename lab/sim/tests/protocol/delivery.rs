@@ -1,5 +1,5 @@
-//! The promise of RELIABLE with KEEP_ALL: every sample exactly once and in order, whatever the
-//! network does and however little room there is.
+//! RELIABLE with KEEP_ALL: every sample arrives exactly once and in order, whatever the network does, and with any
+//! amount of room.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{
     PATIENCE, SECOND, a_pair, a_pair_in, keyed_samples, ms, taken, two_nodes, values, written,
 };
 
-/// What has happened in a world, to make sure that the worlds were bad enough.
+/// Counts of the faults and recoveries in a world, to check that the worlds had enough of them.
 #[derive(Debug, Default)]
 struct Hardship {
     lost: u64,
@@ -63,15 +63,15 @@ impl Hardship {
     }
 }
 
-/// A node whose peers believe it so long that chance alone does not part them.
+/// Configuration with a lease so long that losses alone do not end it.
 fn patient() -> NodeConfig {
     let mut config = NodeConfig::default();
     config.timing.lease = Duration::from_secs(100);
     config
 }
 
-/// A few nodes, writers and readers, with little room on both sides, discovery and data over a
-/// link that loses 30 %, and a reader that comes late.
+/// World of a few nodes, writers and readers, with little room on both sides. The link loses 30 % of discovery and
+/// data, and one reader joins late.
 fn a_bad_world(seed: u64) -> Hardship {
     let mut world = World::new(seed).link(LinkConfig::lossy(0.3));
     let chance = &mut Random::new(seed).fork();
@@ -88,7 +88,7 @@ fn a_bad_world(seed: u64) -> Hardship {
     if chance.chance(0.5) {
         topic = topic.multicast();
     }
-    // What a TRANSIENT_LOCAL KEEP_ALL writer has written stays, so it needs room for all of it.
+    // A TRANSIENT_LOCAL KEEP_ALL writer keeps all its samples, so it needs room for all of them.
     let written_topic = if is_durable {
         topic.clone().transient_local().keep_all(samples as u16)
     } else {
@@ -148,7 +148,7 @@ fn a_bad_world(seed: u64) -> Hardship {
             .iter()
             .all(|reader| all_of(reader) as usize >= everything)
     });
-    // Time for what should not come any more.
+    // Time in which superfluous samples would arrive.
     world.run_for(SECOND);
     for &reader in &readers {
         for &writer in &writers {
@@ -168,9 +168,9 @@ fn reliable_keep_all_samples_come_exactly_once_and_in_order_at_30_percent_loss()
     for hardship in &worlds {
         sum.add(hardship);
     }
-    // Fewer worlds need not have met with everything.
+    // With fewer worlds, some of these events may not have occurred.
     if worlds.len() >= 1_000 {
-        // Each mechanism was needed, often.
+        // Each mechanism was needed, and often.
         let Hardship {
             lost,
             doubled,
@@ -241,7 +241,7 @@ fn one_slow_reader_does_not_take_a_sample_from_a_fast_one() {
 
 #[test]
 fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_requested() {
-    // Ten writers share the few slots for samples out of order of one reader.
+    // Ten writers share the few slots of one reader for samples out of order.
     seeds::for_each(0..20, |seed| {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.5));
         let nodes = world.nodes(3, &patient());
@@ -275,7 +275,7 @@ fn everyone_has_acknowledged_once_all_has_come() {
         world.protocol(a).all_acknowledged(id)
     });
     assert_eq!(world.received(reader).len(), 20);
-    // Then nothing is said any more but that the participants live.
+    // From now on only liveliness is announced.
     world.run_for(5 * SECOND);
     let before = world.writer_ledger(writer).heartbeats;
     world.run_for(10 * SECOND);
@@ -295,7 +295,7 @@ fn a_dead_reader_does_not_make_a_living_one_wait_for_what_it_has_lost() {
     world.until_matched(&[writer], &readers);
     world.crash(nodes[2]);
     world.enqueue(writer, values(1));
-    // Long enough for the time between heartbeats to grow.
+    // Long enough for the HEARTBEAT period to grow.
     world.run_for(10 * SECOND);
     for value in 2..=9 {
         let cut = Partition::one_way(&nodes[..1], &nodes[1..2]);
@@ -326,7 +326,7 @@ fn a_reader_with_little_room_asks_for_no_more_than_it_can_keep() {
     assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
     let repaired = world.writer_ledger(writer).repaired;
     assert!(repaired < 500, "{repaired} repairs of 400 samples");
-    // It is as fast as its user.
+    // The writer is as fast as the reader's user.
     let took = world.elapsed() - before;
     assert!(took < 2 * SECOND, "{took:?}");
 }
@@ -356,7 +356,7 @@ fn a_reader_that_joins_makes_no_other_answer() {
         let mut answers = 0;
         for_each_submessage(&world, |submessage| {
             if let Submessage::AckNack(acknack) = submessage {
-                // The newcomer's own: for the heartbeat it requested, and for its share.
+                // ACKNACKs of the late joiner: for the HEARTBEAT that it requested, and for its share of the history.
                 answers += usize::from(acknack.writer == entity);
             }
         });

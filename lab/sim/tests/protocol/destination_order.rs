@@ -1,4 +1,4 @@
-//! DESTINATION_ORDER: which of two samples of an instance is the later (DDS 1.4 §2.2.3.17).
+//! DESTINATION_ORDER: which of two samples of an instance counts as the later one (DDS 1.4 §2.2.3.17).
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{
@@ -15,7 +15,7 @@ fn by_source(topic: Topic) -> Topic {
     topic.qos(|qos| qos.destination_order = DestinationOrderKind::BySourceTimestamp)
 }
 
-/// Two writers, the first of which has a clock that is a second ahead, and a reader on its own node.
+/// Two writers and a reader, each on its own node. The clock of the first writer's node is one second ahead.
 struct Clocks {
     world: World,
     ahead: WriterHandle,
@@ -114,7 +114,7 @@ fn who_wants_the_order_of_writing_needs_a_writer_that_offers_it() {
     );
 }
 
-/// Writers on three nodes whose clocks differ, readers on two.
+/// Writers on three nodes with different clocks, and readers on two nodes.
 fn a_crowd(seed: u64) -> (World, Vec<WriterHandle>, Vec<ReaderHandle>) {
     let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
     let topic = by_source(Topic::new("Places").reliable().keep_last(1).keyed());
@@ -212,7 +212,7 @@ fn of_an_owner_too_nothing_is_seen_that_is_older_than_what_was_seen() {
     let mut clocks = clocks(&topic, strength);
     let (ahead, behind, reader) = (clocks.ahead, clocks.behind, clocks.reader);
     clocks.write(ahead, Sample::value(1));
-    // The stronger one owns it from now on, and is behind.
+    // The stronger writer owns the instance from now on, and its clock is behind.
     clocks.write(behind, Sample::value(2));
     clocks.write(ahead, Sample::value(3));
     let ledger = clocks.world.reader_ledger(reader);
@@ -222,7 +222,8 @@ fn of_an_owner_too_nothing_is_seen_that_is_older_than_what_was_seen() {
     assert_eq!(clocks.world.values(reader), [1, 4]);
 }
 
-/// What it says is older than what is known of the instance, and yet the instance has no writer any more.
+/// The last writer's dispose or unregister has an older time stamp than the instance's latest sample. The instance
+/// still has no writer afterwards.
 #[test]
 fn an_instance_ends_with_its_last_writer_also_where_that_one_says_so_too_late() {
     let topic = by_source(Topic::new("Places").reliable().keep_all(16).keyed());

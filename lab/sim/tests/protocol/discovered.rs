@@ -1,4 +1,4 @@
-//! Discovery events: each once, in order, and a note when more happened than was kept.
+//! Discovery events: each is reported once and in order; a note tells if more happened than is kept.
 
 use isolane_rtps::{DiscoveryChange, DiscoveryEvent, limits::MAX_DISCOVERY_EVENTS};
 use isolane_sim::{NodeId, Topic, World};

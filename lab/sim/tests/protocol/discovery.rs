@@ -1,4 +1,4 @@
-//! How participants find and lose each other.
+//! Discovery of participants, and detection of their departure.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, values},
 };
 
-/// Longer than the default lease of 10 s, and one announcement more.
+/// Longer than the default lease of 10 s and one announcement period.
 const LEASE_OVER: Duration = Duration::from_secs(13);
 
 fn topic() -> Topic {
@@ -23,7 +23,7 @@ fn peers(world: &World, node: NodeId) -> usize {
     world.protocol(node).remote_participants().count()
 }
 
-/// Announcements of participants that were seen since the tap was opened.
+/// Number of SPDP announcements since the tap was opened.
 fn announcements(world: &World) -> u32 {
     let mut count = 0;
     for_each_submessage(world, |submessage| {
@@ -55,10 +55,10 @@ fn participants_find_each_other_by_a_peer_list_of_one_of_them() {
     );
     world.until_matched(&[writer], &[reader]);
     assert_eq!((peers(&world, a), peers(&world, b)), (1, 1));
-    // And stay together, though only one announces itself by the clock.
+    // They also stay discovered, although only one sends periodic announcements to the other.
     world.run_for(60 * SECOND);
     assert_eq!((peers(&world, a), peers(&world, b)), (1, 1));
-    // The good-bye of the one that has no list is heard too.
+    // The farewell of the participant that has no peer list arrives too.
     world.leave(b);
     world.run_for(ms(1));
     assert_eq!(peers(&world, a), 0);
@@ -92,7 +92,7 @@ fn a_lost_answer_to_one_that_comes_later_is_repeated_when_that_announces_itself_
 fn one_that_announces_itself_and_nothing_else_is_answered_a_few_times_only() {
     let mut world = World::new(1);
     let mut config = NodeConfig::default();
-    // Nothing is announced by the clock.
+    // No periodic announcement is sent during the test.
     config.timing.announce_period = LEASE_OVER * 10;
     let node = world.node(config);
     world.run_for(SECOND);
@@ -138,7 +138,7 @@ fn a_process_that_was_stopped_for_longer_than_the_lease_keeps_its_matches() {
         assert_eq!(peers(&world, nodes[0]), 3);
         assert_eq!(world.matched_writers(reader), 4);
         assert_eq!(world.protocol(nodes[0]).counters().leases_expired, 0);
-        // The others did miss it.
+        // The other nodes did lose it.
         assert!(world.protocol(nodes[1]).counters().leases_expired > 0);
     }
     world.crash(nodes[1]);
@@ -148,11 +148,11 @@ fn a_process_that_was_stopped_for_longer_than_the_lease_keeps_its_matches() {
 
 #[test]
 fn a_participant_whose_announcements_are_lost_stays_as_long_as_its_endpoints_are_heard() {
-    // Samples of either kind, and the ACKNACKs of a reliable reader.
+    // Lease renewal by best-effort samples, by reliable samples, and by ACKNACKs of a reliable reader.
     for (topic, silent) in [(topic(), 0), (Topic::new("Found"), 0), (topic(), 1)] {
         let mut world = World::new(1);
         let mut configs = [NodeConfig::default(), NodeConfig::default()];
-        // As if a flood hid all later ones.
+        // No further announcements, as if a flood hid them.
         configs[silent].timing.announce_period = Duration::from_secs(1_000);
         let nodes = configs.map(|config| world.node(config));
         let writer = world.create_writer(nodes[0], &topic);
@@ -169,7 +169,7 @@ fn a_participant_whose_announcements_are_lost_stays_as_long_as_its_endpoints_are
 
 #[test]
 fn a_malformed_announcement_that_waits_when_a_lease_ends_does_not_renew_it() {
-    // Around the end of the lease, and around that of the patience behind it.
+    // At the end of the lease, and at the end of the grace after it.
     let lease = 3 * SECOND;
     for end in [lease, lease + LEASE_GRACE] {
         for early in (0..60).map(Duration::from_micros) {
@@ -255,7 +255,7 @@ fn one_that_restarts_under_its_old_name_when_it_is_forgotten_is_another_particip
         let writer = world.create_writer(a, &topic);
         assert_eq!(world.writer_guid(writer), before);
         world.until_matched(&[writer], &[reader]);
-        // The same numbers, of another writer.
+        // Another writer sends the same sequence numbers.
         world.enqueue(writer, (101..=120).map(Sample::value));
         let both: Vec<_> = (1..=20).chain(101..=120).collect();
         world.run_until("what is written now comes", PATIENCE, |world| {
@@ -296,8 +296,8 @@ fn a_long_partition_parts_both_sides_and_heals() {
 
 #[test]
 fn a_partition_that_only_one_side_notices_heals_too() {
-    // The one that heard nothing forgets the other and begins anew; the other has forgotten
-    // nothing, its counts and acknowledgements included.
+    // The participant that receives nothing forgets the other one and starts anew. The other one keeps its state,
+    // including counts and acknowledgements.
     for cut in [0, 1] {
         seeds::for_each(0..30, |seed| {
             let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
@@ -325,7 +325,7 @@ fn a_partition_that_only_one_side_notices_heals_too() {
             }
             world.run_for(5 * SECOND);
             let (from, to) = [(a, b), (b, a)][cut];
-            // So that the other's lease does not run out by chance.
+            // Without loss, the other participant's lease does not expire by chance.
             world.set_link(LinkConfig::default());
             world.partition(Partition::one_way(&[from], &[to]));
             world.run_for(LEASE_OVER);
@@ -425,7 +425,7 @@ fn announcements_come_no_later_than_by_the_period() {
         let timing = config.timing;
         world.node(config);
         let mut last = announcements(&world);
-        // Five more at first, each in its time, and then at least one in each period.
+        // The initial announcements come at their own interval, then at least one in each period.
         for _ in 0..timing.announce_initial_count {
             world.run_for(timing.announce_initial_period);
             let so_far = announcements(&world);

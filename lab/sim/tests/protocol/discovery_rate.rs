@@ -1,4 +1,4 @@
-//! The rate of discovery's sending: what exceeds it waits, and leases are renewed all the while.
+//! Rate limit of discovery: messages that exceed it wait, and leases are renewed meanwhile.
 
 use std::time::Duration;
 
@@ -7,12 +7,13 @@ use isolane_wire::qos::LivelinessKind;
 
 use crate::support::{PATIENCE, SECOND, endpoints, ms};
 
-/// Writers of a node, and readers of the other.
+/// Number of writers of the first node, and of readers of the second.
 const TOPICS: usize = 60;
 
 const RATE: u64 = 4_096;
 
-/// Two nodes without groups, so that all is sent to their addresses; the first writes what the second reads.
+/// Two nodes without multicast groups, so that all messages are sent to their addresses. The first node writes the
+/// topics that the second reads.
 fn many_topics(bytes_per_s: u64) -> (World, NodeId, NodeId) {
     let mut world = World::new(1);
     let node = |peer| {
@@ -31,7 +32,7 @@ fn many_topics(bytes_per_s: u64) -> (World, NodeId, NodeId) {
     (world, a, b)
 }
 
-/// Time until both know all endpoints of each other.
+/// Time until both nodes know all endpoints of each other.
 fn time_to_know(bytes_per_s: u64) -> Duration {
     let (mut world, a, b) = many_topics(bytes_per_s);
     world.run_until("all is known", PATIENCE, |world| {
@@ -52,7 +53,7 @@ fn sedp_sends_no_more_than_its_rate_and_what_waits_is_sent_later() {
     let mut least_behind = 0;
     for second in 1..=30 {
         world.run_for(SECOND);
-        // SPDP is not limited: some 300 bytes every two seconds, and a few at the start.
+        // SPDP is exempt from the limit: some 300 bytes every two seconds, and a few announcements at the start.
         let spdp_bytes = 300 * (20 + second);
         let sent = world.bytes_sent_to(b).saturating_sub(spdp_bytes);
         assert!(sent <= RATE * (second + 1), "{sent} bytes in {second} s");
@@ -83,7 +84,7 @@ fn leases_are_renewed_while_sedp_waits() {
     world.run_until("the writer is found", PATIENCE, |world| {
         world.matched_writers(reader) == 1 && world.matched_readers(writer) == 1
     });
-    // Endpoints that come and go keep SEDP behind its rate.
+    // Endpoints that are created and deleted make SEDP exceed its rate.
     for number in 0..200 {
         let topic = Topic::new(&format!("short-lived {number}"));
         let short_lived = world.create_reader(b, &topic);

@@ -1,4 +1,4 @@
-//! DURABILITY and DURABILITY_SERVICE: what is offered, requested and matched, and what late joiners get.
+//! DURABILITY and DURABILITY_SERVICE: offers, requests and matches, and the samples that late joiners get.
 
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
 use isolane_wire::qos::{DurabilityKind, HistoryKind, PolicyId, QosPolicies};
@@ -67,7 +67,7 @@ fn every_kind_but_volatile_gives_late_joiners_the_history_while_the_writer_lives
     }
 }
 
-/// What a late joiner gets of 30 samples of 3 instances, by instance.
+/// Number of samples of each of 3 instances that a late joiner gets, after 30 samples in total.
 fn history_of(change: impl FnOnce(&mut QosPolicies)) -> [usize; 3] {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
@@ -77,7 +77,7 @@ fn history_of(change: impl FnOnce(&mut QosPolicies)) -> [usize; 3] {
         change(qos);
     });
     let writer = world.create_writer(a, &offered);
-    // Of each instance in turn; a writer that keeps the last is never refused.
+    // The instances take turns. A KEEP_LAST writer never refuses a sample.
     world.publish(
         writer,
         ms(1),
@@ -115,7 +115,7 @@ fn what_the_service_is_to_keep_is_kept_by_the_writer() {
         "twelve among three instances"
     );
     assert_eq!(history_of(all(-1, 7)), [7; 3]);
-    // Below TRANSIENT there is no service.
+    // DURABILITY below TRANSIENT has no service.
     assert_eq!(
         history_of(|qos| {
             last(5)(qos);

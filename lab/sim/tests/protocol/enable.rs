@@ -1,4 +1,4 @@
-//! Endpoints that do not take part yet (DDS 1.4 §2.2.2.1.1.7), and history that is waited for (§2.2.2.5.3.34).
+//! Disabled endpoints (DDS 1.4 §2.2.2.1.1.7), and *wait_for_historical_data* (§2.2.2.5.3.34).
 
 use isolane_rtps::{ContentFilter, EnableError, WriteError};
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
@@ -43,7 +43,7 @@ fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
         (world.values(reader).len(), world.values(of_own)),
         (4, vec![4])
     );
-    // Once more changes nothing.
+    // Enabling again has no effect.
     let again = world.with_protocol(a, |protocol, now| protocol.enable_writer(now, writer_id));
     assert_eq!(again, Ok(()));
     assert_eq!(endpoints(&world, b), 2);

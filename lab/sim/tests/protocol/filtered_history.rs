@@ -10,7 +10,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, two_nodes, values},
 };
 
-/// Values written one after the other, of `instances` instances in turn.
+/// `count` values, written to `instances` instances in turn.
 fn in_turn(count: u64, instances: u32) -> impl Iterator<Item = Sample> {
     (1..=count).map(move |value| Sample::keyed(value as u32 % instances, value))
 }
@@ -71,7 +71,7 @@ fn what_is_pushed_out_while_a_reader_cannot_be_reached_is_lost_as_far_as_it_want
     world.heal();
     all_accounted(&mut world, reader, 60);
     let ledger = world.reader_ledger(reader);
-    // Of the 50 that were written meanwhile it wanted 25, and the last of them is kept.
+    // Of the 50 samples written meanwhile, 25 passed its filter. The history still has the last of these.
     assert_eq!(
         (ledger.delivered, ledger.content_filtered, ledger.lost),
         (5 + 1, 5 + 25, 24),
@@ -89,7 +89,7 @@ fn more_than_can_be_noted_is_sent_and_then_lost_like_anything_else() {
     world.until_matched(&[writer], &[reader]);
     world.publish(writer, ms(1), values(10));
     all_accounted(&mut world, reader, 10);
-    // Until it is acknowledged as well.
+    // Until the reader has acknowledged it as well.
     world.run_for(SECOND);
     world.partition(Partition::between(&[a], &[b]));
     world.publish(writer, ms(1), (11..=1_000).map(Sample::value));
@@ -99,7 +99,7 @@ fn more_than_can_be_noted_is_sent_and_then_lost_like_anything_else() {
     world.heal();
     all_accounted(&mut world, reader, 1_000);
     let ledger = world.reader_ledger(reader);
-    // The last came, and was judged by the reader.
+    // The last sample arrived, and the reader itself evaluated its filter.
     assert_eq!(
         (ledger.content_filtered, ledger.lost),
         (content_filtered + 1, 1_000 - 1 - content_filtered)
@@ -114,7 +114,7 @@ fn a_late_joiner_counts_a_hole_in_the_history_as_lost_and_rejected_samples_as_fi
         let mut world = World::new(4).link(LinkConfig::lossy(loss));
         let (a, b) = two_nodes(&mut world);
         let writer = evaluating(&mut world, a, &topic);
-        // 1 is kept and wanted, 2 to 5 are pushed out, 6 and 7 kept and not wanted, 8 wanted.
+        // Sample 1 is kept and passes, 2 to 5 are replaced, 6 and 7 are kept and do not pass, 8 passes.
         let written = [
             (1, 2),
             (2, 3),
@@ -147,7 +147,7 @@ fn samples_written_before_a_volatile_reader_came_are_neither_filtered_nor_lost()
     let mut world = World::new(6);
     let nodes = world.nodes(3, &Default::default());
     let writer = evaluating(&mut world, nodes[0], &topic);
-    // One that takes nothing keeps the history where it is.
+    // A reader that takes nothing prevents the writer from releasing samples.
     let holder = world.create_reader(nodes[1], &topic.clone().keep_all(1));
     world.set_take(holder, Take::OnRequest);
     world.until_matched(&[writer], &[holder]);
@@ -192,8 +192,7 @@ fn what_has_expired_and_was_not_wanted_was_not_lost() {
 
 #[test]
 fn a_reader_without_a_filter_knows_nothing_of_what_another_does_not_want() {
-    // The HEARTBEATs of a writer reach further back than its history while a reader has not acknowledged that
-    // something was not for it.
+    // While a reader has not acknowledged that a sample was filtered, the writer's HEARTBEATs begin before its history.
     let topic = Topic::new("Numbers")
         .reliable()
         .keep_last(1)
@@ -211,7 +210,7 @@ fn a_reader_without_a_filter_knows_nothing_of_what_another_does_not_want() {
         for reader in [few, all] {
             world.run_until("all are accounted for", PATIENCE, |world| {
                 let ledger = world.reader_ledger(reader);
-                // The first may be pushed out before anything came.
+                // The first samples may be replaced before any sample arrives.
                 ledger.accounted + ledger.skipped == 500
             });
         }

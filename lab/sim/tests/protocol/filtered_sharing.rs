@@ -1,5 +1,5 @@
-//! Datagrams of a writer some of whose readers have a filter: who gets the same shares them, and samples that leave
-//! together go on leaving together.
+//! Datagrams of a writer with filters for some readers: readers that get the same samples share datagrams, and samples
+//! that leave in one datagram still do.
 
 use isolane_rtps::{Priority, limits::BATCH_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, ReaderHandle, Sample, Topic, World, seeds};
@@ -10,7 +10,8 @@ use crate::{
     support::{SECOND, a_pair, ms, values},
 };
 
-/// What each reader on its own node wants: multiples of this; of 1: no filter.
+/// Number of datagrams for readers on separate nodes. Each number in `wishes` is a reader whose filter passes multiples
+/// of it; 1 means no filter.
 fn datagrams(topic: &Topic, wishes: &[u64], count: u64) -> usize {
     let mut world = World::new(1);
     let nodes = world.nodes(1 + wishes.len(), &NodeConfig::default());
@@ -53,17 +54,17 @@ fn one_filtered_reader_does_not_end_that_samples_leave_together() {
 fn readers_of_the_same_filter_share_a_datagram() {
     let one = datagrams(&batched(), &[1, 5], 960);
     let many = datagrams(&batched(), &[1, 5, 5, 5, 5, 5], 960);
-    // Each reader has its own acknowledgements.
+    // Each reader sends its own acknowledgements.
     let acknowledgements = 6 * (960 / 32);
     assert!(many < one + acknowledgements, "{many} and {one}");
 }
 
 #[test]
 fn who_wants_nothing_of_a_run_is_sent_nothing_of_it() {
-    // Twelve want none of these, and one all.
+    // Twelve readers want none of these samples, and one wants all.
     let wishes: Vec<u64> = (0..12).map(|number| 10_000 + number).chain([1]).collect();
     let count = datagrams(&batched(), &wishes, 480);
-    // With what tells each of the twelve of it, and its acknowledgements.
+    // This includes the GAPs for each of the twelve, and their acknowledgements.
     assert!(count < 480, "{count}");
 }
 
@@ -75,7 +76,7 @@ fn parts_reach_everyone_whatever_the_link_loses_and_however_many_addresses_there
         let writer = evaluating(&mut world, nodes[0], &batched());
         let mut readers: Vec<(ReaderHandle, u64)> = Vec::new();
         for (number, &node) in nodes[1..].iter().enumerate() {
-            // More than one step can send to: the last are served alone.
+            // More readers than one step can send to: the last ones are served separately.
             let of = 1 + number as u64 % 7;
             let reader = match of {
                 1 => world.create_reader(node, &batched()),
@@ -154,7 +155,7 @@ fn what_is_left_of_a_run_asks_for_no_larger_frame_than_it_needs() {
     let topic = topic.max_payload_bytes(8_000).max_datagram_bytes(8_000);
     let batched = topic.clone();
     let batched = batched.qos(|qos| qos.latency_budget = (10 * SECOND).into());
-    // Neither the next sample nor what else may leave together says how much that is.
+    // Neither the next sample nor a further batched one carries the number of filtered samples.
     let next = [Sample::value(4).padded(6_000), Sample::value(4)];
     for (topic, next) in [topic, batched].into_iter().zip(next) {
         let mut world = World::new(1);

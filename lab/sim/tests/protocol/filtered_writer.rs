@@ -1,5 +1,5 @@
-//! Content filters that writers evaluate (RTPS 2.5 §8.7.4): what no reader wants is not sent, each reader has what
-//! it wants, and samples that a filter rejects never count as lost.
+//! Content filters that writers evaluate (RTPS 2.5 §8.7.4): samples that no reader wants are not sent, each reader gets
+//! the samples that pass its filter, and rejected samples never count as lost.
 
 use isolane_rtps::{ChangeKind, ContentFilter, limits::MAX_FILTERS};
 use isolane_sim::{
@@ -17,7 +17,7 @@ fn is_multiple(payload: &[u8], of: u64) -> bool {
     sample.is_some_and(|sample| sample.value.is_multiple_of(of))
 }
 
-/// The language of these filters: `multiple of N`.
+/// Compiles filters of the language `multiple of N`.
 fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
     let of = property
         .expression
@@ -25,11 +25,11 @@ fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
         .parse()
         .ok()?;
     let filter = ContentFilter::new(move |payload| is_multiple(payload, of));
-    // A comparison, and no more.
+    // The cost is about that of a comparison.
     Some(filter.taking(64))
 }
 
-/// Announced as `expression`, whatever that says.
+/// Filter for multiples of `of`, announced as `expression`, whatever that text means.
 fn announced(expression: &str, of: u64) -> ContentFilter {
     ContentFilter::new(move |payload| is_multiple(payload, of)).announced(&ContentFilterProperty {
         filtered_topic_name: "Filtered",
@@ -44,7 +44,7 @@ pub(crate) fn multiples(of: u64) -> ContentFilter {
     announced(&format!("multiple of {of}"), of)
 }
 
-/// A writer that evaluates filters.
+/// Creates a writer that evaluates its readers' filters.
 pub(crate) fn evaluating(world: &mut World, node: NodeId, topic: &Topic) -> WriterHandle {
     let writer = world.create_writer(node, topic);
     let id = world.writer_id(writer);
@@ -135,7 +135,7 @@ fn readers_with_other_wishes_each_get_their_own() {
                 "seed {seed}, {of}"
             );
         }
-        // One of them wants all.
+        // One of the readers wants all samples.
         assert_eq!(world.writer_ledger(writer).content_filtered, 0);
     });
 }
@@ -175,13 +175,13 @@ fn where_readers_share_a_group_each_judges_for_itself() {
         all_accounted(&mut world, reader, 120);
         assert_eq!(world.reader_ledger(reader).delivered, 120 / of);
     }
-    // What neither wants is sent to none of them: 2 and 3 leave a third of all.
+    // Samples that neither reader wants are sent to none: filters for 2 and for 3 reject a third of all.
     assert_eq!(world.writer_ledger(writer).content_filtered, 40);
 }
 
 #[test]
 fn a_run_that_all_filters_reject_holds_no_writer_up() {
-    // A history of four places, filled by what is never sent.
+    // The history has four places, and only rejected samples fill it.
     let topic = Topic::new("Numbers").reliable().keep_all(4);
     let (mut world, writer, reader) = a_pair(World::new(5), &topic, multiples(1_000_000));
     world.publish(writer, ms(1), values(500));
@@ -274,7 +274,7 @@ fn a_filter_that_the_writer_cannot_read_is_the_readers_alone() {
     let ledger = world.writer_ledger(writer);
     assert_eq!((ledger.sent, ledger.content_filtered), (99, 0));
     assert_eq!(world.reader_ledger(reader).delivered, 33);
-    // One that is too long to be announced is the reader's alone, too.
+    // A filter too long to be announced is also evaluated only by the reader.
     let long = announced(&format!("multiple of 3{}", " ".repeat(2_000)), 3);
     let (mut world, writer, reader) = a_pair(World::new(9), &topic, long);
     world.publish(writer, ms(1), values(99));
@@ -379,7 +379,7 @@ fn filters_of_arbitrary_bytes_do_no_harm() {
     let mut chance = Random::new(14);
     for round in 0..1_000 {
         let length = 4 * chance.below(512) as usize;
-        // Short lengths in front of strings, so that some are read to their end.
+        // Length fields are small, so that some strings are read to their end.
         let filter: Vec<u8> = (0..length)
             .map(|at| match at % 4 {
                 0 => chance.below(40) as u8,

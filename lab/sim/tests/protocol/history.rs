@@ -1,4 +1,4 @@
-//! What a reader gets that comes after the samples: history where it wants it, nothing where not.
+//! Late joiners: readers that request history get it, others do not.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
 };
 
-/// A writer whose samples 1 to 10 have all been acknowledged, and a node for who comes later.
+/// A writer whose samples 1 to 10 have all been acknowledged, and a node for late joiners.
 fn an_old_writer(seed: u64, link: LinkConfig, topic: &Topic) -> (World, WriterHandle, Topic) {
     let mut world = World::new(seed).link(link);
     let (a, b) = two_nodes(&mut world);
@@ -70,7 +70,7 @@ fn a_late_joiner_gets_the_last_n_of_each_instance_of_keep_last_n() {
             .map(|value| Sample::keyed(chance.below(4) as u32, value))
             .collect();
         world.publish(writer, ms(1), samples.clone());
-        // Some join while it is still being written.
+        // Some readers join while samples are still being written.
         world.run_for(chance.up_to(ms(60)));
         let late = world.create_reader(b, &topic);
         if chance.chance(0.5) {
@@ -179,7 +179,7 @@ fn a_writer_of_keep_last_counts_what_was_replaced_before_it_was_sent() {
     world.until_matched(&[writer], &[reader]);
     world.enqueue(writer, [Sample::value(0)]);
     world.run_for(SECOND);
-    // All at once: the node has no time to send between two writes.
+    // All samples at once, so that the node sends none between two writes.
     world.enqueue(writer, values(10));
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [0, 9, 10]);
@@ -226,7 +226,7 @@ fn a_durable_keep_all_writer_goes_on_when_its_history_is_full_of_what_all_have_a
         assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
         assert_eq!(world.writer_ledger(writer).replaced, 32);
         assert_eq!(world.reader_ledger(reader).lost, 0);
-        // Who comes now gets the last of them.
+        // A late joiner gets only the last of them.
         let late = late_reader(&mut world, writer, &topic);
         world.run_until("the last came", PATIENCE, |world| {
             world.received(late).len() == 8
@@ -245,7 +245,7 @@ fn what_is_written_while_a_late_joiner_gets_its_history_is_sent_to_it_once() {
         .keep_last(50);
     let writer = world.create_writer(a, &topic);
     world.enqueue(writer, values(50));
-    // Faster than the node sends the history.
+    // Written faster than the node sends the history.
     world.publish(
         writer,
         Duration::from_micros(12),
@@ -259,7 +259,7 @@ fn what_is_written_while_a_late_joiner_gets_its_history_is_sent_to_it_once() {
     assert_eq!(world.reader_ledger(late).duplicates, 0);
 }
 
-/// Sample 1 of one instance, and then 999 of another of which the last is kept.
+/// Sample 1 of one instance, and then 999 samples of another, of which only the last is kept.
 fn with_a_hole() -> impl Iterator<Item = Sample> {
     (1..=1_000).map(|value| Sample::keyed(u32::from(value > 1), value))
 }
@@ -319,7 +319,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     };
     let before = gaps(&world).len();
     peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
-    // Twice, where the history was on its way, too.
+    // Twice if the history was being sent at the same time.
     let announced = gaps(&world).split_off(before);
     assert!((1..=2).contains(&announced.len()), "{announced:?}");
     assert!(

@@ -1,4 +1,4 @@
-//! What is ignored is as if it did not exist, at once and for good.
+//! Ignored entities: they have no effect from then on, permanently.
 
 use isolane_rtps::{
     IgnoreError,
@@ -38,7 +38,7 @@ fn an_ignored_participant_goes_with_its_endpoints_and_does_not_come_back() {
         assert_eq!(peers(&world, b), 0);
         assert!(world.received(reader).is_empty());
         assert!(world.protocol(b).counters().announcements_ignored > 5);
-        // Its next life has another name.
+        // After the restart it has another GUID prefix.
         world.crash(a);
         world.restart(a);
         let again = world.create_writer(a, &topic());
@@ -67,7 +67,7 @@ fn an_ignored_endpoint_goes_and_others_of_its_participant_stay() {
         )
     };
     assert_eq!(matched(&world), ([1, 1], [1, 1]));
-    // Also when it changes, and is announced again.
+    // The endpoint stays ignored when it changes and is announced again.
     let renewed = |qos: &mut isolane_wire::qos::QosPolicies| qos.ownership_strength = 3;
     world.set_writer_qos(writers[0], renewed).unwrap();
     world.set_reader_qos(readers[0], renewed).unwrap();
@@ -110,7 +110,7 @@ fn an_ignored_topic_has_no_endpoints_any_more() {
     let matched = [reader, late.1].map(|reader| world.matched_writers(reader));
     assert_eq!((matched, world.matched_readers(late.0)), ([0, 0], 0));
     assert_eq!(endpoints(&world, b), 0);
-    // Others know nothing of that.
+    // The other participants are not affected.
     assert_eq!(world.matched_writers(others.1), 1);
     assert_eq!(
         world.matched_readers(writer),

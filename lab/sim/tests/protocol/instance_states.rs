@@ -22,7 +22,7 @@ use crate::support::{SECOND, a_pair, keyed_samples, ms, two_nodes};
 
 const ANY: StateMask = StateMask::empty();
 
-/// A keyed pair whose user looks when the test does.
+/// A keyed pair whose user takes samples only when the test does so.
 struct Looked {
     world: World,
     nodes: (NodeId, NodeId),
@@ -63,7 +63,7 @@ impl Looked {
         self.world.run_for(SECOND);
     }
 
-    /// What is known of the selected samples, and their values.
+    /// Returns the metadata and values of the selected samples.
     fn select(&mut self, selection: &Selection<'_>, then: Then) -> Vec<(SampleInfo, u64)> {
         let selected = self.world.select(self.reader, selection, then).into_iter();
         let value = |received: &Received| received.sample().map_or(0, |sample| sample.value);
@@ -217,7 +217,7 @@ fn the_next_instance_is_the_one_with_the_next_key_that_has_such_samples() {
     };
     assert_eq!(looked.values(&after(None, ANY), Then::Read), [2, 2]);
     assert_eq!(looked.values(&after(Some(2), ANY), Then::Take), [5]);
-    // It is not there any more, and still says where to go on.
+    // The handle's instance no longer exists, but still determines the next one.
     assert_eq!(looked.values(&after(Some(5), ANY), Then::Leave), [7]);
     assert_eq!(looked.values(&after(Some(8), ANY), Then::Leave), [9]);
     assert!(looked.values(&after(Some(9), ANY), Then::Leave).is_empty());
@@ -339,7 +339,7 @@ fn an_instance_that_is_disposed_and_unregistered_at_once_is_disposed_and_has_los
     assert_eq!(end.instance_state, InstanceState::NotAliveNoWriters);
 }
 
-/// What an instance's lives come to, change by change.
+/// States of an instance through its generations, change by change.
 #[derive(Default)]
 struct Life {
     state: InstanceState,
@@ -401,7 +401,7 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
     assert!(all_unregistered.into_inner() > 0, "some had ended before");
 }
 
-/// A keyed pair of KEEP_LAST 1 readers whose user looks when the test does; the writer keeps more.
+/// A keyed pair with a KEEP_LAST 1 reader whose user takes samples only when the test does so. The writer keeps more.
 fn last_only() -> Looked {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
@@ -433,7 +433,7 @@ fn the_end_of_an_instance_leaves_its_last_value_to_be_seen() {
         InstanceState::NotAliveDisposed,
         "as it is now"
     );
-    // A later value takes the place of all of them.
+    // A later value replaces all of them.
     looked.write([Sample::keyed(7, 3)]);
     assert_eq!(looked.values(&Selection::default(), Then::Leave), [3]);
 }
@@ -462,7 +462,7 @@ fn in_a_full_reader_an_end_pushes_out_no_value_that_was_not_seen() {
     assert_eq!(seen[0].0.instance_state, InstanceState::NotAliveDisposed);
     let ledger = looked.world.reader_ledger(looked.reader);
     assert!(ledger.evicted == 1 && ledger.balances(), "{ledger:?}");
-    // What was seen gives way.
+    // A sample that was read is replaced.
     looked.write([Sample::dispose(2)]);
     let news = looked.select(&mask(StateMask::NOT_READ), Then::Leave);
     let kinds: Vec<ChangeKind> = news.iter().map(|(info, _)| info.kind).collect();
@@ -496,7 +496,7 @@ fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_witho
     let reader = world.create_reader(b, &topic.keep_all(2));
     world.until_matched(&[writer], &[reader]);
     world.set_take(reader, Take::OnRequest);
-    // The first is lost, the others wait for it, and of these the last for the user.
+    // The first sample is lost. The others wait for it, and the last of these is what the user gets.
     world.set_link_between(a, b, LinkConfig::losing(1.0));
     world.enqueue(writer, [Sample::keyed(7, 1)]);
     world.run_for(ms(1));
@@ -509,7 +509,7 @@ fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_witho
         world.run_for(ms(1));
     }
     assert_eq!(world.values(reader), [1, 2, 3]);
-    // There was no room for its end: it is delivered with the last value.
+    // There was no room for the instance's end, so it is delivered with the last value.
     let (_, state) = world.last_of_instance(reader, 7).expect("it came").states();
     assert_eq!(state, InstanceState::NotAliveNoWriters);
     assert!(world.reader_ledger(reader).balances());
@@ -527,7 +527,7 @@ fn an_end_that_is_said_again_and_again_leaves_the_last_value_too() {
     assert!(looked.world.reader_ledger(looked.reader).balances());
 }
 
-/// Both at once, as WRITER_DATA_LIFECYCLE has it by default.
+/// Dispose and unregister in one change, as is the default of WRITER_DATA_LIFECYCLE.
 fn dispose_and_unregister(key: u32) -> Sample {
     Sample {
         kind: ChangeKind::DisposeAndUnregister,
@@ -535,7 +535,8 @@ fn dispose_and_unregister(key: u32) -> Sample {
     }
 }
 
-/// HISTORY counts values: the end of an instance pushes none out of the writer's history, however little room there is.
+/// HISTORY counts values. The end of an instance replaces no value in the writer's history, however little room there
+/// is.
 #[test]
 fn a_reader_that_comes_late_gets_the_last_value_of_an_instance_and_then_its_end() {
     seeds::for_each(0..20, |seed| {
@@ -582,14 +583,14 @@ fn an_end_that_is_written_at_once_does_not_take_the_place_of_an_unsent_value() {
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [1]);
     assert_eq!(world.writer_ledger(writer).evicted_unsent, 0);
-    // A later value takes the place of both, sent or not.
+    // A later value replaces both, whether they were sent or not.
     world.enqueue(writer, [dispose_and_unregister(7), Sample::keyed(7, 2)]);
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [1, 2]);
     assert_eq!(world.writer_ledger(writer).evicted_unsent, 1);
 }
 
-/// Several instances, as they were written.
+/// Samples of several instances, in the order of writing.
 fn interleaved() -> Vec<Sample> {
     let keys = [3, 1, 3, 2, 1, 3];
     let samples = keys.into_iter().zip(1..);

@@ -1,4 +1,4 @@
-//! Instances: how they live and end.
+//! Instances: their creation and their end.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn keyed() -> Topic {
     Topic::new("Keyed").keyed().reliable().keep_all(16)
 }
 
-/// How the last thing taken of an instance shows.
+/// Change kind and state of the sample taken last from an instance.
 fn last(world: &World, reader: ReaderHandle, key: u32) -> (ChangeKind, InstanceState) {
     let taken = world.last_of_instance(reader, key);
     taken.expect("something came of the instance").states()
@@ -86,7 +86,7 @@ fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
     assert_eq!(world.received(reader).len(), 3, "it has ended once");
 }
 
-/// A reader that came after the samples of the instances, and wants no history.
+/// The reader joins after the samples of the instances, and requests no history.
 #[test]
 fn the_end_of_an_instance_that_a_reader_never_had_is_a_sample_only_where_it_is_disposed() {
     for topic in [keyed(), Topic::new("Keyed").keyed().max_instances(16)] {
@@ -117,7 +117,7 @@ fn the_end_of_an_instance_that_a_reader_never_had_is_a_sample_only_where_it_is_d
             ),
         ];
         assert_eq!(came, expected);
-        // Of 1, of 2, which another one writes, of 3, which had ended, and of 4 and 5.
+        // The ends of instances 1, 2 (which another writer still writes), 3 (which had ended), 4 and 5.
         assert_eq!(world.reader_ledger(reader).unregistered, 5);
         let ends = [1, 4, 5].map(|key| last(&world, early, key).1);
         assert_eq!(ends, [InstanceState::NotAliveNoWriters; 3]);
@@ -165,7 +165,7 @@ fn the_end_of_an_instance_is_sent_with_key_key_hash_and_status() {
     assert_eq!(ends, [(true, false), (false, true)]);
 }
 
-/// Instances that the tapped datagrams unregister, and whether the end of a writer was sent before one of them.
+/// Instances that the tapped datagrams unregister, and whether the dispose of a writer was sent before one of them.
 fn unregistered(world: &World) -> (Vec<KeyHash>, bool) {
     let (mut keys, mut has_ended, mut is_late) = (Vec::new(), false, false);
     for datagram in world.tapped() {

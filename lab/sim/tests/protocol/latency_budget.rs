@@ -1,5 +1,5 @@
-//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples of a writer with one leave together, each within its budget; those of a
-//! writer without one leave at once.
+//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples of a writer with a budget leave in one datagram, each within the budget;
+//! those of a writer without a budget leave at once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn micros(microseconds: u64) -> Duration {
     Duration::from_micros(microseconds)
 }
 
-/// The longest time from a sample's writing to its reading.
+/// Maximum time from writing a sample to reading it.
 fn longest(world: &World, writer: WriterHandle, reader: ReaderHandle) -> Duration {
     let written = world.written(writer);
     let times = world.received_from(reader, writer).map(|received| {
@@ -28,8 +28,8 @@ fn longest(world: &World, writer: WriterHandle, reader: ReaderHandle) -> Duratio
     times.max().unwrap_or_default()
 }
 
-/// Datagrams on the link until a reader has `count` samples, written once per `period`; and the longest latency of a
-/// sample.
+/// Number of datagrams on the link until a reader has `count` samples, one written in each `period`; and the maximum
+/// latency of a sample.
 fn datagrams(topic: &Topic, period: Duration, count: u64) -> (u64, Duration) {
     let (mut world, _, writer, reader) = a_pair(topic);
     world.run_for(SECOND);
@@ -71,7 +71,7 @@ fn a_single_sample_leaves_when_half_of_the_budget_is_over() {
 
 #[test]
 fn a_full_datagram_leaves_at_once() {
-    // Ten seconds of budget, and datagrams that fill within a few milliseconds.
+    // The budget is ten seconds, but the samples fill a datagram within a few milliseconds.
     let topic = budget(Topic::new("Traces").reliable().keep_all(256), 10 * SECOND);
     let (mut world, _, writer, reader) = a_pair(&topic);
     world.publish(writer, micros(100), values(200));
@@ -81,7 +81,7 @@ fn a_full_datagram_leaves_at_once() {
         "{:?}",
         world.reader_ledger(reader)
     );
-    // The rest waits, though no longer than anything does.
+    // The last samples wait for at most [`MAX_HOLD`].
     world.run_for(MAX_HOLD);
     assert_eq!(world.reader_ledger(reader).delivered, 200);
 }
@@ -124,7 +124,7 @@ fn what_is_lost_of_a_batch_is_repaired() {
 
 #[test]
 fn a_best_effort_burst_beyond_what_is_kept_is_counted() {
-    // All at one instant: the loop has no turn between them.
+    // All samples are written at one instant, so the loop does not run between them.
     let topic = budget(Topic::new("Traces").keep_last(8), ms(4));
     let (mut world, _, writer, reader) = a_pair(&topic);
     world.enqueue(writer, values(1_000));
@@ -134,7 +134,7 @@ fn a_best_effort_burst_beyond_what_is_kept_is_counted() {
         at_writer.evicted_unsent > 0 && at_writer.balances(),
         "{at_writer:?}"
     );
-    // A datagram brings more at once than the reader keeps.
+    // A datagram has more samples than the reader keeps.
     let at_reader = world.reader_ledger(reader);
     assert_eq!(at_reader.delivered + at_reader.evicted, at_writer.sent);
     let last = world

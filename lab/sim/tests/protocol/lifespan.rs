@@ -189,7 +189,7 @@ fn a_writer_and_a_reader_with_nothing_left_that_could_expire_rest() {
     }
 }
 
-/// A peer's time stamps may be of any clock.
+/// The time stamps come from a peer, whose clock may differ.
 fn a_peer_writes(age: i64, expected: usize) -> (usize, u64) {
     a_peer_writes_to(NodeConfig::default(), age, expected)
 }
@@ -262,7 +262,7 @@ fn a_clock_that_is_ahead_by_little_more_than_samples_live_shows_after_a_few_of_t
     assert_eq!(world.values(reader).len() as u64, 120 - expired);
 }
 
-/// All that came was fresh, came once, and in order.
+/// Checks that all received samples were fresh, came once, and in order.
 fn assert_fresh(world: &World, writer: WriterHandle, reader: isolane_sim::ReaderHandle) {
     let mut before = 0;
     for received in world.received_from(reader, writer) {
@@ -318,7 +318,7 @@ fn a_first_lifespan_holds_for_what_the_history_already_has() {
     assert_eq!(world.unwritten(writer), 0, "it was written long ago");
 }
 
-/// The wall clock of a node is set forward, or back.
+/// Sets the wall clock of a node forward or back.
 fn set_wall_clock(world: &mut World, node: isolane_sim::NodeId, seconds: i64) {
     set_wall_clock_ms(world, node, seconds * 1_000);
 }
@@ -366,7 +366,7 @@ fn a_time_stamp_far_ahead_keeps_a_sample_no_longer_than_the_clock_can_be_wrong()
 
 #[test]
 fn what_is_longer_than_what_has_expired_before_it_is_sent_whole() {
-    // The frame is chosen for the short one, which expires before it is filled.
+    // The frame is chosen for the short sample, which expires before the frame is filled.
     let topic = mortal(reliable())
         .max_payload_bytes(20_020)
         .max_datagram_bytes(21_000);
@@ -390,7 +390,7 @@ fn a_cache_full_of_samples_that_expire_at_once_is_emptied_step_by_step() {
     world.enqueue(writer, values(1_000));
     world.run_for(ms(50));
     assert_eq!(world.reader_ledger(reader).available, 1_000);
-    // All are stale when it goes on; no step may look at more of them than its share.
+    // All samples have expired when the process continues, and each step may check only its share of them.
     world.stop_for(b, ms(100));
     let expired = |world: &World| world.reader_ledger(reader).expired;
     let mut most = 0;

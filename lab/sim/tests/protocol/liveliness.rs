@@ -1,4 +1,4 @@
-//! LIVELINESS: who is alive, who says so, and what becomes of those that are silent (DDS 1.4 §2.2.3.11,
+//! LIVELINESS: which writers are alive, which messages assert it, and what happens to silent ones (DDS 1.4 §2.2.3.11,
 //! RTPS 2.5 §8.4.13).
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::{
 };
 
 const LEASE: Duration = ms(200);
-/// A lease, and an eighth for what has come and was not read.
+/// A lease, and an eighth of it for messages that have arrived and were not read.
 const LOST: Duration = ms(226);
 
 fn lively(topic: Topic, kind: LivelinessKind) -> Topic {
@@ -40,7 +40,7 @@ fn a_lively_pair(kind: LivelinessKind) -> Pair {
     a_pair(&lively(reliable(), kind))
 }
 
-/// Alive and not alive, if that has changed.
+/// Numbers of writers alive and not alive, if they have changed.
 fn changed(world: &mut World, reader: ReaderHandle) -> Option<(u32, u32)> {
     let changed = world.take_liveliness_changed(reader);
     changed.map(|changed| (changed.alive, changed.not_alive))
@@ -52,7 +52,7 @@ fn lost(world: &mut World, writer: WriterHandle) -> u32 {
         .map_or(0, |lost| lost.change)
 }
 
-/// Datagrams of the endpoints for participants' messages.
+/// Number of datagrams to the endpoints of participant messages.
 fn messages(world: &World) -> usize {
     let mut count = 0;
     for_each_submessage(world, |submessage| {
@@ -119,7 +119,7 @@ fn over_a_bad_link_an_automatic_writer_stays_alive() {
         let _ = changed(&mut world, reader);
         world.run_for(20 * SECOND);
         let now = world.take_liveliness_changed(reader);
-        // Three messages in a row are lost once in a thousand times, and repaired.
+        // Three consecutive messages are lost once in a thousand times, and are then repaired.
         assert!(now.is_none_or(|now| now.alive == 1), "seed {seed}: {now:?}");
     });
 }
@@ -133,7 +133,7 @@ fn a_stopped_process_is_not_alive_and_is_again_when_it_goes_on() {
     assert_eq!(changed(&mut world, reader), Some((0, 1)));
     world.run_for(SECOND);
     assert_eq!(changed(&mut world, reader), Some((1, 0)));
-    // The reader's process, stopped for as long, reads first what has come meanwhile.
+    // The reader's process is stopped for as long. Then it first reads the messages that have arrived meanwhile.
     world.stop_for(b, SECOND);
     world.run_for(3 * SECOND);
     assert_eq!(changed(&mut world, reader), None);
@@ -182,7 +182,7 @@ fn a_writer_that_is_not_asserted_loses_its_liveliness_once() {
                 .contains(ReaderStatus::LIVELINESS_CHANGED)
         );
 
-        // Each writing says it again.
+        // Each write asserts liveliness.
         world.publish(writer, ms(150), values(10));
         world.run_for(10 * ms(150));
         assert_eq!(lost(&mut world, writer), 0);
@@ -193,7 +193,7 @@ fn a_writer_that_is_not_asserted_loses_its_liveliness_once() {
     }
 }
 
-/// Asserts each 150 ms for three seconds.
+/// Asserts liveliness every 150 ms for three seconds.
 fn assert_for_a_while(world: &mut World, mut assert: impl FnMut(&mut World)) {
     for _ in 0..20 {
         assert(world);
@@ -257,7 +257,7 @@ fn however_often_it_is_asserted_messages_leave_three_times_a_lease() {
         world.run_for(ms(1));
     }
     let sent = messages(&world) - before;
-    // Thirty messages, each with a HEARTBEAT behind it and an answer.
+    // Thirty messages, each with a HEARTBEAT and an ACKNACK.
     assert!((30..=100).contains(&sent), "{sent}");
 }
 
@@ -301,7 +301,7 @@ fn a_writer_cut_off_is_not_alive_at_its_reader_and_knows_nothing_of_it() {
     assert_eq!(changed(&mut world, reader), Some((1, 0)));
 }
 
-/// A reader, and a peer with a writer of this kind.
+/// A reader, and a peer with a writer of this LIVELINESS kind.
 fn a_lively_peer(kind: LivelinessKind) -> (World, Peer, ReaderHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
@@ -318,7 +318,7 @@ fn a_lively_peer(kind: LivelinessKind) -> (World, Peer, ReaderHandle) {
     (world, peer, reader)
 }
 
-/// The peer says that a participant's writers are alive.
+/// Sends a participant message of the peer.
 fn say_alive(world: &mut World, peer: &Peer, number: i64, of: GuidPrefix, kind: [u8; 4]) {
     let message = ParticipantMessage {
         participant: of,
@@ -428,7 +428,7 @@ fn other_implementations_find_the_endpoints_of_messages_connected() {
     let _ = peer;
 }
 
-/// The peer announces its writer again, with another lease.
+/// Announces the peer's writer again, with another lease.
 fn announce_lease(world: &mut World, peer: &mut Peer, lease: isolane_wire::time::Duration) {
     let mut qos = QosPolicies::writer_default();
     qos.liveliness.kind = LivelinessKind::ManualByTopic;

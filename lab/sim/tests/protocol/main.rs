@@ -1,6 +1,6 @@
-//! How local participants behave in a world: statements about what users and peers see.
+//! Behaviour of local participants in a simulated world, as users and peers see it.
 //!
-//! Every world ends by balancing its ledgers (`World` sees to that when it is dropped).
+//! Every world checks that its ledgers balance when it is dropped (`World`).
 
 mod addresses;
 mod best_effort;

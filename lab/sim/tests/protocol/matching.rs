@@ -1,4 +1,4 @@
-//! Which endpoints are a pair, and which are none and why.
+//! Matching: which endpoints match, and why others do not.
 
 use isolane_rtps::{EndpointKind, ReaderStatus, WriterStatus};
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, WriterHandle};
@@ -96,7 +96,7 @@ fn endpoints_may_come_and_go_for_ever() {
     );
 }
 
-/// A pair that differs in one policy: what the writer offers, what the reader requests.
+/// Difference in one policy: offer of the writer, request of the reader.
 type Difference = (PolicyId, fn(&mut QosPolicies), fn(&mut QosPolicies));
 
 #[test]
@@ -169,7 +169,7 @@ fn a_mismatch_names_the_policy_on_both_sides() {
     for (policy, offers, requests) in differences {
         let mut world = World::new(1);
         let (a, b) = two_nodes(&mut world);
-        // On two hosts, and on one.
+        // Reader on another host, and on the writer's host.
         for reader_node in [b, a] {
             let name = format!("{policy} {reader_node:?}");
             let writer = world.create_writer(a, &Topic::new(&name).qos(offers));
@@ -232,7 +232,7 @@ fn twenty_participants_all_match() {
 
 #[test]
 fn twenty_participants_with_peer_lists_all_match() {
-    // Each of them is a separate address, in discovery and in data.
+    // The peers are listed by address, for discovery and for data.
     let mut world = World::new(20).link(LinkConfig::lossy(0.1));
     let everyone: Vec<_> = (0..20).map(NodeId).collect();
     let nodes = world.nodes(20, &NodeConfig::with_peers(&everyone));
@@ -259,7 +259,7 @@ fn a_best_effort_writer_sends_to_each_of_thirty_readers_that_share_no_group() {
     }
 }
 
-/// Each node has a writer and a reader of one topic; each hears all.
+/// Creates a writer and a reader of one topic on each node, and checks that each reader gets all samples.
 fn all_match(world: &mut World, nodes: &[NodeId], topic: &Topic) {
     let writers: Vec<WriterHandle> = nodes
         .iter()

@@ -1,4 +1,4 @@
-//! A host's address changes while its participant runs.
+//! Change of a host's address while its participant runs.
 
 use isolane_rtps::Network;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, seeds};
@@ -9,10 +9,10 @@ use crate::{
     support::{PATIENCE, SECOND, a_pair_in, ms, values},
 };
 
-/// Samples of a test: more than the history holds, so that the writer waits for acknowledgements.
+/// Number of samples: more than the history holds, so that the writer waits for acknowledgements.
 const SAMPLES: u64 = 200;
 
-/// A KEEP_ALL flow in whose middle a node moves, and learns of that `outage_ms` later. The other side loses no match.
+/// A node gets another address in the middle of a KEEP_ALL flow, and detects it `outage_ms` later. No match ends.
 fn flows_on(mut world: World, moves: NodeId, outage_ms: u64, topic: &Topic) {
     let (writer, reader);
     (world, _, writer, reader) = a_pair_in(world, topic);
@@ -92,7 +92,7 @@ fn a_new_endpoint_is_found_by_a_peer_after_the_address_has_changed() {
     world.until_matched(&[writer], &[reader]);
 }
 
-/// Moves a node to another network: /24, where its own address is the first.
+/// Moves a node to another network (/24), in which it has the first address.
 fn roam(world: &mut World, node: NodeId, network: u8) {
     world.with_protocol(node, |protocol, now| {
         let address = [10, network, 0, 1];
@@ -120,7 +120,7 @@ fn of_a_peers_addresses_the_one_in_the_network_that_the_host_has_moved_to_is_use
     for network in [0, 1] {
         peer.answer_discovery_from(&mut world, [10, network, 0, 9]);
     }
-    // One that goes while its addresses are to be chosen again.
+    // A participant that leaves while its addresses have yet to be chosen again.
     let other = Peer::at(peer.node, node, 10);
     other.announce_itself(&mut world, |data| data.default_unicast = both.clone());
     for network in [1, 0, 1] {

@@ -1,5 +1,5 @@
-//! OWNERSHIP EXCLUSIVE: of the writers of an instance the strongest one is seen, and another when it fails
-//! (DDS 1.4 §2.2.3.9, §2.2.3.10).
+//! OWNERSHIP EXCLUSIVE: samples of the strongest writer of an instance are delivered, and those of another writer when
+//! it fails (DDS 1.4 §2.2.3.9, §2.2.3.10).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn owned(strength: i32) -> Topic {
     })
 }
 
-/// A weak writer and a strong one, each on its own node, and a reader on a third.
+/// A weak writer, a strong writer and a reader, each on its own node.
 struct Rivals {
     world: World,
     nodes: Vec<NodeId>,
@@ -52,7 +52,7 @@ fn rivals(world: World, change: impl Fn(Topic) -> Topic) -> Rivals {
 }
 
 impl Rivals {
-    /// Both write each 10 ms: the weak one numbers below a thousand, the strong one above.
+    /// Both writers write every 10 ms. The weak one uses values below a thousand, the strong one above.
     fn write_for(&mut self, time: Duration) {
         let count = (time.as_millis() / 10) as u64;
         self.world.publish(self.weak, ms(10), values(count));

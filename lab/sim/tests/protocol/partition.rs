@@ -1,4 +1,4 @@
-//! PARTITION: endpoints of one topic meet where they share one, which may change while they live.
+//! PARTITION: endpoints of a topic match if they share a partition. Partitions may change while the endpoints exist.
 
 use isolane_rtps::SetQosError;
 use isolane_sim::{LinkConfig, NodeConfig, Topic, World, seeds};
@@ -50,7 +50,7 @@ fn endpoints_meet_where_they_share_a_partition_on_one_host_and_on_two() {
             world.run_for(SECOND);
             let met = (world.matched_readers(writer), world.matched_writers(reader));
             assert_eq!(met, (do_meet.into(), do_meet.into()), "{name}");
-            // That they do not is no mismatch of policies.
+            // Different partitions are no QoS mismatch.
             let protocol = world.protocol(a);
             assert_eq!(protocol.offered_incompatible(world.writer_id(writer)), None);
         }
@@ -63,7 +63,7 @@ fn endpoints_that_change_their_partition_part_and_meet_again() {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
         let (a, b) = two_nodes(&mut world);
         let writer = world.create_writer(a, &in_partitions(&["left"]));
-        // One on the writer's own host.
+        // One reader is on the writer's own host.
         let readers = [b, a].map(|node| world.create_reader(node, &in_partitions(&["left"])));
         world.until_matched(&[writer], &readers);
         let is_alone = |world: &mut World| {
@@ -138,7 +138,7 @@ fn other_policies_of_matching_cannot_change() {
     let refused = world.set_reader_qos(reader, |qos| qos.transport_priority = 3);
     let level = SetQosError::ImmutablePolicy(PolicyId::TRANSPORT_PRIORITY);
     assert_eq!(refused, Err(level));
-    // Nothing of what was refused was done.
+    // The refused change had no effect.
     world.run_for(SECOND);
     assert_eq!(
         (world.matched_readers(writer), world.matched_writers(reader)),

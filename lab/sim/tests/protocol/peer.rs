@@ -1,4 +1,4 @@
-//! A peer that is not isolane, played by the test.
+//! Peer of another implementation, simulated by the test.
 
 use std::cell::Cell;
 
@@ -18,26 +18,25 @@ use isolane_wire::{
 
 use crate::support::ms;
 
-/// Vendor of eProsima Fast DDS.
+/// Vendor id of eProsima Fast DDS.
 const FAST: [u8; 2] = [1, 15];
 
 pub(crate) const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
 pub(crate) const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
 pub(crate) const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
 
-/// A peer played by the test. Its address is that of a node that is down: what is sent there is
-/// seen in the tap.
+/// Peer simulated by the test. Its address is that of a node that is down, so the tap shows the datagrams sent to it.
 pub(crate) struct Peer {
     pub(crate) prefix: GuidPrefix,
     pub(crate) node: NodeId,
     pub(crate) target: NodeId,
-    /// Where its datagrams come from; `None`: from the address of its node.
+    /// Source address of its datagrams; `None` for the address of its node.
     pub(crate) from: Option<Locator>,
-    /// Count of its answers to discovery.
+    /// Number of its answers to discovery.
     pub(crate) answers: i32,
-    /// Bytes of all it has said.
+    /// Number of bytes that it has sent.
     pub(crate) said_bytes: Cell<u64>,
-    /// Announcements of writers and of readers.
+    /// Sequence numbers of its last announcements of writers and of readers.
     pub(crate) announced: [i64; 2],
 }
 
@@ -61,7 +60,7 @@ impl Peer {
         peer
     }
 
-    /// A peer that the node has heard of, and that has not yet answered it.
+    /// A peer that the node knows, and that has not answered yet.
     pub(crate) fn unproven(world: &mut World, target: NodeId) -> Self {
         world.tap();
         let node = world.node_down(NodeConfig::default());
@@ -70,7 +69,7 @@ impl Peer {
         peer
     }
 
-    /// An unknown peer with a number that the test chooses.
+    /// An unknown peer with the given number in its GUID prefix.
     pub(crate) fn at(node: NodeId, target: NodeId, number: u32) -> Self {
         let mut prefix = [9; 12];
         prefix[..2].copy_from_slice(&FAST);
@@ -94,7 +93,7 @@ impl Peer {
         self.from = from;
     }
 
-    /// Its readers of SEDP say that they have all: so the address it comes from is validated.
+    /// Acknowledges all announcements by the peer's SEDP readers, which validates its source address.
     pub(crate) fn answer_discovery(&self, world: &mut World) {
         let pairs = [
             (
@@ -118,7 +117,7 @@ impl Peer {
         }
     }
 
-    /// SPDP.
+    /// Sends an SPDP announcement.
     pub(crate) fn announce_itself(
         &self,
         world: &mut World,
@@ -152,7 +151,7 @@ impl Peer {
         });
     }
 
-    /// SPDP: good-bye.
+    /// Sends the SPDP farewell.
     pub(crate) fn leave(&self, world: &mut World) {
         let farewell = DataPrefix {
             status: Some(StatusInfo {
@@ -191,7 +190,7 @@ impl Peer {
         world.inject(to, from, datagram);
     }
 
-    /// A message of the peer, not sent.
+    /// Builds a message of the peer without sending it.
     pub(crate) fn datagram(
         &self,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
@@ -234,7 +233,7 @@ impl Peer {
         self.say(world, |message| message.data(&head, &payload).map(drop));
     }
 
-    /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
+    /// Announces an endpoint without a key hash, as Fast DDS and Cyclone DDS do.
     pub(crate) fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
         self.announce_with(world, entity, |data| data.qos = qos);
     }
@@ -303,7 +302,7 @@ impl Peer {
         });
     }
 
-    /// The last ACKNACK that was sent to a writer of the peer: base, and what is requested.
+    /// Returns the last ACKNACK to a writer of the peer: base and requested numbers.
     pub(crate) fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
         let mut last = None;
         for_each_submessage(world, |submessage| {

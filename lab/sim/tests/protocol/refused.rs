@@ -1,4 +1,4 @@
-//! What finds a table full is refused and counted, and is taken in when there is a place.
+//! Full tables: an entity that finds no room is refused and counted, and accepted when there is room.
 
 use isolane_rtps::Limits;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};
@@ -18,7 +18,7 @@ fn topic(name: &str) -> Topic {
     Topic::new(name).reliable().keep_all(16)
 }
 
-/// A node with little room, and one with much.
+/// A node with small tables, and one with large ones.
 fn a_small_node(world: &mut World, change: impl FnOnce(&mut Limits)) -> (NodeId, NodeId) {
     let mut config = NodeConfig::default();
     change(&mut config.limits);
@@ -42,7 +42,7 @@ fn an_endpoint_that_found_no_place_is_found_when_another_has_gone() {
     let refused = world.protocol(small).counters().endpoints_refused;
     assert_eq!(refused, 1, "once, though it announces itself all the time");
     world.delete_reader(others[0]);
-    // Its next announcement is at most two seconds away.
+    // The participant's next announcement is at most two seconds away.
     world.run_for(3 * SECOND);
     assert_eq!(world.matched_readers(writer), 1);
     world.enqueue(writer, values(3));
@@ -73,7 +73,7 @@ fn an_announcement_that_is_too_long_for_the_free_space_is_requested_when_there_i
     for other in others {
         world.delete_reader(other);
     }
-    // Its next announcement is at most two seconds away.
+    // The participant's next announcement is at most two seconds away.
     world.run_for(3 * SECOND);
     assert_eq!(endpoints(&world, small), 1);
 }
@@ -136,10 +136,10 @@ fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() 
     }
     let [former, other] = peers;
     let again = Peer::at(hosts[0], node, 3);
-    // Another host announces the address of the silent one.
+    // Another host announces the address of the silent participant.
     let mut forger = Peer::at(hosts[0], node, 4);
     forger.from = Some(hosts[1].discovery_locator());
-    // The other is heard every two seconds.
+    // The other participant is received every two seconds.
     let second_start_of_other = Peer::at(hosts[1], node, 5);
     for _ in 0..2 {
         again.announce_itself(&mut world, lease);
@@ -150,7 +150,7 @@ fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() 
     world.run_for(2 * SECOND);
     forger.announce_itself(&mut world, lease);
     second_start_of_other.announce_itself(&mut world, lease);
-    // All participants of a process of another vendor may have one address.
+    // With another vendor, all participants of a process may have one address.
     again.announce_itself(&mut world, |data| {
         lease(data);
         data.vendor = [1, 16];
@@ -168,7 +168,7 @@ fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() 
 
 #[test]
 fn a_match_that_found_no_place_is_made_when_another_has_gone() {
-    // Two of each kind are discovery's.
+    // Two entries of each kind belong to discovery.
     for gone in 0..2 {
         let mut world = World::new(1);
         let (small, large) = a_small_node(&mut world, |limits| limits.matches = 4);
@@ -297,7 +297,7 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
         world.run_for(ms(1));
         let now = matches(&world);
         assert!(before - now <= 1, "{before} matches, then {now}");
-        // It is not shown from the first step on.
+        // The removed participant is not listed from the first step on.
         assert!(now == 40 || world.protocol(a).remote_endpoints().count() == 0);
         before = now;
         steps += 1;
@@ -308,8 +308,8 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
     assert_eq!(world.protocol(a).remote_participants().count(), 0);
 }
 
-/// A participant with room for two matches of the user, with two of them, and its peer; the last one is of a writer
-/// with a lease. Gives that writer's reader, and the reader that may go.
+/// A participant with room for two user matches, both taken, and its peer. The writer of the last match has a lease.
+/// Returns the reader of that writer, and the reader that may be deleted.
 fn full_with_a_lease(is_full_at_writer: bool) -> (World, NodeId, [ReaderHandle; 2]) {
     let mut world = World::new(1);
     world.tap();

@@ -1,4 +1,4 @@
-//! Participants and endpoints that are described on all sides meet without being discovered.
+//! Static discovery: participants and endpoints that are described on all sides match without being discovered.
 
 use std::{rc::Rc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const A: NodeId = NodeId(0);
 pub(crate) const B: NodeId = NodeId(1);
 
-/// Longer than the default lease of 10 s, and one announcement more.
+/// Longer than the default lease of 10 s and one announcement period.
 const LEASE_OVER: Duration = Duration::from_secs(13);
 
 fn brake() -> Topic {
@@ -27,13 +27,13 @@ pub(crate) fn report() -> Topic {
     Topic::new("Report").level(3).reliable().keep_all(64)
 }
 
-/// Node 0 writes topics to node 1.
+/// Description in which node 0 writes topics to node 1.
 pub(crate) fn one_way(announces: Announces, topics: &[Topic]) -> Description {
     let described = Description::new().with(A, announces, topics, &[]);
     described.with(B, announces, &[], topics)
 }
 
-/// Two nodes that know this of each other.
+/// Creates two nodes with the same description.
 pub(crate) fn two_described(world: &mut World, described: Description) {
     let described = Some(Rc::new(described));
     for _ in 0..2 {
@@ -45,7 +45,7 @@ pub(crate) fn two_described(world: &mut World, described: Description) {
     }
 }
 
-/// Submessages of SPDP, and of SEDP, that were seen since the tap was opened.
+/// Numbers of SPDP and SEDP submessages since the tap was opened.
 fn of_discovery(world: &World) -> (u64, u64) {
     let (mut spdp, mut sedp) = (0, 0);
     for_each_submessage(world, |submessage| {
@@ -65,7 +65,7 @@ fn of_discovery(world: &World) -> (u64, u64) {
     (spdp, sedp)
 }
 
-/// What a node knows of the only other one.
+/// State of a node's only static peer.
 pub(crate) fn peer_of(world: &World, node: NodeId) -> StaticPeerState<'_> {
     let mut peers = world.protocol(node).static_peers();
     peers.next().expect("one is described")
@@ -139,7 +139,7 @@ fn undescribed_endpoints_of_a_static_peer_are_discovered() {
     }
     for node in [A, B] {
         assert_eq!(peers(&world, node), 1);
-        // The one that is described, and the one that was found.
+        // The described endpoint, and the discovered one.
         assert_eq!(world.protocol(node).remote_endpoints().count(), 2);
         assert_eq!(world.protocol(node).counters().static_disagreements, 0);
     }
@@ -204,7 +204,7 @@ fn a_late_datagram_of_an_earlier_start_brings_it_not_back() {
     world.run_until("it is met again", SECOND, |world| {
         peer_of(world, B).restarts == 1
     });
-    // Longer than the pause between two starts, and no longer than anything waits in a queue.
+    // Longer than the minimum interval between two starts, and shorter than any datagram waits in a queue.
     world.run_for(ms(150));
     for datagram in &of_first {
         for to in [B.discovery_locator(), B.level_locator(report_level())] {
@@ -254,7 +254,7 @@ fn samples_of_one_that_announces_itself_do_not_renew_its_lease() {
     world.run_for(ms(50));
     let said: Vec<Vec<u8>> = world.tapped().to_vec();
     world.crash(A);
-    // Somebody who forges its address repeats what it said.
+    // An attacker that forges the peer's address repeats its datagrams.
     for _ in 0..26 {
         for datagram in &said {
             world.inject(
@@ -266,7 +266,7 @@ fn samples_of_one_that_announces_itself_do_not_renew_its_lease() {
         world.run_for(ms(500));
     }
     assert_eq!(world.protocol(B).counters().leases_expired, 1);
-    // As after any first word, it is back for a lease.
+    // As after any first datagram, the peer is present for one lease.
     assert!(peer_of(&world, B).is_present);
     world.run_for(LEASE_OVER);
     assert!(!peer_of(&world, B).is_present);
@@ -343,7 +343,7 @@ fn a_partition_longer_than_the_lease_heals() {
 #[test]
 fn descriptions_that_disagree_are_counted_and_connect_nothing_wrongly() {
     let others = [
-        // Of another type, at another level, of another reliability, with one topic more.
+        // Another type, another level, another reliability, and one additional topic.
         vec![brake().type_name("sim::Other")],
         vec![brake().level(6)],
         vec![brake().reliable()],
@@ -370,7 +370,7 @@ fn descriptions_that_disagree_are_counted_and_connect_nothing_wrongly() {
         }
         world.enqueue(writer, values(3));
         world.run_for(SECOND);
-        // What is called alike on both sides is of one topic and type, and may arrive.
+        // An endpoint with the same entity id on both sides has the same topic and type, so its samples may arrive.
         let received = world.values(reader);
         assert!([1, 2, 3].starts_with(&received), "{other:?}");
         let is_of_one_type = other[0].config_on(B).type_name == "sim::Sample";
@@ -386,7 +386,7 @@ fn one_that_has_no_description_is_seen_to_have_none() {
         described,
         ..NodeConfig::default()
     });
-    // At the address that is described; it is another participant.
+    // Another participant uses the described address.
     world.node(NodeConfig::default());
     world.run_for(SECOND);
     assert_eq!(
@@ -411,7 +411,7 @@ fn places_of_described_peers_are_kept_for_them() {
     world.node(config.clone());
     world.node_down(config);
     let writer = world.create_writer(A, &brake());
-    // It is given up, and then there come more strangers than there are places.
+    // The peer is removed, and then more unknown participants arrive than the table holds.
     world.run_for(LEASE_OVER);
     assert_eq!(peers(&world, A), 0);
     let strangers = world.nodes(5, &NodeConfig::default());
@@ -457,12 +457,12 @@ fn an_endpoint_is_created_as_it_is_described_or_not_at_all() {
         qos.latency_budget = Duration::from_millis(1).into();
     });
     assert_eq!(changed, Err(SetQosError::Described));
-    // Another end of the topic is not described either.
+    // The topic's reader is not described either.
     let reader = world.with_protocol(A, |protocol, now| {
         protocol.create_reader(now, &report().config_on(A), DeliveryMode::Cache)
     });
     assert_eq!(reader, Err(CreateError::NotDescribed));
-    // Deleted, it can be created again.
+    // A deleted writer can be created again.
     world.delete_writer(writer);
     world.create_writer(A, &report());
 }

@@ -1,5 +1,5 @@
-//! No other participant has a described participant's name: what is said in it by others, from another address and from
-//! the right one, with a start that is forged and with none.
+//! Forged names of static peers: messages with a static peer's GUID prefix, from another address and from its own, with
+//! a forged incarnation and with none.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::{
     support::{PATIENCE, SECOND, ms, values},
 };
 
-/// A stranger at its own address that calls itself as the described node 0 does, at whatever start.
+/// Another participant at its own address, with the GUID prefix of the described node 0 and the given start.
 fn impostor(world: &mut World, start: u8) -> Peer {
     let node = world.node_down(NodeConfig::default());
     let mut peer = Peer::at(node, B, 9);
@@ -27,7 +27,7 @@ fn impostor(world: &mut World, start: u8) -> Peer {
     peer
 }
 
-/// Two described nodes that have met: a writer of the first, a reader of the second.
+/// Two matched described nodes: a writer on the first, a reader on the second.
 fn met(announces: Announces) -> (World, WriterHandle, ReaderHandle) {
     let mut world = World::new(1);
     two_described(&mut world, one_way(announces, &[report()]));
@@ -83,14 +83,14 @@ fn starts_that_are_forged_from_the_right_address_cost_ten_partings_a_second() {
     }
     let restarts = peer_of(&world, B).restarts;
     assert!((5..=11).contains(&restarts), "{restarts} in a second");
-    // The true one is met again by what it says itself.
+    // The true peer is matched again by its own messages.
     world.enqueue(writer, values(3));
     world.run_until("it is believed again", 3 * SECOND, |world| {
         is_the_true_one(world, B) && world.values(reader).len() == 3
     });
 }
 
-/// Whether a node takes the described node 0 for who it is.
+/// Returns whether a node regards the described node 0 as the true peer.
 fn is_the_true_one(world: &World, node: NodeId) -> bool {
     let peer = peer_of(world, node);
     peer.is_present && peer.prefix == world.protocol(A).guid_prefix()
@@ -108,7 +108,7 @@ fn one_start_that_is_forged_from_the_right_address_silences_the_true_one_for_a_s
         peer.heartbeat(&mut world, (1, 100), 1);
         assert_eq!(peer_of(&world, B).restarts, 1);
         assert!(!is_the_true_one(&world, B));
-        // What it writes meanwhile tells that it is still there.
+        // The samples that it writes meanwhile show that it is alive.
         world.publish(writer, ms(50), (4..=43).map(Sample::value));
         world.run_until("it is believed again", 2 * SECOND, |world| {
             is_the_true_one(world, B)
@@ -138,8 +138,8 @@ fn a_good_bye_or_an_announcement_of_one_that_announces_nothing_is_not_believed()
     assert_eq!(peer_of(&world, B).restarts, 0);
 }
 
-/// Says all that could harm the reader of a described writer, in the name that the peer has, or, behind another name,
-/// by INFO_SRC. Returns the number of messages.
+/// Sends all messages that could harm the reader of a described writer, in the peer's name or, with `behind`, by an
+/// INFO_SRC behind another name. Returns the number of messages.
 fn say_what_harms(world: &mut World, peer: &mut Peer, writer: EntityId, behind: bool) -> u64 {
     let name = peer.prefix;
     if behind {
@@ -197,7 +197,7 @@ fn a_described_name_without_an_incarnation_is_not_believed() {
             described: Some(Rc::new(one_way(Announces::Itself, &[report()]))),
             ..NodeConfig::default()
         };
-        // The peer is to come yet: all that is known of it can be read in the description.
+        // The peer has not started yet, so all that is known of it comes from the description.
         world.node_down(config.clone());
         world.node(config);
         let reader = world.create_reader(B, &report());

@@ -1,4 +1,4 @@
-//! What several of these tests arrange in the same way.
+//! Set-up that several of these tests share.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// Longer than anything may take.
+/// Time limit, longer than any test needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Two nodes that find each other by multicast.
+/// Two nodes that discover each other by multicast.
 pub(crate) fn two_nodes(world: &mut World) -> (NodeId, NodeId) {
     let nodes = world.nodes(2, &NodeConfig::default());
     (nodes[0], nodes[1])
@@ -37,7 +37,7 @@ pub(crate) fn a_pair_in(mut world: World, topic: &Topic) -> Pair {
     (world, (a, b), writer, reader)
 }
 
-/// Endpoints of others that a node knows.
+/// Number of endpoints of other nodes that a node knows.
 pub(crate) fn endpoints(world: &World, node: NodeId) -> usize {
     world.protocol(node).remote_endpoints().count()
 }
@@ -47,7 +47,7 @@ pub(crate) fn values(count: u64) -> impl Iterator<Item = Sample> {
     (1..=count).map(Sample::value)
 }
 
-/// Values of a few instances, some of them ended and begun again.
+/// Samples of a few instances, some of which end and are written again.
 pub(crate) fn keyed_samples(count: u64, chance: &mut Random) -> Vec<Sample> {
     let sample = |value| {
         let key = chance.below(3) as u32;
@@ -60,15 +60,16 @@ pub(crate) fn keyed_samples(count: u64, chance: &mut Random) -> Vec<Sample> {
     (1..=count).map(sample).collect()
 }
 
-/// A sequence number and what came under it.
+/// Sequence number and change.
 pub(crate) type Numbered = (i64, Sample);
 
-/// Whether a change is a sample whatever else there is of its instance: that a writer writes one no longer is not.
+/// Returns whether a change is a sample, whatever the state of its instance. An unregister is not, because it may be
+/// withheld.
 fn is_sample(&(_, sample): &Numbered) -> bool {
     sample.kind != ChangeKind::Unregister
 }
 
-/// What a writer has written from a number on, without the instances that it has unregistered.
+/// Changes that a writer has written from a number on, except unregistered instances.
 pub(crate) fn written(world: &World, writer: WriterHandle, from: i64) -> Vec<Numbered> {
     let written = world.written(writer).iter();
     written
@@ -78,7 +79,7 @@ pub(crate) fn written(world: &World, writer: WriterHandle, from: i64) -> Vec<Num
         .collect()
 }
 
-/// What a reader has taken of a writer, likewise.
+/// Changes that a reader has taken of a writer, except unregistered instances.
 pub(crate) fn taken(world: &World, reader: ReaderHandle, writer: WriterHandle) -> Vec<Numbered> {
     let received = world.received_from(reader, writer);
     received

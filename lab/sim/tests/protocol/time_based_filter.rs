@@ -1,5 +1,5 @@
-//! TIME_BASED_FILTER: at most one sample of an instance in a separation, and the last one in the end
-//! (DDS 1.4 §2.2.3.12).
+//! TIME_BASED_FILTER: at most one sample of an instance is delivered in each separation, and finally the last one (DDS
+//! 1.4 §2.2.3.12).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,7 +21,7 @@ fn filtering(topic: Topic) -> Topic {
     topic.qos(|qos| qos.time_based_filter = SEPARATION.into())
 }
 
-/// A writer without, and a reader with the filter.
+/// A writer without a filter, and a reader with the filter.
 fn a_filtered_pair(mut world: World, topic: &Topic) -> (World, WriterHandle, ReaderHandle) {
     let (a, b) = two_nodes(&mut world);
     let writer = world.create_writer(a, topic);

@@ -1,4 +1,4 @@
-//! The world is what it says it is.
+//! Tests of the simulated world itself.
 
 use isolane_sim::{LinkConfig, LinkLedger, NodeConfig, Sample, Topic, World, seeds};
 

@@ -1,19 +1,17 @@
-//! Systems that suffer: participants crash, leave and come back, at the same address, under a new or under their
-//! old GUID prefix; the network is cut in both directions or in one, loses more one way than the other, doubles
-//! and overtakes; topics of several kinds go on meanwhile, some of them in fragments.
+//! Simulated systems with faults. Participants crash, leave and return at the same address, with a new or their old
+//! GUID prefix. The network is partitioned in one or both directions, loses more in one direction than in the other,
+//! duplicates and reorders. Meanwhile topics of several kinds send samples, some of them in fragments.
 //!
-//! A seed is one such system ([`ordeal`]). What must hold of it ([`verdict`]):
+//! A seed determines one such system ([`ordeal`]). These properties must hold ([`verdict`]):
 //!
-//! - in each match a reader is handed what came of a writer in order, nothing twice, and all of it as it was
-//!   written;
-//! - what a reliable KEEP_ALL writer wrote after it was notified of a match came, all of it, as long as
-//!   that match lasted;
-//! - left in peace, each endpoint is matched with those that are there, and with none that is gone;
-//! - what is written then comes everywhere, and who joins late has the history;
-//! - all ledgers balance, after every single thing that happens.
+//! - In each match, a reader gets a writer's samples in order, none twice, and each as it was written.
+//! - All samples that a reliable KEEP_ALL writer wrote after the notification of a match arrive while that match lasts.
+//! - After the last fault, each endpoint matches all existing endpoints of its topic, and none that is gone.
+//! - Samples written then arrive at all readers, and late joiners get the history.
+//! - All ledgers balance after every event.
 //!
-//! `cargo test` runs [`SHARE`] seeds, `cargo xtask test` fewer, `cargo xtask seeds` a thousand; all say what they went
-//! through.
+//! `cargo test` runs [`SHARE`] seeds, `cargo xtask test` fewer, `cargo xtask seeds` a thousand. Each prints the faults
+//! that occurred.
 
 mod ordeal;
 mod tally;
@@ -29,7 +27,7 @@ use crate::{
     tally::Tally,
 };
 
-/// Seeds of an ordinary run, of the thousand of a long one: some ten seconds on two slow cores.
+/// Seeds of `cargo test`, which take some ten seconds on two slow cores. `cargo xtask seeds` runs a thousand.
 const SHARE: u64 = 300;
 
 fn endure(seed: u64) -> Tally {
@@ -42,13 +40,13 @@ fn whatever_happens_samples_come_once_and_in_order_and_a_system_in_peace_is_whol
     let count = tallies.len();
     let sum = tallies.into_iter().fold(Tally::default(), Tally::plus);
     eprintln!("{count} seeds:\n{sum}");
-    // Fewer seeds need not have met with everything.
+    // With fewer seeds, some situations may not have occurred.
     if count as u64 >= SHARE {
         assert_eq!(sum.unmet(), None, "of {count} seeds none has met with it");
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(run: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(run)).expect_err("it fails");
     let said = panic.downcast::<String>();
@@ -76,7 +74,7 @@ fn a_sample_that_is_lost_on_purpose_fails_and_says_how_to_run_that_seed_again() 
         rest.contains("cargo test -p isolane-sim --test seeds a_sample_that_is_lost_on_purpose"),
         "{command}"
     );
-    // And it is the same every time.
+    // The failure is the same in every run.
     let words = said(|| endure(planted));
     assert!(words.contains("seed 3"), "{words}");
     assert_eq!(words, said(|| endure(planted)));

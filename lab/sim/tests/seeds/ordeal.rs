@@ -1,4 +1,4 @@
-//! One system: what happens to it, and how it is left in peace.
+//! One simulated system: its faults, and its end without faults.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use crate::{
 };
 
 pub(crate) const NODES: usize = 4;
-/// Endpoints of one kind, writers or readers, that live at once, at most.
+/// Maximum number of endpoints of one kind (writers or readers) that exist at a time.
 const ENDPOINTS: usize = 14;
 const MISFORTUNES: u32 = 40;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Longer than anything may take.
+/// Time limit, longer than any step needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a process is stopped at most.
+/// Maximum time for which a process is stopped.
 const MAX_STOP: Duration = Duration::from_secs(3);
-/// All that are not stopped have forgotten who was not heard for so long: a lease, the grace behind it, and one step.
+/// Time after which all running participants have removed a silent one: a lease, the grace after it, and one step.
 const LEASE_OVER: Duration = Duration::from_secs(11);
 
-/// What is done to the books on purpose, to see that it is found.
+/// Deliberate error in the recorded results, to test that the checks find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plant {
     Nothing,
-    /// One sample that came is struck out.
+    /// One received sample is removed from the record.
     ForgetsOneSample,
 }
 
-/// A writer, from its creation on; it may be gone.
+/// Writer, which may have been deleted since.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterLife {
     pub(crate) node: NodeId,
@@ -41,24 +41,24 @@ pub(crate) struct WriterLife {
     pub(crate) handle: WriterHandle,
     pub(crate) created: Instant,
     pub(crate) is_gone: bool,
-    /// The value given last.
+    /// Last value written.
     last: u64,
     /// Its first instance.
     key: u32,
 }
 
-/// A reader, from its creation on; it may be gone.
+/// Reader, which may have been deleted since.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReaderLife {
     pub(crate) node: NodeId,
     pub(crate) kind: Kind,
     pub(crate) handle: ReaderHandle,
     pub(crate) is_gone: bool,
-    /// It was created when all was written, and is to have the whole history.
+    /// The reader was created after all samples were written, and must get the whole history.
     pub(crate) is_late: bool,
 }
 
-/// A system to which things happen.
+/// System with faults.
 pub(crate) struct Ordeal {
     pub(crate) world: World,
     pub(crate) plant: Plant,
@@ -94,7 +94,7 @@ impl Ordeal {
         ordeal
     }
 
-    /// All of it; returns what was gone through.
+    /// Runs the whole system; returns the counts of what occurred.
     pub(crate) fn endure(mut self) -> Tally {
         for _ in 0..MISFORTUNES {
             self.suffer();
@@ -134,7 +134,7 @@ impl Ordeal {
         all.filter(|&node| node != than).collect()
     }
 
-    /// A participant that has just started gets a few endpoints.
+    /// Creates a few endpoints on a participant that has just started.
     fn furnish(&mut self, node: NodeId) {
         for _ in 0..self.chance.between(1, 3) {
             let (written, read) = (self.chance.pick(&KINDS), self.chance.pick(&KINDS));
@@ -178,7 +178,7 @@ impl Ordeal {
         });
     }
 
-    /// Something happens.
+    /// Causes one fault.
     fn suffer(&mut self) {
         let node = self.a_node();
         let is_up = self.world.is_up(node);
@@ -197,7 +197,7 @@ impl Ordeal {
             5..=7 if !is_up => self.comes_back(node),
             8 => self.cut(node),
             9 => {
-                // One way is bad, the way back is not.
+                // One direction is lossy, the other is not.
                 let to = self.chance.pick(&self.others(node));
                 let loss = 0.3 + 0.1 * self.chance.below(4) as f64;
                 self.world
@@ -271,11 +271,11 @@ impl Ordeal {
         self.down_since[node.0] = Some(self.world.elapsed());
     }
 
-    /// A participant starts at the address that another had; under that one's GUID prefix only where no peer
-    /// knows it any more: sooner that would be two participants of one name.
+    /// Restarts a participant at its former address. It gets its former GUID prefix only if no peer knows that any
+    /// more: earlier, two participants would have one GUID prefix.
     fn comes_back(&mut self, node: NodeId) {
         let since = self.down_since[node.0].take().unwrap_or_default();
-        // A stopped participant looks at leases when it goes on.
+        // A stopped participant checks leases when it continues.
         let is_forgotten = self.world.elapsed() - since > LEASE_OVER + MAX_STOP;
         if is_forgotten && self.chance.chance(0.7) {
             self.world.restart_as_before(node);
@@ -303,20 +303,20 @@ impl Ordeal {
                 }
             }
         };
-        // Shorter than a lease, or longer.
+        // Shorter or longer than a lease.
         let from = self.world.elapsed();
         let window = from..from + self.chance.up_to(15 * SECOND);
         self.world.partition(cut.during(window));
     }
 
-    /// Peace: all are up, nothing is cut, there is a writer and a reader of each kind.
+    /// Ends all faults: all nodes are up, no link is cut, and each kind has a writer and a reader.
     fn recover(&mut self) {
         self.world.heal();
         self.world.clear_links_between();
-        // So little that no lease runs out by chance.
+        // The loss is so low that no lease expires by chance.
         self.world.set_link(LinkConfig::lossy(0.05));
         if self.chance.chance(0.5) {
-            // Those that are down are forgotten.
+            // The others remove the nodes that are down.
             self.world.run_for(LEASE_OVER + MAX_STOP);
         }
         for node in (0..NODES).map(NodeId) {
@@ -324,7 +324,7 @@ impl Ordeal {
                 self.comes_back(node);
             }
         }
-        // Long enough for the leases of those that are gone.
+        // Long enough for the leases of nodes that are gone to expire.
         self.world.run_for(LEASE_OVER + SECOND);
         for kind in KINDS {
             if self.live_writers(kind).is_empty() {
@@ -342,16 +342,16 @@ impl Ordeal {
             let (writers, readers) = (self.live_writers(kind), self.live_readers(kind));
             self.world.until_matched(&writers, &readers);
         }
-        // Endpoints without a match here are announced, too.
+        // Endpoints without a local match are announced, too.
         self.world.run_for(5 * SECOND);
         self.assert_nothing_is_stale();
         self.write_last();
         self.join_late();
-        // Time for what should not come any more.
+        // Time in which superfluous samples would arrive.
         self.world.run_for(SECOND);
     }
 
-    /// Where there are as many endpoints as there may be, one of a kind that has several goes.
+    /// Deletes one endpoint of a kind that has several, if the maximum number exists.
     fn make_room(&mut self) {
         let live = |kind| self.live_writers(kind).len();
         if KINDS.into_iter().map(live).sum::<usize>() == ENDPOINTS {
@@ -379,7 +379,7 @@ impl Ordeal {
         }
     }
 
-    /// What is written in peace comes.
+    /// Writes after the last fault, and waits for all samples.
     fn write_last(&mut self) {
         for at in 0..self.writers.len() {
             let life = self.writers[at];
@@ -387,7 +387,7 @@ impl Ordeal {
                 continue;
             }
             if life.kind == Kind::Ticks {
-                // Some of them come.
+                // Some of these best-effort samples arrive.
                 let ticks = life.kind.samples(40, life.last, life.key, &mut self.chance);
                 self.world
                     .publish(life.handle, Duration::from_millis(5), ticks);
@@ -410,7 +410,7 @@ impl Ordeal {
             });
     }
 
-    /// Readers that come now have the whole history.
+    /// Creates late readers, and checks that they get the whole history.
     fn join_late(&mut self) {
         let mut late = Vec::new();
         for kind in KINDS.into_iter().filter(|kind| kind.has_history()) {
@@ -439,7 +439,7 @@ impl Ordeal {
     }
 }
 
-/// Counting, before what is counted is gone.
+/// Adds counters to the totals before their owner is removed.
 impl Ordeal {
     fn count_node(&mut self, node: NodeId) {
         for at in 0..self.writers.len() {
@@ -485,7 +485,7 @@ impl Ordeal {
         self.tally.rematches += again as u64;
     }
 
-    /// At the end.
+    /// Adds the counters of all remaining nodes and endpoints.
     fn sum_up(&mut self) {
         for node in (0..NODES).map(NodeId) {
             self.count_node(node);
@@ -497,7 +497,7 @@ impl Ordeal {
     }
 }
 
-/// Whether the last that a writer has written, of each of its instances, has come; of a best-effort one, anything.
+/// Returns whether a reader has the last sample of each instance of a writer; for a best-effort reader, any sample.
 fn has_last(world: &World, writer: &WriterLife, reader: &ReaderLife) -> bool {
     let guid = world.writer_guid(writer.handle);
     let count = match writer.kind {

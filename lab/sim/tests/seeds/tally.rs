@@ -1,4 +1,4 @@
-//! What was gone through, counted: an ordeal that never met with something proves nothing of it.
+//! Counts of the faults and situations that occurred. Seeds in which a situation never occurred prove nothing about it.
 
 use std::fmt;
 

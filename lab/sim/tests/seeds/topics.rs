@@ -2,18 +2,18 @@
 
 use isolane_sim::{Random, Sample, Topic};
 
-/// Instances that a writer of a keyed topic writes. No two writers share one, so that no writer's last sample
-/// is pushed out by another's.
+/// Number of instances that a writer of a keyed topic writes. No two writers share one, so no writer replaces another's
+/// last sample.
 pub(crate) const INSTANCES: u32 = 3;
 
-/// A kind of topic.
+/// Kind of topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Reliable, VOLATILE, KEEP_ALL: writers wait for readers.
     Commands,
-    /// Reliable, TRANSIENT_LOCAL, KEEP_ALL, with room for all that is ever written: a late joiner gets all of it.
+    /// Reliable, TRANSIENT_LOCAL, KEEP_ALL, with room for all samples: a late joiner gets all of them.
     Journal,
-    /// Reliable, TRANSIENT_LOCAL, KEEP_LAST, keyed, by multicast: a late joiner gets the last of each instance.
+    /// Reliable, TRANSIENT_LOCAL, KEEP_LAST, keyed, by multicast: a late joiner gets the last samples of each instance.
     State,
     /// Reliable, KEEP_LAST, keyed, in fragments.
     Images,
@@ -29,17 +29,17 @@ pub(crate) const KINDS: [Kind; 5] = [
     Kind::Ticks,
 ];
 
-/// Samples of the journal: an ordeal writes fewer.
+/// Capacity of a journal's history; no system writes as many samples.
 const JOURNAL_SAMPLES: u16 = 500;
-/// Bytes of an image at most, in addition to those of the shortest sample.
+/// Maximum padding of an image, in bytes.
 const IMAGE_BYTES: u32 = 24_000;
-/// Images that are kept of a writer.
+/// Number of images that a writer keeps.
 const IMAGES: u16 = 2;
-/// Samples that are kept of an instance of the state.
+/// Number of samples of a state's instance that are kept.
 const STATES: u16 = 2;
 
 impl Kind {
-    /// The topic, as both ends have it.
+    /// The topic, equal at both ends.
     pub(crate) fn topic(self) -> Topic {
         match self {
             Kind::Commands => Topic::new("Commands").reliable().keep_all(48).level(6),
@@ -71,12 +71,12 @@ impl Kind {
         self != Kind::Ticks
     }
 
-    /// Whether a writer waits for its readers rather than give something up.
+    /// Returns whether a writer waits for its readers instead of replacing samples.
     pub(crate) fn keeps_all(self) -> bool {
         matches!(self, Kind::Commands | Kind::Journal)
     }
 
-    /// Whether who comes late has what was written before.
+    /// Returns whether late joiners get samples written before.
     pub(crate) fn has_history(self) -> bool {
         matches!(self, Kind::Journal | Kind::State)
     }

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Ordeal {
-    /// Each participant knows those that are there and their endpoints, each endpoint is matched with those that
-    /// are there, and with no other.
+    /// Checks that each participant knows exactly the existing participants and endpoints, and that each endpoint
+    /// matches exactly the existing ones of its topic.
     pub(crate) fn assert_nothing_is_stale(&mut self) {
         let world = &self.world;
         let seed = world.seed();
@@ -65,7 +65,7 @@ impl Ordeal {
         }
     }
 
-    /// Every reader there ever was, with every writer there ever was.
+    /// Checks all pairs of a writer and a reader that ever existed.
     pub(crate) fn judge(&mut self) {
         let (writers, readers) = (self.writers.clone(), self.readers.clone());
         let mut forgets = self.plant == Plant::ForgetsOneSample;
@@ -86,8 +86,8 @@ impl Ordeal {
         }
     }
 
-    /// What a reader was handed of a writer, in order. Another that had the writer's GUID before it, or after, is
-    /// distinguished from it by the time.
+    /// Changes that a reader got from a writer, in order. A writer that had the same GUID before or after is
+    /// distinguished by time.
     fn came(&self, reader: &ReaderLife, writer: &WriterLife) -> Vec<Received> {
         let guid = self.world.writer_guid(writer.handle);
         let namesakes = self.writers.iter().filter(|other| {
@@ -103,7 +103,7 @@ impl Ordeal {
             .collect()
     }
 
-    /// What came is what was written, and within each match nothing comes twice or before its turn.
+    /// Checks that received samples equal the written ones, and that within a match none comes twice or out of order.
     fn assert_once_and_in_order(
         &self,
         reader: &ReaderLife,
@@ -136,8 +136,8 @@ impl Ordeal {
         }
     }
 
-    /// What a writer owes a reader that is there: of a journal all there is, of any KEEP_ALL writer what it wrote
-    /// since it was notified of the match; the last of each instance was waited for.
+    /// Checks that an existing reader has all samples that a writer owes it: all of a journal, and those of any
+    /// KEEP_ALL writer since the notification of the match. The last sample of each instance was waited for before.
     fn assert_all_that_is_owed(
         &mut self,
         reader: &ReaderLife,

@@ -156,7 +156,7 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
 /// Tolerated deviation of a flood's rate, as a multiple of the link's rate.
 const FLOOD_TOLERANCE: f64 = 0.02;
 
-/// Lines on the achieved flood rates: one, and one for each deviating run.
+/// Lines on the achieved flood rates: one for all runs with the requested rate, and one for each deviating run.
 fn floods(text: &mut String, runs: &[Run]) {
     let reached = runs.iter().filter_map(|run| {
         let asked = run.flood.as_ref()?;
@@ -198,7 +198,7 @@ fn floods(text: &mut String, runs: &[Run]) {
     }
 }
 
-/// Line on the storms: minimum and maximum rate, and their outcome.
+/// Line on the storms: minimum and maximum rate, requested rate, and number of sockets.
 fn storms(text: &mut String, runs: &[Run]) {
     let storms = runs.iter().filter_map(|run| {
         let asked = run.storm?;

@@ -1,4 +1,5 @@
-//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, and their layers.
+//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, taken from the command line, the
+//! description, or the defaults.
 
 mod match_report;
 mod publish;
@@ -149,7 +150,7 @@ impl EndpointArguments {
             default_history(is_writer),
             History::to_string,
         );
-        // The description's number belongs to the description's history.
+        // The description's `max_samples` applies only together with the description's history.
         let max_samples: Sourced<NonZeroU32> = match topic {
             Some(topic) if !has_own_history => topic.max_samples.clone(),
             _ => history.default_max_samples(true),

@@ -122,8 +122,8 @@ struct Input {
     has_header: bool,
 }
 
-/// Returns the bytes that the first read must have, because the parser does not read on: a pcap header, or a whole
-/// Section Header Block of pcapng.
+/// Returns the minimum length of the first read: a pcap header, or a whole Section Header Block of pcapng. The parser
+/// does not read again before it has parsed this header.
 fn header_bytes(begin: &[u8]) -> usize {
     const PCAP_HEADER_BYTES: usize = 24;
     const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -140,7 +140,8 @@ fn header_bytes(begin: &[u8]) -> usize {
 }
 
 impl Read for Input {
-    /// Waits for some bytes and returns those that are there then: frames of a running capture are shown as they come.
+    /// Waits for bytes and returns those available, without filling the buffer, so that `spy` shows the frames of a
+    /// running capture at once.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const SIGNAL_POLL_NS: i64 = 100_000_000;
         let mut length = 0;
@@ -276,7 +277,7 @@ impl Live {
     /// Listens on the interfaces of these names, or on all.
     ///
     /// # Errors
-    /// CAP_NET_RAW is missing, or an interface.
+    /// CAP_NET_RAW is missing, or an interface does not exist.
     pub(super) fn open(interfaces: &[String]) -> Result<Self, Failure> {
         let present = isolane_tune::interfaces().map_err(cannot_listen)?;
         let is_missing = |name: &&String| present.iter().all(|it| it.name != **name);
@@ -363,13 +364,13 @@ fn lacks_right() -> Failure {
 pub(super) struct CaptureWriter {
     file: ResultFile,
     path: PathBuf,
-    /// Interfaces of the section: link type, name and snapshot length. One more than `CAPTURE_INTERFACES` begins
-    /// another section.
+    /// Interfaces of the section: link type, name and snapshot length. If there would be more than
+    /// `CAPTURE_INTERFACES`, another section begins.
     interfaces: Vec<(Linktype, Option<String>, u32)>,
 }
 
 impl CaptureWriter {
-    /// Creates the file. An older one keeps its place until the first frame.
+    /// Creates the file. An existing file at `path` stays until the first frame is written.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -384,7 +385,7 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Adds a frame. The file takes its place with the first one.
+    /// Adds a frame. With the first frame, the file appears at its path.
     ///
     /// # Errors
     /// The frame cannot be written.
@@ -406,10 +407,10 @@ impl CaptureWriter {
         self.finish()
     }
 
-    /// Puts the file in its place.
+    /// Completes the file, so that it appears at its path.
     ///
     /// # Errors
-    /// The file cannot be put there.
+    /// The file cannot be completed.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         let finished = self.file.finish();
         finished.map_err(|error| not_written(&self.path, &error))

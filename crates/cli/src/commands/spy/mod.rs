@@ -36,7 +36,7 @@ use crate::output::{JsonLines, print, tell};
 use crate::settings::Settings;
 use crate::values::{Destination, count, level, seconds, word};
 
-/// Longest wait for a frame: then the participant runs, and the end is checked.
+/// Longest wait for a frame. After it, the participant runs, and `spy` checks whether to stop.
 const SLICE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -361,7 +361,7 @@ impl Filter {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Returns true when a sample may be of a chosen topic: discovery has not announced its writer.
+    /// Returns true when a sample may be of a chosen topic, because its writer was not announced.
     fn is_unannounced(&self, item: &Item) -> bool {
         !self.topics.is_empty()
             && item.kind == Kind::Data

@@ -245,7 +245,7 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
         (Reverse(a.level), &a.topic, end_b).cmp(&(Reverse(b.level), &b.topic, end_a))
     });
     for (endpoint, end, counted, per_s) in rows {
-        // Sums and normal values are omitted.
+        // Omits the count of the column, the sum, and counts that grow in normal operation.
         let usual = [counted, "accounted", "sent", "heartbeats"];
         let mut counters = endpoint.ledger.clone();
         counters.retain(|name, _| !usual.contains(&name.as_str()));

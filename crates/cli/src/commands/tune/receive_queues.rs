@@ -29,12 +29,12 @@ use crate::settings::Settings;
 use crate::stop;
 use crate::values::{Destination, level, seconds};
 
-/// Default number of participant slots to try; each has a port per level.
+/// Default number of participant slots to try; each slot has one port for each level.
 const PLACES: u16 = 16;
 
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// Set the level whose priority and DSCP answers have
+    /// Send answers with the priority and DSCP of this level
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
     level: Level,
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
@@ -57,7 +57,7 @@ pub(crate) struct Ports {
     /// IPv4 address of the answering host
     #[arg(value_name = "ADDRESS")]
     peer: Ipv4Addr,
-    /// Set the level whose priority and DSCP questions have
+    /// Send questions with the priority and DSCP of this level
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
     level: Level,
     /// Use these ports of this host, separated by commas [default: as `tune answer`]
@@ -93,7 +93,7 @@ pub(crate) struct Learn {
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Set the level whose priority and DSCP questions have
+    /// Send questions with the priority and DSCP of this level
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
     level: Level,
     #[command(flatten)]
@@ -109,7 +109,7 @@ fn places(level: Level) -> Vec<u16> {
     (0..PLACES).map(|place| first + 8 * place).collect()
 }
 
-/// Named ports, or those of the level, which are recorded then.
+/// Returns the given ports. Without any, returns the default ports of the level and records them in the settings.
 fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Settings) -> Vec<u16> {
     if !given.is_empty() {
         return given.to_vec();

@@ -33,7 +33,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-/// The missing side may exist, because discovery data was refused.
+/// Reason for refused discovery data: the missing side may exist.
 fn table_full(facts: &Facts, full: &FullTables) -> Reason {
     Reason::new(
         "table-full",

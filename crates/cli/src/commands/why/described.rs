@@ -150,7 +150,7 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
     ))
 }
 
-/// Reason for an announced endpoint, which matches only described ones of the same participant.
+/// Reason for a discovered endpoint. It matches described endpoints of its own participant only.
 fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
     let topic = topic(facts);

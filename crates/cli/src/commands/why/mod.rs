@@ -84,7 +84,7 @@ struct Answer<'a> {
 /// Packet filters that could be read.
 #[derive(Serialize)]
 struct Firewall {
-    /// Tools that listed rules: `nft`, `iptables`, `iptables-legacy`.
+    /// Tools that listed rules: `nft`, `iptables-legacy`.
     read_by: Vec<&'static str>,
     /// Reason why existing or possible rules were not read.
     unreadable: Option<String>,

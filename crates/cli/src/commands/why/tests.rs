@@ -39,7 +39,7 @@ fn endpoint(number: u8, kind: EndpointKind, topic: &str) -> Endpoint {
     Endpoint { kind, data }
 }
 
-/// Reliable writer of program 1 and reader of program 2, on one network.
+/// Facts of a reliable writer of program 1 and a reader of program 2, on one network.
 fn pair() -> Facts {
     let here = Heard {
         domain: 0,

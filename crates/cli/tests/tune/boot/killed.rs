@@ -1,5 +1,5 @@
-//! Power that fails while the part for boots is at work: the next boot sets all, and a rollback still finds what was
-//! there first.
+//! Tests of a power failure while the boot part of a plan runs: the next boot applies all of it, and a rollback still
+//! restores the original values.
 
 use super::machine::Machine;
 use super::{applied, assert_same, rolled_back};
@@ -7,7 +7,7 @@ use crate::command::run;
 use crate::killed::calls;
 use crate::place::inside;
 
-/// System calls that change something, or bring it to the disk: between two of them nothing differs.
+/// System calls that change something or write it to the disk. Nothing changes between two of them.
 const CHANGING: [&str; 11] = [
     "write",
     "rename",
@@ -49,7 +49,7 @@ fn after_a_boot_in_which_it_was_killed_the_next_boot_sets_all() {
             let what = format!("inject={name}:signal=KILL:when={number}");
             let mut traced = place.traced(&unit.started(), &what);
             let status = traced.output().expect("strace").status;
-            // strace ends as what it traced.
+            // strace ends with the signal of the traced process.
             killed += usize::from(status.code().is_none());
             machine.boot_again();
             let (code, out, err) = unit.start();

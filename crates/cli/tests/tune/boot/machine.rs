@@ -1,5 +1,5 @@
-//! A machine that systemd has started, as far as `tune` can tell, and that can be started again: units, the
-//! program and its folder are files of this test, and each start has its own number and devices.
+//! Machine that, for `tune`, appears to be started by systemd, and can be restarted. Units, the program and its folder
+//! are files of this test. Each start has its own boot id and its own devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ const UNITS: &str = "/etc/systemd/system";
 pub(super) const UNIT: &str = "/etc/systemd/system/isolane-tune.service";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Kept by the kernel for this namespace: what it is before anybody sets it.
+/// Kernel settings of this network namespace, with their initial values.
 const BEGINNINGS: [(&str, &str); 1] = [("/proc/sys/net/ipv4/ip_local_reserved_ports", "\n")];
 
-/// To be made inside of a namespace of mounts.
+/// Machine of a test. Create it inside a mount namespace.
 pub(super) struct Machine {
     pub(super) place: Place,
-    /// Below the folder in which everything was built, which is on a disk where that is.
+    /// Folder below the build folder, which is usually on a disk.
     base: Folder,
     program: PathBuf,
     state: PathBuf,
@@ -28,8 +28,8 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// With the program in `/usr/local/PROGRAM/isolane`, and the journal in `/usr/local/STATE`; `None` where there is
-    /// no folder for units to put another one in front of, or where all is built in memory.
+    /// Installs the program as `/usr/local/PROGRAM/isolane`, with the journal in `/usr/local/STATE`. Returns `None` if
+    /// there is no folder for units that another one could replace, or if the build folder is in memory.
     pub(super) fn new(test: &str, program: &str, state: &str) -> Option<Self> {
         if !Path::new(UNITS).is_dir() {
             let in_ci = std::env::var_os("CI").is_some();
@@ -45,7 +45,7 @@ impl Machine {
             .output();
         let kind = String::from_utf8(kind.expect("stat").stdout).expect("UTF-8");
         if ["tmpfs", "ramfs"].contains(&kind.trim()) {
-            // What is there would be refused, and rightly so.
+            // `apply` would refuse a program in memory.
             let in_ci = std::env::var_os("CI").is_some();
             assert!(!in_ci, "CI builds on a disk");
             eprintln!("this takes a target folder on a disk: nothing was tried");
@@ -72,12 +72,12 @@ impl Machine {
         })
     }
 
-    /// A call of `tune` by the program that is installed here.
+    /// A call of `tune` by the installed program.
     pub(super) fn tune(&self, arguments: &[&str]) -> Command {
         self.tune_by(&self.program, arguments)
     }
 
-    /// By another one.
+    /// A call of `tune` by another program.
     pub(super) fn tune_by(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -102,7 +102,7 @@ impl Machine {
         &self.state
     }
 
-    /// All files of ours that a boot finds: units, and what is kept next to the journal.
+    /// All files that a boot finds: units, and the files next to the journal.
     pub(super) fn kept(&self) -> Vec<PathBuf> {
         let mut kept = Vec::new();
         for folder in [Path::new(UNITS), &self.state] {
@@ -112,14 +112,14 @@ impl Machine {
         kept
     }
 
-    /// Starts it again: the kernel forgets, devices come anew, files stay. `devices`: what makes them.
+    /// Restarts the machine: kernel settings are lost, devices are created again by `devices`, files stay.
     pub(super) fn boot(&self, devices: &str) {
         let number = self.boots.fetch_add(1, Ordering::Relaxed) + 1;
         let id = self.base.file(&format!("boot-{number}"));
         let text = format!("00000000-0000-4000-8000-{number:012}\n");
         fs::write(&id, text).expect("a temporary folder");
         if number > 1 {
-            // Else the file of the boot before could not be removed.
+            // Otherwise the file of the previous boot could not be removed.
             let done = Command::new("umount").arg(BOOT_ID).status();
             assert!(done.expect("umount").success());
         }
@@ -132,13 +132,13 @@ impl Machine {
         }
     }
 
-    /// Starts it again as it was.
+    /// Restarts the machine with the same devices.
     pub(super) fn boot_again(&self) {
         self.boot(DEVICES);
     }
 }
 
-/// Puts a file or folder in front of another one.
+/// Bind-mounts a file or folder over another one.
 fn bind(what: &Path, at: &str) {
     let mut mount = Command::new("mount");
     let done = mount.arg("--bind").args([what, Path::new(at)]).status();

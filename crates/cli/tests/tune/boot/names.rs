@@ -1,5 +1,5 @@
-//! Which program and which folder a unit may name, and how: by names that systemd reads as they are, of what will be
-//! there.
+//! Tests of the paths in a unit: systemd must read program and folder as they are, and both must exist at the next
+//! boot.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn names_that_mean_something_to_systemd_are_escaped() {
         let expected = ["tune", "apply", "--boot", "--state", state];
         assert_eq!(arguments, expected);
         assert_eq!(unit.mounts(), [program.as_str(), "/usr/local"]);
-        // It looks whether the program is there.
+        // `systemd-analyze` checks that the program exists.
         assert_eq!(verified(UNIT).unwrap_or_default(), "");
         machine.boot_again();
         let (code, out, err) = unit.start();
@@ -69,7 +69,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             assert!(!Path::new(UNIT).exists(), "{why}");
         };
         let install = "install isolane where it stays";
-        // In a folder that is emptied, which is also a file system in memory.
+        // In a folder that is emptied at boot, and is also a file system in memory.
         let in_run = Path::new("/run/isolane/isolane");
         copy_to(in_run);
         assert_refused(
@@ -77,7 +77,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             "it is in /run, which is empty after a boot",
             install,
         );
-        // A file system in memory elsewhere.
+        // Another file system in memory.
         let done = Command::new("mount")
             .args(["-t", "tmpfs", "tmpfs", "/usr/local/bin"])
             .status();
@@ -90,7 +90,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         );
         let done = Command::new("umount").arg("/usr/local/bin").status();
         assert!(done.expect("umount").success());
-        // Letters that systemd takes in no program's name.
+        // Characters that systemd accepts in no program name.
         let quoted = Path::new("/usr/local/it's/isolane");
         copy_to(quoted);
         assert_refused(
@@ -98,7 +98,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             "its name contains quotes or backslashes",
             install,
         );
-        // Removed while it runs: built anew, or installed anew.
+        // The program file is replaced while it runs, by a build or an installation.
         let gone = Path::new("/usr/local/gone/isolane");
         copy_to(gone);
         let script = "exec 3< /usr/local/gone/isolane; rm /usr/local/gone/isolane; \
@@ -108,7 +108,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             "it was removed or replaced since it was started",
             install,
         );
-        // The plan itself would be gone.
+        // The saved plan itself would be lost.
         let stays = Path::new("/usr/local/stays/isolane");
         copy_to(stays);
         let mut elsewhere = Command::new(stays);
@@ -118,7 +118,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             "the plan would be saved in /run/state, and it is in /run",
             "--state DIR",
         );
-        // Until the next boot all of them may do.
+        // All of these are accepted if the plan ends with the boot.
         let (code, _, err) = run(&mut machine.tune_by(in_run, &["apply", &plan, "--no-boot"]));
         assert_eq!((code, err.as_str()), (0, ""));
         assert_eq!(fs::read_to_string(FLUSH).expect("ours").trim(), "0");

@@ -1,5 +1,4 @@
-//! A unit as systemd reads it, and a service as it starts it: systemd.syntax(7), systemd.unit(5),
-//! systemd.service(5).
+//! Parses a unit and starts its service as systemd does: systemd.syntax(7), systemd.unit(5), systemd.service(5).
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +6,7 @@ use std::str::Chars;
 
 use crate::command::run;
 
-/// The lines of a unit: section, name, value.
+/// Lines of a unit: section, name, value.
 pub(super) struct Unit(Vec<(String, String, String)>);
 
 impl Unit {
@@ -38,34 +37,34 @@ impl Unit {
         own.map(|(_, _, value)| value.as_str()).collect()
     }
 
-    /// The words of all values of this name: other units.
+    /// Words of all values of this name: other units.
     pub(super) fn words(&self, section: &str, name: &str) -> Vec<&str> {
         let values = self.all(section, name).into_iter();
         values.flat_map(str::split_whitespace).collect()
     }
 
-    /// Whether the file is there without which systemd does not start it.
+    /// Returns whether the file exists without which systemd does not start the unit.
     pub(super) fn has_its_condition(&self) -> bool {
         let paths = self.all("Unit", "ConditionPathExists");
         assert_eq!(paths.len(), 1, "{paths:?}");
         Path::new(&specified(paths[0])).exists()
     }
 
-    /// The paths whose file systems are there before it starts.
+    /// Paths whose file systems are mounted before the unit starts.
     pub(super) fn mounts(&self) -> Vec<String> {
         let values = self.all("Unit", "RequiresMountsFor").into_iter();
         let words = values.flat_map(words);
         words.map(|word| specified(&word)).collect()
     }
 
-    /// The program, and its arguments.
+    /// Program and arguments of the unit.
     pub(super) fn command(&self) -> (String, Vec<String>) {
         let lines = self.all("Service", "ExecStart");
         assert_eq!(lines.len(), 1, "a service of one command: {lines:?}");
         let mut words = words(lines[0]).into_iter().map(|word| specified(&word));
         let program = words.next().expect("a program");
         assert!(program.starts_with('/'), "{program}: a prefix, or no path");
-        // string_is_safe() of systemd, whatever the quoting.
+        // Rule of systemd's string_is_safe(), which applies with any quoting.
         let is_odd = |letter: char| letter.is_control() || ['"', '\'', '\\'].contains(&letter);
         assert!(!program.contains(is_odd), "systemd refuses {program}");
         (
@@ -74,12 +73,12 @@ impl Unit {
         )
     }
 
-    /// Starts it as systemd does a service of the system: exit code, standard output, standard error.
+    /// Starts the unit as systemd starts a system service; returns exit code, standard output and standard error.
     pub(super) fn start(&self) -> (i32, String, String) {
         run(&mut self.started())
     }
 
-    /// What is started.
+    /// Command that the unit starts.
     pub(super) fn started(&self) -> Command {
         assert!(self.has_its_condition(), "it would not be started");
         let (program, arguments) = self.command();
@@ -95,7 +94,7 @@ impl Unit {
     }
 }
 
-/// Words between white space; quotes are taken away, and escapes are what they stand for.
+/// Words between white space, without quotes, and with escapes replaced.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -134,7 +133,7 @@ fn escaped(letters: &mut Chars<'_>) -> char {
     }
 }
 
-/// `%%` is a percent sign; what else follows one says something about the unit or the machine.
+/// Replaces `%%` by a percent sign. Other specifiers describe the unit or the machine.
 fn specified(word: &str) -> String {
     let mut parts = word.split("%%");
     assert!(
@@ -144,7 +143,7 @@ fn specified(word: &str) -> String {
     word.replace("%%", "%")
 }
 
-/// `$$` is a dollar sign; what else follows one is a variable, and there are none.
+/// Replaces `$$` by a dollar sign. There are no variables.
 fn without_variables(word: &str) -> String {
     let mut parts = word.split("$$");
     assert!(
@@ -154,7 +153,7 @@ fn without_variables(word: &str) -> String {
     word.replace("$$", "$")
 }
 
-/// What systemd itself says of a unit; `None` where it is not installed.
+/// Output of systemd for a unit; `None` if systemd is not installed.
 pub(super) fn verified(path: &str) -> Option<String> {
     let output = Command::new("systemd-analyze")
         .args(["verify", path])
@@ -162,7 +161,7 @@ pub(super) fn verified(path: &str) -> Option<String> {
         .ok()?;
     let said = String::from_utf8_lossy(&output.stderr);
     let name = Path::new(path).file_name()?.to_str()?;
-    // Those of the machine, on which it depends, are read too: what is wrong with them is not ours.
+    // systemd also reads the units of the machine on which this unit depends; problems of these are ignored.
     let own = said.lines().filter(|line| line.contains(name));
     Some(own.collect::<Vec<_>>().join("\n"))
 }

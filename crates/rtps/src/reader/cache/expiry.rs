@@ -1,8 +1,8 @@
 //! LIFESPAN expiry of samples in the cache (DDS 1.4 §2.2.3.16).
 //!
-//! Each sample stores its expiry. Access to the cache first drops expired samples, in one pass over all, or at the cost
-//! of one comparison while none is due. The reader's clock drops them in steps of a bounded number, so that their room
-//! is freed without access.
+//! Each sample stores its expiry. Each access to the cache first drops expired samples. That is one comparison if none
+//! is due, otherwise one pass over all samples. The reader's timer also drops them, a bounded number in each step, so
+//! that their room is freed without access.
 
 use isolane_wire::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::{
     reader::cache::{Cache, NEVER},
 };
 
-/// Position of the clock's pass through the available samples.
+/// Position of the timer's pass through the available samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sweep {
     /// Samples before this index are not expired.

@@ -69,7 +69,7 @@ struct Slot {
 pub(crate) enum Refused {
     /// No room; a reliable reader requests the sample again.
     Full,
-    /// The remaining room is reserved for other writers; requested again likewise.
+    /// The remaining room is reserved for other writers; a reliable reader requests the sample again.
     PutOff,
     /// Earlier samples are missing; the sample waits.
     Order,

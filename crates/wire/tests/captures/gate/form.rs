@@ -1,4 +1,4 @@
-//! Whether a submessage is what isolane would write for what it says, and if not, why.
+//! Check whether isolane would write the same bytes for the content of a submessage, and if not, why.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use isolane_wire::{
     parameter::pid,
 };
 
-/// How a submessage was written.
+/// Form of a submessage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     /// Form that isolane writes: little-endian, with a length, sets no wider than necessary, inline QoS in the order
@@ -40,7 +40,7 @@ fn inline_qos_of(data: &Data<'_>) -> Vec<u16> {
     list.map(|parameter| parameter.id).collect()
 }
 
-/// What isolane writes for it.
+/// Returns the bytes that isolane writes for a submessage.
 fn written(submessage: &Submessage<'_>) -> Vec<u8> {
     let mut buffer = vec![0; 70_000];
     let length = match submessage {
@@ -98,7 +98,7 @@ fn write_fragments(data: &DataFrag<'_>, buffer: &mut [u8]) -> usize {
     head_len + data.bytes.len()
 }
 
-/// The forms as text.
+/// Formats the counts of the forms as text.
 pub(super) fn description(forms: &BTreeMap<Form, usize>) -> String {
     let of = |form| forms.get(&form).copied().unwrap_or_default();
     let total: usize = forms.values().sum();

@@ -1,5 +1,5 @@
-//! Parameter lists: each parameter is known, its value ends where its type does, and the list is what isolane
-//! writes for it.
+//! Check of parameter lists: each parameter is known, its value ends where its type does, and isolane would write the
+//! same list.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use isolane_wire::{
     parameter::{MUST_UNDERSTAND, ParameterList, ParameterWriter, VENDOR_SPECIFIC, pid},
 };
 
-/// The lists of a capture.
+/// Parameter lists of a capture.
 #[derive(Default)]
 pub(super) struct Lists {
     announced: usize,
@@ -19,7 +19,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// The list of an announcement, in its encapsulation.
+    /// Adds the list of an announcement, in its encapsulation.
     pub(super) fn add_announced(&mut self, payload: &[u8]) {
         assert_eq!(payload[..2], [0, 3], "PL_CDR_LE");
         let bytes = &payload[4..];
@@ -31,7 +31,7 @@ impl Lists {
 
     pub(super) fn add_inline(&mut self, list: &ParameterList<'_>) {
         self.inline += 1;
-        // Whether it is canonical is a matter of its submessage's form.
+        // The form of the submessage includes whether the list is canonical.
         self.add(list, None);
     }
 
@@ -133,7 +133,7 @@ fn shape(id: u16) -> Shape {
     }
 }
 
-/// Panics unless the value is one of its type and, but for zeros up to a multiple of four, nothing else.
+/// Panics unless the value is complete and, except for zeros up to a multiple of four, has nothing else.
 fn check(id: u16, value: &[u8]) {
     let mut rest = Rest(value);
     match shape(id) {
@@ -156,7 +156,7 @@ fn check(id: u16, value: &[u8]) {
                 rest.text();
                 rest.align(value.len());
             }
-            // The second sequence may be left out; no sender here has any in it.
+            // The second sequence may be omitted; in these captures it is always empty.
             if !rest.0.is_empty() {
                 assert_eq!(rest.number(), 0);
             }
@@ -169,7 +169,7 @@ fn check(id: u16, value: &[u8]) {
     assert!(rest.0.len() < 4, "{id:#06x}: {value:02x?} has a remainder");
 }
 
-/// What of a value has not been read.
+/// Unread part of a value.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -192,7 +192,7 @@ impl<'a> Rest<'a> {
         assert!(str::from_utf8(text).is_ok_and(|text| !text.contains('\0')));
     }
 
-    /// On to the next multiple of four from the value's beginning.
+    /// Skips to the next multiple of four from the value's beginning.
     fn align(&mut self, whole: usize) {
         let read = whole - self.0.len();
         self.take((read.next_multiple_of(4) - read).min(self.0.len()));

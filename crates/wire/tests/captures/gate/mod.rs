@@ -25,7 +25,7 @@ use crate::conversation::{CONVERSATIONS, conversation};
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures");
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/gate/table.txt");
 
-/// What a capture consists of.
+/// Contents of a capture.
 #[derive(Default)]
 struct Tally {
     messages: usize,

@@ -1,4 +1,4 @@
-//! Payloads: each is read as the type of its writer, and written again.
+//! Check of payloads: each is read as the type of its writer, and written again.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use isolane_wire::{
 
 use super::lists::Lists;
 
-/// The type of the public interoperability tests, with room for the large ones.
+/// Type of the public interoperability tests, with room for large samples.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(appendable, crate = "isolane_wire::cdr")]
 struct ShapeType {
@@ -28,7 +28,7 @@ struct ShapeType {
     additional_payload_size: Vec<u8>,
 }
 
-/// The type of the capture with type information.
+/// Type of the capture with type information.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(final_, crate = "isolane_wire::cdr")]
 struct PP {
@@ -43,17 +43,17 @@ struct Count {
     canonical: usize,
 }
 
-/// A sample of which fragments have come.
+/// Sample of which some fragments have arrived.
 struct Partial {
     bytes: Vec<u8>,
     missing: usize,
 }
 
-/// The payloads of a capture.
+/// Payloads of a capture.
 #[derive(Default)]
 pub(super) struct Payloads {
     counts: BTreeMap<&'static str, Count>,
-    /// By writer and number.
+    /// Partial samples by writer and sequence number.
     partial: BTreeMap<(Guid, i64), Partial>,
 }
 
@@ -105,8 +105,7 @@ impl Payloads {
         self.count("liveliness", Some(written == bytes));
     }
 
-    /// The key of a shape: DHEADER, then the colour's length, text, NUL, and up to three zeros, of which the
-    /// options say how many they are.
+    /// Key of a shape: DHEADER, length of the colour, text, NUL, and up to three zeros, whose number is in the options.
     fn add_key(&mut self, bytes: &[u8]) {
         let padding = usize::from(bytes[3] & 3);
         let colour = &bytes[12..bytes.len() - padding - 1];
@@ -153,7 +152,7 @@ impl Payloads {
         });
         assert_eq!(partial.bytes.len(), size);
         partial.bytes[data.sample_offset()..][..data.bytes.len()].copy_from_slice(data.bytes);
-        // No capture has a fragment twice.
+        // No capture contains a fragment twice.
         partial.missing -= data.bytes.len();
         let whole = if partial.missing == 0 {
             self.partial.remove(&key)

@@ -1,5 +1,4 @@
-//! How they and we ask each other for what is missing: heartbeats, gaps and ACKNACKs that other
-//! implementations send in their own order.
+//! Repair with other implementations: HEARTBEATs, GAPs and ACKNACKs, which they send in an order of their own.
 
 use isolane_rtps::limits::MAX_PREEMPTIVE_ACKNACKS;
 use isolane_sim::{Sample, Take, Topic, World, WriterHandle};
@@ -45,8 +44,8 @@ fn a_reader_asks_a_new_writer_for_a_heartbeat() {
 #[test]
 fn a_volatile_reader_asks_for_all_that_the_first_heartbeat_of_a_volatile_writer_announces() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
-    // All that is ever written was written before the reader could hear it: Fast DDS believes the
-    // reader matched.
+    // The peer has written all its samples before it received the reader's announcement. Fast DDS regards the reader as
+    // matched.
     peer.heartbeat(&mut world, (1, 3), 1);
     assert_eq!(peer.last_acknack(&world), Some((1, vec![1, 2, 3])));
     for number in [2, 3, 1] {
@@ -88,7 +87,7 @@ fn what_comes_before_the_first_heartbeat_is_kept_also_if_the_writer_no_longer_ha
     assert_eq!(world.reader_ledger(reader).skipped, 2);
 }
 
-/// ACKNACKs that were sent to a writer of the peer.
+/// Number of ACKNACKs sent to the peer's writer.
 fn asked(world: &World) -> usize {
     let mut asked = 0;
     for_each_submessage(world, |submessage| {
@@ -98,7 +97,7 @@ fn asked(world: &World) -> usize {
     asked
 }
 
-/// What answers each ACKNACK confirms nothing for a second.
+/// The peer answers each ACKNACK for a second, but its answers confirm nothing.
 #[test]
 fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_rate() {
     for by_gap in [false, true] {
@@ -115,7 +114,7 @@ fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_ra
             start: SequenceNumber(1),
             list: SequenceNumberSet::new(SequenceNumber(1_000)),
         };
-        // One each millisecond.
+        // One message in each millisecond.
         for count in 2..900 {
             match by_gap {
                 false => peer.heartbeat(&mut world, (1_000, 2_000), count),
@@ -149,7 +148,7 @@ fn a_sample_that_comes_unrequested_and_finds_no_room_is_requested_again() {
     peer.say(&mut world, |message| {
         message.data(&head, &payload).map(drop)
     });
-    // The cache is full: this reader begins with 10, but cannot keep it yet.
+    // The cache is full. This reader begins with sample 10, but has no room for it yet.
     peer.value(&mut world, 10);
     peer.value(&mut world, 11);
     assert_eq!(world.take(reader, 1), 1);
@@ -191,7 +190,7 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
         (0, 2, 5),
         "the GAP does not say why they are not for the reader"
     );
-    // What the writer no longer has, and has said nothing of, is lost.
+    // A number that the writer no longer has, and that no GAP covered, is lost.
     peer.heartbeat(&mut world, (13, 13), 3);
     let ledger = world.reader_ledger(reader);
     assert_eq!((ledger.lost, ledger.irrelevant), (2, 2));
@@ -200,7 +199,7 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
 
 #[test]
 fn a_preemptive_acknack_of_either_kind_is_answered_with_a_heartbeat() {
-    // Cyclone DDS: base 1, count 0. Fast DDS: base 0.
+    // First ACKNACK of Cyclone DDS: base 1, count 0. Of Fast DDS: base 0.
     for base in [0, 1] {
         let (mut world, peer, writer) = a_writer();
         let acknack = acknack_of(&world, writer, base, false);
@@ -208,7 +207,7 @@ fn a_preemptive_acknack_of_either_kind_is_answered_with_a_heartbeat() {
         world.run_for(SECOND);
         assert_eq!(world.matched_readers(writer), 0, "it has not answered yet");
         for _ in 0..3 {
-            // Again and again, with the same count: it may have forgotten.
+            // The peer may repeat the same count, for example after it lost its state.
             let before = world.writer_ledger(writer).heartbeats;
             peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
             assert!(world.writer_ledger(writer).heartbeats > before);
@@ -227,13 +226,13 @@ fn a_preemptive_acknack_of_either_kind_is_answered_with_a_heartbeat() {
 
 #[test]
 fn a_reader_that_asks_for_its_first_heartbeat_is_matched_when_it_has_answered_one() {
-    // A VOLATILE reader of Cyclone DDS begins behind the last number of the first one it hears: what is
-    // written before, because the reader is matched, would be lost with that.
+    // A VOLATILE reader of Cyclone DDS begins after the last number of the first HEARTBEAT that it receives. It would
+    // lose samples written after the match and before that HEARTBEAT.
     let (mut world, peer, writer) = a_writer();
     let question = acknack_of(&world, writer, 1, false);
     peer.say(&mut world, |message| message.acknack(&question).map(drop));
     assert_eq!(world.matched_readers(writer), 0);
-    // It is asked again, since that first one may have been lost.
+    // isolane sends a further HEARTBEAT, because the first one may have been lost.
     let before = world.writer_ledger(writer).heartbeats;
     world.run_for(SECOND);
     assert!(world.writer_ledger(writer).heartbeats > before);
@@ -259,7 +258,7 @@ fn a_reader_whose_answers_all_look_like_questions_is_matched_at_last() {
     assert_eq!(world.matched_readers(writer), 1);
 }
 
-/// What the peer's reader says of a writer: that it has all below `base`.
+/// ACKNACK of the peer's reader for a writer: it has all samples below `base`.
 fn acknack_of(world: &World, writer: WriterHandle, base: i64, is_final: bool) -> AckNack {
     AckNack {
         reader: READER,

@@ -1,4 +1,4 @@
-//! Messages that say of themselves how long they are, when they were sent, and what their checksum is.
+//! Messages with a header extension: length, send time and checksum.
 
 use isolane_rtps::Counters;
 use isolane_sim::{ReaderHandle, Sample, World};
@@ -22,7 +22,7 @@ fn extension(kind: ChecksumKind) -> HeaderExtension<'static> {
     }
 }
 
-/// Sample 1 behind a sealed extension.
+/// Datagram with a sealed header extension and sample 1.
 fn sample(peer: &Peer, mut extension: HeaderExtension<'_>) -> Vec<u8> {
     let payload = Sample::value(1).payload();
     let mut datagram = peer.datagram(|message| {
@@ -75,7 +75,8 @@ fn a_message_that_was_damaged_anywhere_is_not_believed_in_any_part() {
         let (mut world, peer, reader) = reader();
         let before = counters(&world, &peer);
         let datagram = sample(&peer, extension(kind));
-        // But for the identifier and the flags of the extension: with others it is none, or has no checksum.
+        // All bytes except the extension's identifier and flags: a change of these makes it another submessage, or one
+        // without a checksum.
         let places = (0..HEADER_BYTES).chain(HEADER_BYTES + 2..datagram.len());
         for place in places {
             let mut damaged = datagram.clone();

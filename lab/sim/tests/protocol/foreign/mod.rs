@@ -1,5 +1,4 @@
-//! Peers that are not isolane: what they send by hand, and how they are answered; and what was captured of
-//! them, said again.
+//! Peers of other implementations: messages made by hand and the answers to them, and replayed captures.
 
 mod answers;
 mod extension;

@@ -1,5 +1,5 @@
-//! What they put into a datagram: several samples, ends of instances, keys, time stamps, submessages and
-//! payloads of their own form.
+//! Datagrams of other implementations: several samples, ends of instances, keys, time stamps, and their own forms of
+//! submessages and payloads.
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{NodeConfig, Sample, Topic, World, key_of};
@@ -19,7 +19,7 @@ fn a_sample_behind_a_vendors_own_submessage_is_found() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
     let payload = Sample::value(1).payload();
     let plain = peer.datagram(|message| message.data(&head(WRITER, 1), &payload).map(drop));
-    // 0x80, little-endian, 8 bytes of something, between header and DATA.
+    // Unknown submessage 0x80, little-endian, with 8 arbitrary bytes, between header and DATA.
     let (header, data) = plain.split_at(HEADER_BYTES);
     let own = [0x80, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     peer.say_bytes(&mut world, &[header, &own, data].concat());
@@ -68,7 +68,7 @@ fn what_is_for_another_participant_is_left_alone() {
     assert_eq!(world.protocol(peer.target).counters().for_others, 1);
 }
 
-/// How a peer tells the end of an instance.
+/// Change kind and instance state after a peer ends an instance in the given form.
 fn an_end(status: StatusInfo, has_key: bool, has_hash: bool) -> (ChangeKind, InstanceState, bool) {
     let (mut world, peer, reader) = a_keyed_reader();
     let alive = Sample::keyed(7, 1).payload();
@@ -143,7 +143,7 @@ fn jumps_to_the_last_number_and_beyond_the_ledgers_range_do_no_harm() {
     let topic = Topic::new("Foreign").keep_all(64);
     let reader = world.create_reader(node, &topic);
     let mut peer = Peer::of(&mut world, node);
-    // Each writer is believed to have lost almost 2^63 samples: the third counts past 2^64.
+    // Each writer appears to have lost almost 2^63 samples, so the third one makes the count exceed 2^64.
     for number in 1..=3 {
         let writer = EntityId::user(number, EntityKind::WRITER_NO_KEY);
         peer.announce(&mut world, writer, QosPolicies::default());
@@ -170,7 +170,7 @@ fn another_source_ends_the_time_stamp_of_the_one_before() {
         before = message.len();
         message.data(&head(WRITER, 1), &payload).map(drop)
     });
-    // INFO_SRC, little-endian: unused, version, vendor, the peer itself.
+    // INFO_SRC, little-endian: unused field, version, vendor, GUID prefix of the peer itself.
     let (first, second) = plain.split_at(before);
     let source = [0x0c, 1, 20, 0, 0, 0, 0, 0, 2, 3, 1, 15];
     let datagram = [first, &source, &peer.prefix.0, second].concat();

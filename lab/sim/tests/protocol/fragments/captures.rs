@@ -1,5 +1,4 @@
-//! What other implementations sent of large samples, played to a local participant in place of the reader they sent it
-//! to.
+//! Captured large samples of other implementations, replayed to a local participant that replaces the reader.
 
 #[path = "../../../../../crates/wire/tests/captures/pcap.rs"]
 #[allow(dead_code)]
@@ -21,11 +20,11 @@ use isolane_wire::{
     time::Instant,
 };
 
-/// The captures' publisher and subscriber.
+/// Addresses of the captures' publisher and subscriber.
 const PUBLISHER: [u8; 4] = [10, 78, 0, 1];
 const SUBSCRIBER: [u8; 4] = [10, 78, 0, 2];
 
-/// A local participant that is taken for the subscriber of a capture, and what it has sent.
+/// Local participant in place of a capture's subscriber, and its sent messages.
 struct Replay {
     protocol: LocalParticipant,
     now: Instant,
@@ -53,7 +52,7 @@ impl Replay {
         }
     }
 
-    /// A reader of shapes that may be large.
+    /// Creates a reader of shapes that may be large.
     fn reader(&mut self, topic_name: &str) -> ReaderId {
         let mut qos = QosPolicies::default();
         qos.reliability.kind = ReliabilityKind::Reliable;
@@ -83,7 +82,7 @@ impl Replay {
         created.expect("a reader")
     }
 
-    /// Hears a message, and does all that comes of it.
+    /// Receives a message, and runs all work that it causes.
     fn hear(&mut self, message: &pcap::Message) {
         self.now = self.now + Duration::from_millis(1);
         let mut receiver = MessageReceiver::new(Locator::udpv4(message.source, 7411));
@@ -116,7 +115,7 @@ impl Replay {
     }
 }
 
-/// A sample's bytes, fragment behind fragment, as they stand in a capture.
+/// Returns the bytes of a sample, composed of its captured fragments.
 fn sent_in_fragments(messages: &[pcap::Message]) -> (SequenceNumber, Vec<u8>) {
     let mut sample = (SequenceNumber::UNKNOWN, Vec::new());
     for message in messages {
@@ -133,13 +132,14 @@ fn sent_in_fragments(messages: &[pcap::Message]) -> (SequenceNumber, Vec<u8>) {
 
 #[test]
 fn the_large_samples_of_cyclone_dds_and_of_fast_dds_are_put_together_and_acknowledged() {
-    // 1,344 bytes a fragment and ten a submessage; 65,324 bytes and one.
+    // In one capture a fragment has 1,344 bytes and a submessage has ten fragments; in the other, 65,324 bytes and one
+    // fragment.
     for name in ["big-cyc", "big-fast"] {
         let messages = pcap::messages(name);
         let (sequence, payload) = sent_in_fragments(&messages);
         assert_eq!(payload.len(), 100_032, "{name}");
         let mut replay = Replay::of(&messages);
-        // The number of the reader that Fast DDS names.
+        // The first reader is only there so that the second one has the entity id that Fast DDS addresses.
         replay.reader("Circle");
         let reader = replay.reader("Square");
         for message in messages

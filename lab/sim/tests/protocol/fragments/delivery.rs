@@ -1,4 +1,4 @@
-//! Everything arrives as it was written, whatever its size and whatever the link does.
+//! Delivery of samples of any size over any link: each arrives as it was written.
 
 use isolane_rtps::limits::{FRAGMENT_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
@@ -6,12 +6,12 @@ use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
 use super::{large, padded};
 use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, two_nodes, written};
 
-/// Around every size at which something changes.
+/// Sample sizes around each size at which the encoding changes.
 fn sizes() -> Vec<u32> {
     let (whole, fragment) = (MAX_DATA_PAYLOAD_BYTES as u32, u32::from(FRAGMENT_BYTES));
     let mut sizes = vec![0, 4, 64, 1_000, 10_000, 65_536, 1 << 20];
     for edge in [whole, 2 * fragment, 256 * fragment, 257 * fragment] {
-        // Padding: 20 bytes of a payload are not.
+        // These are sizes of padding; the rest of a payload takes 20 bytes.
         sizes.extend([edge - 24, edge - 20, edge - 16]);
     }
     sizes
@@ -70,7 +70,7 @@ fn a_mebibyte_arrives_over_a_link_that_loses_a_third() {
             world.received(reader).len() == 2
         });
         assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
-        // What is repaired is what was lost, not the whole again and again.
+        // Only lost fragments are repaired, not whole samples repeatedly.
         let ledger = world.writer_ledger(writer);
         assert!(
             ledger.fragments_repaired < 2 * ledger.fragments,

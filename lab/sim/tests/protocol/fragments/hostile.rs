@@ -1,4 +1,4 @@
-//! Peers that lie in fragments: what they begin takes no more than there is, and honest samples arrive.
+//! Hostile fragments: their reassembly takes no more than the fixed places, and samples of honest writers arrive.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{LinkConfig, Random, World, seeds};
@@ -142,7 +142,7 @@ fn fragments_without_sense_are_malformed_and_counted() {
         change(&mut datagram);
         datagram
     };
-    // Behind submessage header 4, flags and offset 4, entities 8, number 8.
+    // Offset behind the submessage header (4), flags and offset (4), entity ids (8) and sequence number (8).
     const AT: usize = HEADER_BYTES + 24;
     let lies: [Lie<'_>; 7] = [
         &|bytes| bytes[AT..AT + 4].fill(0),
@@ -234,7 +234,7 @@ fn a_reader_that_asks_without_sense_costs_a_bounded_number_of_answers() {
         world.run_for(ms(20));
         world.writer_ledger(writer).fragments_repaired - before
     };
-    // It has acknowledged nothing yet: it is not sent anything.
+    // The reader has acknowledged nothing yet, so nothing is sent to it.
     assert_eq!(ask(&mut world, 1, 1, 8), 0);
     let acknack = isolane_wire::message::AckNack {
         reader: READER,

@@ -1,4 +1,5 @@
-//! Samples too long for a datagram: cut by the writer, put together by the reader, repaired in parts.
+//! Samples longer than a datagram: the writer fragments them, the reader reassembles them, and single fragments are
+//! repaired.
 
 mod captures;
 mod delivery;
@@ -11,10 +12,10 @@ mod turns;
 
 use isolane_sim::{Sample, Topic};
 
-/// Longest payload of these topics, with all that surrounds a sample's padding.
+/// Longest payload of these topics, including the bytes around the padding.
 const MAX_BYTES: usize = (1 << 20) + 64;
 
-/// A topic of samples that may be long.
+/// Topic with samples that may be long.
 fn large() -> Topic {
     Topic::new("Large").max_payload_bytes(MAX_BYTES)
 }

@@ -1,4 +1,4 @@
-//! What a writer owes in fragments, and what it no longer does.
+//! Fragments that a writer still has to send, and those that it no longer has to send.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn a_large_sample_in_the_place_of_a_small_one_asks_for_no_larger_buffer_than_a_f
     assert_eq!(world.values(reader), [2]);
 }
 
-/// A writer with two long samples, and a peer with a reader that has been sent both.
+/// A writer with two long samples, and a peer's reader to which both have been sent.
 fn a_foreign_reader() -> (World, Peer, WriterHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
@@ -67,12 +67,12 @@ fn ask(world: &mut World, peer: &Peer, writer: WriterHandle, base: i64, asked: &
     peer.say(world, |message| message.acknack(&acknack).map(drop));
 }
 
-/// Cyclone DDS asks for the fragments of one sample at a time, and for those of the next when it hears a HEARTBEAT: 120
-/// samples of 64 KiB with a tenth of the fragments lost took it 8 s longer than it took to send them.
+/// Cyclone DDS requests the fragments of one sample at a time, and those of the next sample after a HEARTBEAT. With a
+/// tenth of the fragments lost, 120 samples of 64 KiB took it 8 s longer than their transmission.
 #[test]
 fn a_reader_of_others_hears_a_heartbeat_behind_the_fragments_it_requested() {
     let (mut world, peer, writer) = a_foreign_reader();
-    // It has spoken, so it is repaired; and all that was sent in answer has gone.
+    // The reader has answered, so its requests are repaired. After a second all repairs have been sent.
     ask(&mut world, &peer, writer, 1, &[], 1);
     world.run_for(SECOND);
     let heartbeats = |world: &World| {
@@ -99,7 +99,7 @@ fn a_reader_of_others_hears_a_heartbeat_behind_the_fragments_it_requested() {
         count: 1,
     };
     peer.say(&mut world, |message| message.nack_frag(&nack).map(drop));
-    // Sooner than any period.
+    // Earlier than any period would end.
     world.run_for(ms(1));
     let repaired = world.writer_ledger(writer).fragments_repaired - before.1;
     assert_eq!((repaired, heartbeats(&world) - before.0), (2, 1));
@@ -137,7 +137,7 @@ fn a_sample_that_is_requested_twice_while_it_is_repaired_is_repaired_once() {
 
 #[test]
 fn a_sample_that_expires_unsent_behind_a_large_one_is_counted_as_expired_and_announced() {
-    // 1 MiB takes 4 ms: the first is under way when the others expire, and when the last is written.
+    // 1 MiB takes 4 ms. The first sample is being sent when the others expire, and when the last one is written.
     let topic = large().reliable().keep_all(8);
     let topic = topic.qos(|qos| qos.lifespan = ms(2).into());
     let (mut world, _, writer, reader) = a_pair(&topic);

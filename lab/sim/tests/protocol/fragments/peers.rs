@@ -1,4 +1,4 @@
-//! Fragments as other implementations send them, and the requests that they get.
+//! Fragments as other implementations send them, and the requests that isolane answers them with.
 
 use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
@@ -12,11 +12,11 @@ use isolane_wire::{
 use super::{large, padded};
 use crate::peer::{Peer, WRITER, for_each_submessage};
 
-/// How a peer cuts.
+/// Form of a peer's fragments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub(super) fragment_bytes: u16,
-    /// In one submessage.
+    /// Number of fragments in one submessage.
     pub(super) fragments: u16,
 }
 
@@ -33,7 +33,7 @@ const ONE_BY_ONE: Cut = Cut {
     fragments: 1,
 };
 
-/// The head of some fragments.
+/// Returns the fields of a DATA_FRAG in front of its fragments.
 pub(super) fn part(
     sequence: i64,
     first: u32,
@@ -55,7 +55,7 @@ pub(super) fn part(
     }
 }
 
-/// The fragments of a sample, submessage by submessage.
+/// Returns the DATA_FRAGs of a sample.
 pub(super) fn parts(sequence: i64, payload: &[u8], cut: Cut) -> Vec<(DataFragPrefix, &[u8])> {
     let size = usize::from(cut.fragment_bytes);
     let of_submessage = payload
@@ -74,7 +74,7 @@ pub(super) fn say(world: &mut World, peer: &Peer, (head, bytes): (DataFragPrefix
     peer.say(world, |message| message.data_frag(&head, bytes).map(drop));
 }
 
-/// A reader of long samples, and a peer with a writer for it.
+/// A reader of long samples, and a peer with a matching writer.
 pub(super) fn a_reader(kind: ReliabilityKind) -> (World, Peer, ReaderHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
@@ -93,7 +93,7 @@ pub(super) fn a_reader(kind: ReliabilityKind) -> (World, Peer, ReaderHandle) {
     (world, peer, reader)
 }
 
-/// The last NACK_FRAG that was sent to the peer's writer: the sample, and the fragments that it lacks.
+/// Returns the last NACK_FRAG to the peer's writer: sample and missing fragments.
 pub(super) fn last_nack_frag(world: &World) -> Option<(i64, Vec<u32>)> {
     let mut last = None;
     for_each_submessage(world, |submessage| {
@@ -117,7 +117,8 @@ fn every_way_of_cutting_is_put_together() {
             for (sequence, bytes) in (1..).zip([100_000, 2_000, 65_324, 65_330, 1_350, 0]) {
                 let payload = padded(sequence as u64, bytes).payload();
                 for part in parts(sequence, &payload, cut) {
-                    // The last of a sample may be shorter than its cut, all of it must not.
+                    // The last fragment of a sample may be shorter than the fragment size, but the whole sample must
+                    // not be.
                     let whole = Cut {
                         fragment_bytes: payload.len().min(usize::from(cut.fragment_bytes)) as u16,
                         ..cut
@@ -269,7 +270,7 @@ fn key_and_status_may_come_with_one_fragment_only() {
             (DataFragPrefix { writer, ..head }, bytes),
         );
     }
-    // The key of an instance's end, followed by more than anyone needs.
+    // The key of an instance's end, followed by superfluous bytes.
     let mut key = Sample::dispose(7).payload();
     let hash = key_of(&key, true).ok();
     key.resize(3_000, 0);

@@ -1,4 +1,4 @@
-//! Who gets a place to be put together in, and what holds one.
+//! Reassembly places: which sample gets one, and how long it holds it.
 
 use isolane_rtps::limits::ASSEMBLIES;
 use isolane_sim::{LinkConfig, World};
@@ -19,7 +19,7 @@ use crate::{
 
 const HUGE: usize = 1 << 20;
 
-/// A fragment of a sample of which no end is in sight.
+/// Fragment of a sample that never becomes complete.
 fn endless(writer: EntityId, sequence: i64, fragment: u32) -> DataFragPrefix {
     DataFragPrefix {
         writer,
@@ -72,7 +72,7 @@ fn a_participant_whose_writers_hold_every_place_makes_way_for_others() {
     }
     assert_eq!(world.matched_writers(reader), 1 + ASSEMBLIES);
     for fragment in 1..=20 {
-        // Never so slow that a sample counts as stalled.
+        // Fast enough that no sample counts as stalled.
         for &writer in &writers {
             say(
                 &mut world,
@@ -110,7 +110,7 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
     let changed = world.take_liveliness_changed(reader).expect("it is alive");
     assert_eq!((changed.alive, changed.not_alive), (1, 0));
     assert_eq!(changed.not_alive_change, 0);
-    // It is lost, and the next fragment revives it.
+    // The writer has lost its liveliness, and the next fragment asserts it again.
     world.run_for(SECOND);
     let changed = world.take_liveliness_changed(reader).expect("it is silent");
     assert_eq!((changed.alive, changed.not_alive), (0, 1));

@@ -1,11 +1,11 @@
-//! Samples of a type without bounds: most are short, and the long ones share memory.
+//! Samples of a type without bounds: most are short, and long ones share memory.
 
 use isolane_sim::{LinkConfig, Take, Topic, World, seeds};
 
 use super::padded;
 use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, two_nodes, written};
 
-/// A topic whose long samples share memory for four of the longest.
+/// Topic whose long samples share memory, enough for four of maximum size.
 fn unbounded() -> Topic {
     Topic::new("Unbounded")
         .max_payload_bytes(64 << 10)
@@ -82,7 +82,7 @@ fn under_keep_last_the_oldest_give_way_where_long_samples_have_used_their_memory
     assert_eq!(world.reader_ledger(reader).evicted, 6);
     world.take(reader, 99);
     assert_eq!(world.values(reader), [7, 8, 9, 10]);
-    // Short ones need none of it.
+    // Short samples do not use the shared memory.
     world.enqueue(writer, (11..=26).map(|value| padded(value, 0)));
     world.run_for(SECOND);
     assert_eq!(world.reader_ledger(reader).available, 16);

@@ -1,4 +1,4 @@
-//! When fragments leave: what waits for them, what does not, and what becomes of samples that are pushed out.
+//! Order of transmission of fragments: which samples wait for them, which do not, and what happens to replaced samples.
 
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ fn a_sample_as_critical_as_a_large_one_waits_for_a_fragment_and_not_for_the_rest
                 .sum::<usize>()
                 == 11
         });
-        // 50 µs on the link, and 5 µs a step: one begun at either end, its own two, and the receiver's
-        // queue of fragments that came before it.
+        // Latency bound: 50 µs on the link, and 5 µs for each step: one started before at each end, the sample's own
+        // two, and the fragments that the receiver has queued before it.
         let pairs = world
             .written(writers[1])
             .iter()
@@ -62,7 +62,7 @@ fn a_sample_as_critical_as_a_large_one_waits_for_a_fragment_and_not_for_the_rest
 fn a_keep_last_writer_that_writes_faster_than_its_samples_leave_still_sends_whole_ones() {
     for topic in [large().keep_last(1), large().keep_last(1).reliable()] {
         let (mut world, _, writer, reader) = a_pair(&topic);
-        // 1 MiB takes 800 steps of 5 µs, 4 ms.
+        // 1 MiB takes 800 steps of 5 µs, which is 4 ms.
         let samples = (1..=60).map(|value| padded(value, 1 << 20));
         world.publish(writer, ms(1), samples);
         world.run_for(2 * SECOND);
@@ -95,7 +95,7 @@ fn a_sample_that_is_pushed_out_before_it_is_repaired_is_given_up_and_counted() {
 
 #[test]
 fn best_effort_samples_that_wait_are_replaced_or_refused_as_history_says() {
-    // As many as are staged fit what staged samples may take.
+    // As many samples as fit the memory for waiting samples.
     let (bytes, large) = (200_000, || large().max_payload_bytes(250_000));
     let (mut world, _, writer, reader) = a_pair(&large().keep_last(1));
     for value in 1..=40 {
@@ -128,7 +128,7 @@ fn best_effort_samples_that_wait_are_replaced_or_refused_as_history_says() {
 fn a_reader_that_goes_while_a_sample_is_under_way_leaves_balanced_books() {
     for topic in [large().keep_all(4), large().keep_all(4).reliable()] {
         let mut world = World::new(1);
-        // So slow that the other has time to say that its reader is gone.
+        // Slow enough that the other node can announce the deletion of its reader meanwhile.
         let slow = NodeConfig {
             step: Duration::from_micros(50),
             ..NodeConfig::default()

@@ -1,6 +1,6 @@
-//! One forged datagram does not make a participant flood the address it names.
+//! Anti-amplification: one forged datagram does not make a participant flood the address that it names.
 //!
-//! Bytes are counted as the datagrams' own, without UDP, IP and Ethernet, on both sides.
+//! Only the bytes of the datagrams count, without UDP, IP and Ethernet headers, in both directions.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::{
     support::{SECOND, a_pair, ms, values},
 };
 
-/// A reader of the topic "Effort".
+/// Reader of the topic "Effort".
 const EFFORT_READER: EntityId = EntityId::user(3, EntityKind::READER_NO_KEY);
 
-/// Longer than the longest lease that is believed.
+/// Longer than the longest accepted lease.
 const LONG: Duration = Duration::from_secs(400);
 
 fn late_joiner() -> QosPolicies {
@@ -37,8 +37,7 @@ fn name(data: &mut EndpointData, topic: &str) {
     data.topic_name = topic.try_into().expect("it fits");
 }
 
-/// A node that has much to say: a history for late joiners, and a best-effort topic that is written all
-/// the time.
+/// A node with much to send: a history for late joiners, and a best-effort topic that is written all the time.
 fn a_talker(seed: u64, config: NodeConfig) -> (World, isolane_sim::NodeId, WriterHandle) {
     let mut world = World::new(seed);
     let node = world.node(config);
@@ -51,7 +50,7 @@ fn a_talker(seed: u64, config: NodeConfig) -> (World, isolane_sim::NodeId, Write
     (world, node, writer)
 }
 
-/// It announces readers of all there is.
+/// Announces readers of all topics of the node.
 fn announces_readers(world: &mut World, peer: &mut Peer) {
     peer.announce(world, READER, late_joiner());
     peer.announce_with(world, EFFORT_READER, |data| name(data, "Effort"));
@@ -87,7 +86,7 @@ fn a_peer_that_answers_is_sent_what_it_requested() {
     assert_eq!(world.writer_ledger(writer).history, 0);
     peer.answer_discovery(&mut world);
     world.run_for(SECOND);
-    // The best-effort topic, some 500 samples of it; the history still waits for its reader's word.
+    // The peer gets about 500 samples of the best-effort topic. The history is not sent before its reader answers.
     assert!(ratio(&world, &peer) > 10.0);
     assert_eq!(world.writer_ledger(writer).history, 0);
     let acknack = AckNack {
@@ -124,7 +123,7 @@ fn announcements_by_the_clock_to_one_that_is_on_no_list_stop_when_it_is_not_hear
 fn endpoints_without_end_draw_no_more_than_they_cost() {
     let (mut world, node, _) = a_talker(1, NodeConfig::default());
     for _ in 0..40 {
-        // Forty readers of one topic: each writer announced to them would be asked forty times.
+        // The node has forty readers of one topic, so it would query each announced writer forty times.
         world.create_reader(node, &Topic::new("Foreign").reliable().keep_all(1).keyed());
         if world.protocol(node).local_readers().count() == 14 {
             break;
@@ -145,7 +144,7 @@ fn endpoints_without_end_draw_no_more_than_they_cost() {
     assert!(world.protocol(node).counters().answers_withheld > 0);
 }
 
-/// A KEEP_ALL writer with a reader that takes all, and one that was announced and never says a word.
+/// A KEEP_ALL writer with one reader that takes all samples, and one that was announced and never answers.
 fn a_silent_reader() -> (World, Peer, WriterHandle, isolane_sim::ReaderHandle) {
     let topic = Topic::new("Foreign").reliable().keep_all(8);
     let (mut world, (a, _), writer, reader) = a_pair(&topic);
@@ -181,12 +180,12 @@ fn a_reader_that_never_answers_holds_a_writer_up_for_a_few_heartbeats_only() {
     let named = protocol.last_silent_reader();
     assert_eq!(named, Some(("Foreign", silent)));
     let ledger = world.writer_ledger(writer);
-    // It is asked no more, though it is matched until its lease ends, and nothing else is owed.
+    // The writer queries the silent reader no more, although it stays matched until its lease ends.
     world.run_for(20 * SECOND);
     let later = world.writer_ledger(writer);
     assert_eq!(later.heartbeats, ledger.heartbeats);
     assert!(ledger.heartbeats < 100 + 4 * u64::from(MAX_UNANSWERED_HEARTBEATS));
-    // Nor is it sent samples.
+    // The writer sends it no samples either.
     let before = world.bytes_sent_to(peer.node);
     world.enqueue(writer, values(100));
     world.run_for(SECOND);
@@ -212,7 +211,7 @@ fn a_silent_reader_that_answers_at_last_gets_what_is_written_from_then_on() {
     let (first, last) = (acknack(1, 1), acknack(41, 2));
     peer.say(&mut world, |message| message.acknack(&first).map(drop));
     assert_eq!(world.matched_readers(writer), 2);
-    // It has acknowledged nothing, and is waited for now.
+    // The reader has acknowledged nothing, and the writer waits for it now.
     world.enqueue(writer, (21..=40).map(Sample::value));
     world.run_for(10 * SECOND);
     assert!(world.unwritten(writer) > 0);
@@ -251,7 +250,7 @@ fn questions_to_discovery_without_end_are_answered_at_its_rate() {
         };
         peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     }
-    // Two seconds at the rate, one second's worth at once, and an announcement.
+    // Two seconds at the rate limit, a burst of one second, and an announcement.
     let drawn = world.bytes_sent_to(peer.node) - before;
     assert!((8_192..4 * 8_192).contains(&drawn), "{drawn} bytes");
     assert!(world.protocol(node).counters().discovery_limited > 0);

@@ -1,5 +1,5 @@
-//! Peers that announce without end, themselves or their endpoints, known or made up: what others announce is
-//! taken in all the same.
+//! Peers that announce themselves or their endpoints endlessly, whether known or invented: announcements of others are
+//! still processed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_peer_that_announces_as_fast_as_it_can_does_not_prevent_discovery_of_others(
     let writer = world.create_writer(a, &topic);
     let late = world.node(NodeConfig::default());
     let reader = world.create_reader(late, &topic);
-    // One every other step: to read it and to take it in is all there is time for.
+    // One announcement in every second step: the node has time only to receive and process it.
     for _ in 0..30_000 {
         peer.announce_itself_at_once(&mut world, |_| {});
         world.run_for(Duration::from_micros(10));
@@ -58,7 +58,8 @@ fn strangers_without_end_keep_no_known_participant_from_renewing_its_lease() {
     );
     world.until_matched(&[writer], &[reader]);
     let attacker = world.node_down(NodeConfig::default());
-    // A name each, three times as fast as they can be taken in, for longer than two leases.
+    // Each announcement has another GUID prefix. They arrive three times as fast as they can be processed, for longer
+    // than two leases.
     for number in 0..150_000 {
         Peer::at(attacker, a, number).announce_itself_at_once(&mut world, |_| {});
         world.run_for(Duration::from_micros(8));
@@ -76,13 +77,13 @@ fn a_peer_that_changes_its_endpoints_as_fast_as_it_can_does_not_prevent_discover
     let mut world = World::new(1);
     let (a, _) = two_nodes(&mut world);
     let mut peer = Peer::of(&mut world, a);
-    // What a level does for itself comes before discovery.
+    // The work of a level comes before discovery.
     let topic = Topic::new("Foreign").reliable().keep_all(8).level(1);
     let writer = world.create_writer(a, &topic);
     let late = world.node(NodeConfig::default());
     let readers = [(); 8].map(|()| world.create_reader(late, &topic));
-    // Each is compared with the writer, and joins it or parts from it. Reading takes most of the time, and
-    // what finds no room is said again, from where the node says it is.
+    // Each announcement is compared with the writer, and creates or ends a match. Reading takes most of the time.
+    // Announcements that find no room are sent again, from the position that the node requests.
     let (mut acknowledged, mut said, mut heard) = (0, 0, 0);
     for number in 0..60_000_u64 {
         let asked = last_asked(&world.tapped()[heard..]);
@@ -112,7 +113,7 @@ fn a_peer_that_changes_its_endpoints_as_fast_as_it_can_does_not_prevent_discover
     assert_eq!(world.imbalance(), None);
 }
 
-/// What the node acknowledges last of the announcements of readers, if it does.
+/// Returns the base of the node's last ACKNACK for the announcements of readers, if it sent one.
 fn last_asked(tapped: &[Vec<u8>]) -> Option<i64> {
     let submessages = tapped
         .iter()

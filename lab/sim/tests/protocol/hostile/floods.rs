@@ -1,5 +1,5 @@
-//! Peers without end, endpoints without end, numbers without sense: tables keep their limits, and those
-//! that are matched get all they are owed.
+//! Endless peers, endless endpoints, meaningless numbers: tables keep their limits, and matched endpoints get all their
+//! samples.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::{
     support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
 };
 
-/// Samples that the honest pair exchanges during an attack.
+/// Number of samples that the honest pair exchanges during an attack.
 const SAMPLES: u64 = 400;
 
-/// The longest lease that is believed, and some.
+/// Longer than the longest accepted lease.
 const LEASES_OVER: Duration = Duration::from_secs(302);
 
-/// Two honest nodes over a link that loses, one topic between them, and its samples on their way.
+/// Two honest nodes over a lossy link, with one topic between them, whose samples are being sent.
 struct Honest {
     world: World,
     nodes: [NodeId; 2],
@@ -38,7 +38,7 @@ impl Honest {
     fn new(seed: u64) -> Self {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
         let (a, b) = two_nodes(&mut world);
-        // The topic the attackers use too.
+        // The attackers use this topic too.
         let topic = Topic::new("Foreign").reliable().keep_all(8);
         let writer = world.create_writer(a, &topic);
         let reader = world.create_reader(b, &topic);
@@ -58,7 +58,7 @@ impl Honest {
         self.chance.pick(&self.nodes)
     }
 
-    /// No table holds more than it may, and the books balance.
+    /// Checks that all tables are within their limits, and that the ledgers balance.
     fn assert_bounded(&self) {
         let limits = NodeConfig::default().limits;
         for node in self.nodes {
@@ -81,7 +81,7 @@ impl Honest {
         assert_eq!(self.world.imbalance(), None);
     }
 
-    /// Everything the honest writer has written comes to the honest reader, once and in order.
+    /// Checks that all samples of the honest writer reach the honest reader, once and in order.
     fn assert_delivered(&mut self) {
         let (writer, reader) = (self.writer, self.reader);
         self.world.run_until("all came", PATIENCE, |world| {
@@ -95,7 +95,7 @@ impl Honest {
     }
 }
 
-/// Sums what a counter of both nodes has counted.
+/// Sum of a counter of both nodes.
 fn counted(honest: &Honest, of: impl Fn(&isolane_rtps::Counters) -> u64) -> u64 {
     let nodes = honest.nodes.iter();
     nodes
@@ -123,7 +123,7 @@ fn endless_participants_do_not_disturb_others_and_keep_no_newcomer_out() {
         honest.assert_delivered();
         assert!(counted(&honest, |counters| counters.participants_displaced) > 800);
         assert!(counted(&honest, |counters| counters.leases_shortened) > 0);
-        // Their leases last for minutes yet, and a newcomer takes the place of one of them.
+        // The attackers' leases still last for minutes, and the new participant replaces one of them.
         let newcomer = honest.world.node(NodeConfig::default());
         let topic = Topic::new("After").reliable().keep_all(8);
         let writer = honest.world.create_writer(honest.nodes[0], &topic);
@@ -186,7 +186,7 @@ fn endpoints_that_come_and_go_without_end_leave_nothing_behind() {
     assert_eq!(honest.world.matched_writers(honest.reader), 1);
 }
 
-/// Numbers that no honest writer says.
+/// Sequence numbers that no honest writer sends.
 const ABSURD: [i64; 6] = [
     1 << 32,
     1 << 62,
@@ -264,7 +264,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
     let (world, node) = (&mut honest.world, honest.nodes[1]);
     let mut peer = Peer::unproven(world, node);
     peer.announce(world, WRITER, reliable());
-    // Of unknown writers: nothing, once what its announcements drew is over.
+    // Answers to unknown writers: none, after the answers to the announcements have been sent.
     world.run_for(5 * SECOND);
     let stranger = Peer::at(peer.node, node, 77);
     let before = world.bytes_sent_to(peer.node);
@@ -272,7 +272,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
         stranger.heartbeat(world, (1, i64::MAX), round);
     }
     assert_eq!(world.bytes_sent_to(peer.node), before);
-    // Of one that is matched: an ACKNACK, as long as it is not too large for what came in.
+    // Answers to a matched writer: one ACKNACK, if it is not too long for the bytes received.
     let (mut said, mut drawn) = (peer.said_bytes.get(), before);
     for round in 0..100 {
         peer.heartbeat(world, (1, i64::MAX), round * 1_000);
@@ -297,7 +297,7 @@ fn zero_and_infinite_leases_do_not_disturb_others() {
         for number in 0..400 {
             let target = honest.target();
             let lease = honest.chance.pick(&leases);
-            // A few come again and again, each time with another lease.
+            // Forty participants are announced repeatedly, each time with another lease.
             let peer = Peer::at(attacker, target, number % 40);
             let with = |data: &mut ParticipantData| data.lease = lease;
             peer.announce_itself(&mut honest.world, with);
@@ -322,7 +322,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     peer.announce(world, reader, reliable());
     let before = world.writer_ledger(honest.writer);
     for count in 1..=ACKNACKS {
-        // All that has been sent is acknowledged but one, and requested again with all there could be.
+        // Acknowledges all sent samples but one, and requests as many as a set can have.
         let written = world.written(honest.writer).len() as i64;
         let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
         for bit in 0..256 {
@@ -338,7 +338,8 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
         peer.say(world, |message| message.acknack(&acknack).map(drop));
     }
     let after = world.writer_ledger(honest.writer);
-    // What is not there is not owed, and what is requested again before it is sent is sent once.
+    // Samples that do not exist are not repaired, and a sample requested again before its repair is sent is repaired
+    // once.
     let drawn = after.repaired - before.repaired;
     assert!(drawn > 0 && drawn <= 9 * ACKNACKS as u64, "{drawn} repairs");
     peer.leave(&mut honest.world);

@@ -1,5 +1,5 @@
-//! What is said in another's name is believed, since nothing proves who said it: here is what that costs,
-//! and where it is counted. The list is at the head of this folder.
+//! Messages in another participant's name. They are accepted, because nothing proves their sender; these tests show the
+//! consequences, and the counters that record them. The list is in the module documentation of this folder.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     support::{SECOND, a_pair, ms, values},
 };
 
-/// A matched pair, and somebody who speaks in its name.
+/// A matched pair, and an attacker that uses its GUIDs.
 struct Forged {
     world: World,
     nodes: [NodeId; 2],
@@ -45,7 +45,7 @@ impl Forged {
         self.world.writer_guid(self.writer).entity
     }
 
-    /// A message to one node in the name of the other.
+    /// Sends a message to one node in the name of the other.
     fn forge(
         &mut self,
         to: usize,
@@ -96,7 +96,7 @@ fn a_gap_in_the_writers_name_loses_samples_and_each_is_counted() {
     };
     forged.forge(1, |message| message.gap(&gap).map(drop));
     forged.write(4..=8);
-    // The two that were passed over come, and are duplicates of what is believed not to exist.
+    // The two skipped samples arrive, and count as duplicates.
     assert_eq!(forged.world.values(forged.reader), [1, 2, 3, 6, 7, 8]);
     let ledger = forged.world.reader_ledger(forged.reader);
     assert_eq!((ledger.lost, ledger.duplicates), (2, 2));
@@ -136,7 +136,7 @@ fn counts_forged_in_both_names_silence_neither_for_longer_than_a_second() {
         is_final: true,
     };
     forged.forge(0, |message| message.acknack(&acknack).map(drop));
-    // So bad that nothing comes without heartbeats and answers.
+    // So lossy that samples need HEARTBEATs and ACKNACKs.
     forged.world.set_link(LinkConfig::lossy(0.5));
     let reader = forged.reader;
     forged
@@ -150,7 +150,7 @@ fn counts_forged_in_both_names_silence_neither_for_longer_than_a_second() {
 #[test]
 fn an_acknack_in_the_readers_name_gives_up_what_it_lacks_and_that_is_counted() {
     let mut forged = Forged::new();
-    // What is written does not arrive, and is acknowledged by somebody else.
+    // The link is cut, and the attacker acknowledges the samples in the reader's name.
     let cut = isolane_sim::Partition::one_way(&forged.nodes[..1], &forged.nodes[1..]);
     forged.world.partition(cut);
     forged.write(4..=6);
@@ -193,7 +193,7 @@ fn a_farewell_in_a_participants_name_parts_it_until_it_announces_itself_again() 
     };
     forged.forge(1, |message| message.data(&farewell, &[]).map(drop));
     assert_eq!(forged.world.matched_writers(forged.reader), 0);
-    // Its next announcement is at most two seconds away.
+    // The participant's next announcement is at most two seconds away.
     forged.world.run_for(Duration::from_millis(2_500));
     assert_eq!(forged.world.matched_writers(forged.reader), 1);
     forged.write(4..=5);

@@ -1,4 +1,4 @@
-//! Far jumps of sequence numbers in a writer's name, from an address that is not its own: the flow goes on.
+//! Sequence numbers far ahead in a writer's name, from an address that is not the writer's: the flow continues.
 
 use isolane_sim::{
     NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle,
@@ -17,7 +17,7 @@ use crate::{
     support::{SECOND, a_pair, a_pair_in, ms, values},
 };
 
-/// A matched pair, and a third host that speaks in the writer's name.
+/// A matched pair, and a third host that uses the writer's GUID.
 struct Forged {
     world: World,
     nodes: [NodeId; 2],
@@ -47,7 +47,7 @@ impl Forged {
         self.world.writer_guid(self.writer).entity
     }
 
-    /// A datagram to the reader's host in the name of the writer's participant.
+    /// Sends a datagram to the reader's host in the name of the writer's participant.
     fn forge(
         &mut self,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
@@ -55,7 +55,7 @@ impl Forged {
         self.forge_in_name_of(0, fill);
     }
 
-    /// A datagram in the name of one of the two to the other.
+    /// Sends a datagram in the name of one of the two participants to the other.
     fn forge_in_name_of(
         &mut self,
         of: usize,
@@ -98,7 +98,7 @@ impl Forged {
         self.forge(|message| message.gap(&gap).map(drop));
     }
 
-    /// The end of an endpoint of one node, to the other, as the next announcement of its SEDP writer.
+    /// Sends the dispose of an endpoint, as the next announcement of its participant's SEDP writer.
     fn end_endpoint(&mut self, of: usize, sedp: EntityId, guid: Guid) {
         let mut key = [0; 64];
         let length = emit_key_guid(KeyKind::Endpoint, guid, &mut key).expect("it fits");
@@ -113,7 +113,7 @@ impl Forged {
         self.forge_in_name_of(of, |message| message.data(&head, &key[..length]).map(drop));
     }
 
-    /// Everything that is written arrives, once and in order, and nothing counts as lost.
+    /// Checks that all samples arrive, once and in order, and that none counts as lost.
     fn all_arrives(&mut self) {
         self.world.run_for(20 * SECOND);
         let values = self.world.values(self.reader);
@@ -122,8 +122,8 @@ impl Forged {
         assert_eq!(ledger.lost, 0, "{ledger:?}");
     }
 
-    /// The number that a participant announces its next endpoint with, where only one of the two announces endpoints of
-    /// the kind.
+    /// Sequence number of a participant's next SEDP announcement, if only one of the two announces endpoints of this
+    /// kind.
     fn next_announcement(&self, sedp: EntityId) -> i64 {
         let mut last = 0;
         for_each_submessage(&self.world, |submessage| {
@@ -179,7 +179,7 @@ fn steps_within_the_window_from_another_address_end_no_reliable_flow() {
         forged.heartbeat(first, first + 1, (1 << 20) + step as i32);
     }
     forged.world.run_for(ms(1));
-    // The writer's HEARTBEATs lead back within two seconds, which is what a hundred samples take.
+    // The writer's HEARTBEATs correct the position within two seconds, in which a hundred samples are written.
     let had = forged.world.values(forged.reader).len();
     forged.world.publish(forged.writer, ms(20), values(400));
     forged.world.run_for(20 * SECOND);
@@ -196,7 +196,7 @@ fn steps_within_the_window_from_another_address_end_no_reliable_flow() {
 fn a_gap_from_another_address_skips_nothing_that_the_writer_has() {
     let mut forged = Forged::new(&reliable());
     let [a, b] = forged.nodes;
-    // The reader lags behind by more than the window.
+    // The reader is more than the window behind the writer.
     forged.world.partition(Partition::one_way(&[a], &[b]));
     forged.world.publish(forged.writer, ms(1), values(60));
     forged.world.run_for(ms(500));
@@ -255,7 +255,7 @@ fn runs_of_samples_from_another_address_end_no_best_effort_flow() {
         let payload = Sample::value(666).payload();
         forged.world.publish(forged.writer, period, values(600));
         for second in 0..3 {
-            // Fewer at once than the reader's socket holds.
+            // Fewer datagrams at a time than the reader's socket holds.
             for number in 1..1_500 {
                 let head = head(forged.entity(), second * 700 + number);
                 forged.forge(|message| message.data(&head, &payload).map(drop));
@@ -298,7 +298,7 @@ fn a_fragment_far_ahead_from_another_address_ends_no_best_effort_flow() {
 
 #[test]
 fn a_true_jump_is_followed_after_one_round_trip() {
-    // KEEP_LAST 1: of what is written while the link is cut, the last is left.
+    // KEEP_LAST 1: of the samples written while the link is cut, only the last remains.
     let topic = Topic::new("Jump").reliable();
     let (mut world, (a, b), writer, reader) = a_pair(&topic);
     world.publish(writer, ms(1), values(2_000));
@@ -351,7 +351,7 @@ fn a_forged_farewell_of_an_endpoint_holds_until_the_participants_next_announceme
         let values = forged.world.values(forged.reader);
         assert!(values.is_sorted_by(|one, other| one < other), "{values:?}");
         assert!(values.contains(&99) && values.contains(&100), "{values:?}");
-        // The number that the forgery has taken is there for the next endpoint.
+        // The next endpoint is announced with the sequence number that the forgery used.
         let node = forged.nodes[0];
         let late = forged.world.create_writer(node, &Topic::new("Late"));
         let reader = forged

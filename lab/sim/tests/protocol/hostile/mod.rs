@@ -1,38 +1,38 @@
-//! Hostile peers: what they can do, what they cannot, and what is counted of it.
+//! Hostile peers: what they can do, what they cannot do, and which counters record it.
 //!
-//! `docs/threats.md` lists them for users, each with its test; [`page`] sees to it that those exist.
+//! `docs/threats.md` lists the attacks for users, each with its test; [`page`] checks that these exist.
 //!
-//! # What an attacker is assumed to be able to do
+//! # Attacker model
 //!
-//! To send any datagram to any port of a participant, with any source address, in the name of any participant
-//! whose GUID it has seen or made up, as often as it likes.
+//! An attacker can send any datagram to any port of a participant, with any source address, in the name of any
+//! participant whose GUID it has seen or invented, as often as it likes.
 //!
-//! # What holds nevertheless
+//! # Guarantees
 //!
 //! - Nothing panics, and every ledger balances ([`noise`]).
 //! - Every table stays within its limit, nothing is allocated, and a datagram files a bounded number of
 //!   steps ([`floods`], `tests/hostile_memory.rs`).
-//! - Those that are matched go on: reliable KEEP_ALL topics deliver everything ([`floods`]).
-//! - What others announce is taken in, however fast it announces itself, its endpoints or made-up participants
-//!   ([`announcers`]).
-//! - An address from which a participant has not answered is sent no samples, and at most three bytes for one
-//!   ([`amplification`]); one that answers cannot have samples sent to others ([`third_parties`]).
+//! - Matched endpoints continue: reliable KEEP_ALL topics deliver everything ([`floods`]).
+//! - Announcements of others are processed, however fast the attacker announces itself, its endpoints or invented
+//!   participants ([`announcers`]).
+//! - An address from which a participant has not answered gets no samples, and at most three bytes for each received
+//!   ([`amplification`]). A participant that answers cannot have samples sent to others ([`third_parties`]).
 //!
-//! # What cannot be withstood without authentication
+//! # Remaining attacks without authentication
 //!
-//! An attacker that knows a participant's GUID, as everybody in its network does, can speak in its name. That is
-//! believed, and counted ([`forgery`]):
+//! An attacker that knows a participant's GUID, as every host in its network does, can send messages in its name. They
+//! are accepted, and their effects are counted ([`forgery`]):
 //!
-//! - A GAP or HEARTBEAT of a matched writer makes its readers pass over samples that would have come: `lost`.
-//! - DATA of a matched writer is delivered in place of the sample with its number: the true one is a
+//! - A forged GAP or HEARTBEAT of a matched writer makes its readers skip samples: `lost`.
+//! - Forged DATA of a matched writer is delivered in place of the sample with its number. The true sample is a
 //!   `duplicate`.
-//! - An ACKNACK of a matched reader makes the writer give up what that reader has not got: a GAP, `lost`
-//!   there. One that acknowledges nothing holds a KEEP_ALL writer up as long as the reader is matched.
-//! - A farewell, or a lease of nothing, parts it from all until it announces itself again.
-//! - Another address in its announcement redirects its traffic to that address.
-//! - Answers with a forged source address have samples go to that address, until the lease of who announced it ends.
-//! - Participants that renew their leases keep the tables full: newcomers are refused, and counted, until
-//!   there is a place.
+//! - A forged ACKNACK of a matched reader makes the writer release samples that the reader lacks: a GAP, `lost` at the
+//!   reader. A reader that acknowledges nothing blocks a KEEP_ALL writer as long as it is matched.
+//! - A forged dispose, or a zero lease, removes a participant from all others until it announces itself again.
+//! - Another address in a forged announcement redirects the participant's traffic to that address.
+//! - Answers with a forged source address have samples sent to that address, until the lease of the announced
+//!   participant ends.
+//! - Participants that renew their leases keep the tables full. New ones are refused, and counted, until there is room.
 
 mod amplification;
 mod announcers;

@@ -1,4 +1,4 @@
-//! Whatever arrives, a local participant neither panics nor loses count; and it still works afterwards.
+//! Arbitrary datagrams: a local participant does not panic, its ledgers balance, and it still works afterwards.
 
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, ReaderHandle, Topic, World, WriterHandle};
 use isolane_wire::{
@@ -15,7 +15,7 @@ use crate::support::{SECOND, ms, two_nodes, values};
 
 const SOMEWHERE: Locator = Locator::udpv4([10, 0, 200, 1], 7410);
 
-/// Two nodes with endpoints of several kinds, matched.
+/// Two nodes with matched endpoints of several kinds.
 struct Victims {
     world: World,
     nodes: [NodeId; 2],
@@ -52,7 +52,7 @@ impl Victims {
         }
     }
 
-    /// Throws a datagram at both.
+    /// Sends a datagram to both nodes.
     fn suffer(&mut self, datagram: &[u8]) {
         for node in self.nodes {
             self.world
@@ -76,7 +76,7 @@ impl Victims {
         assert_eq!(self.world.values(reader), [1, 2, 3, 4, 5]);
     }
 
-    /// Entities that a liar may name: those of the victims, and of discovery.
+    /// Entity ids for forged submessages: those of the nodes' endpoints and of discovery.
     fn entities(&self) -> Vec<EntityId> {
         let writers = self
             .writers
@@ -138,7 +138,7 @@ fn edge() -> impl Strategy<Value = i64> {
     prop_oneof![select(edges.to_vec()), 1..600i64]
 }
 
-/// One submessage of a liar, with indices into the lists of entities and prefixes.
+/// Forged submessage, with indices into the lists of entity ids and GUID prefixes.
 #[derive(Debug, Clone)]
 struct Lie {
     kind: u8,
@@ -174,7 +174,7 @@ fn lie() -> impl Strategy<Value = Lie> {
 }
 
 impl Lie {
-    /// The datagram, in the name of one of these participants.
+    /// Datagram in the name of one of these participants.
     fn datagram(&self, prefixes: &[GuidPrefix], entities: &[EntityId]) -> Vec<u8> {
         let mut buffer = [0; 1024];
         let header = Header::new(prefixes[self.prefix]);
@@ -262,11 +262,11 @@ proptest! {
                 let at = at.index(datagram.len());
                 datagram[at] = value;
             }
-            // Most keep their length.
+            // Most datagrams keep their length.
             let length = datagram.len() - cut.saturating_sub(48).min(datagram.len());
             victims.suffer(&datagram[..length]);
         }
-        // The real ones say good-bye in the name of a victim; that is believed.
+        // The real datagrams include a node's farewell, which is accepted.
         let imbalance = victims.world.imbalance();
         prop_assert_eq!(imbalance, None);
         victims.world.run_for(10 * SECOND);

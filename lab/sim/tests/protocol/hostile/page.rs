@@ -1,8 +1,8 @@
-//! `docs/threats.md` is true of the tree: each row of its tables names a bound, a counter and a test that exist.
+//! Check of `docs/threats.md`: each bound, counter and test that its tables name exists.
 
 use std::{fs, path::Path};
 
-/// The row of a threat, its cells without blanks.
+/// Rows of the tables, as trimmed cells.
 fn rows(page: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| {
         let inner = line.trim().trim_matches('|');
@@ -17,15 +17,15 @@ fn rows(page: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Threat, what isolane does, bound, counter, test.
+/// Number of columns: threat, response, bound, counter, test.
 const COLUMNS: usize = 5;
 
-/// The names in a cell, which stand between backquotes.
+/// Names in a cell, between backquotes.
 fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// All Rust sources below a folder, one after the other.
+/// Appends all Rust sources below a folder.
 fn sources(folder: &Path, text: &mut String) {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

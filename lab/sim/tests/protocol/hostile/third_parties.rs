@@ -1,5 +1,5 @@
-//! Addresses and names of others: what a peer can have sent to somebody else, and what it can say of endpoints and
-//! participants that are not its own.
+//! Addresses and names of third parties: what a peer can have sent to another host, and what it can announce about
+//! endpoints and participants of others.
 
 use isolane_rtps::limits::{AMPLIFICATION_FACTOR, MAX_DESTINATIONS, UNVALIDATED_BYTES_PER_S};
 use isolane_sim::{NodeConfig, NodeId, Sample, Take, Topic, World, WriterHandle};
@@ -21,7 +21,7 @@ const PERIOD_MS: u64 = 2;
 
 const SECOND_READER: EntityId = EntityId::user(7, EntityKind::READER_NO_KEY);
 
-/// A node with a best-effort writer of 500 samples a second, and one that takes part in nothing: a third host.
+/// A node with a best-effort writer of 500 samples a second, and a third host without a participant.
 fn a_target_and_a_third_host() -> (World, NodeId, NodeId, WriterHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
@@ -32,7 +32,7 @@ fn a_target_and_a_third_host() -> (World, NodeId, NodeId, WriterHandle) {
     (world, node, victim, writer)
 }
 
-/// Fifteen best-effort readers at ports of an address.
+/// Announces fifteen best-effort readers at ports of an address.
 fn announces_readers_at(world: &mut World, peer: &mut Peer, address: [u8; 4]) {
     for number in 0..15 {
         let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
@@ -43,7 +43,7 @@ fn announces_readers_at(world: &mut World, peer: &mut Peer, address: [u8; 4]) {
     }
 }
 
-/// A third host is sent at most three bytes in a minute for each that the attacker sent.
+/// Checks that the third host receives in a minute at most three bytes for each that the attacker sent.
 fn is_spared(world: &mut World, victim: NodeId, peer: &Peer) {
     world.run_for(60 * SECOND);
     let (drawn, said) = (world.bytes_sent_to(victim), peer.said_bytes.get());
@@ -56,7 +56,7 @@ fn is_spared(world: &mut World, victim: NodeId, peer: &Peer) {
 #[test]
 fn an_answer_from_another_address_than_the_announced_one_draws_no_samples() {
     let (mut world, node, victim, writer) = a_target_and_a_third_host();
-    // All its locators are those of the third host; three ACKNACKs come from its own address.
+    // All locators of the peer are those of the third host, and three ACKNACKs come from the peer's own address.
     let mut peer = Peer::at(victim, node, 9);
     peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
     let lease = |data: &mut ParticipantData| data.lease = 300 * SECOND;
@@ -159,7 +159,7 @@ fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_fro
         let (mut world, node, _, writer) = a_target_and_a_third_host();
         let mut peer = Peer::at(NodeId(6), node, 9);
         peer.from = Some(Locator::udpv4(answering, 50_000));
-        // The interface that is named first is the one that nothing comes from.
+        // The interface that is named first is the one from which nothing is sent.
         let both = |port| [other, answering].map(|at| Locator::udpv4(at, port));
         peer.announce_itself(&mut world, |data| {
             data.metatraffic_unicast = both(7410).into_iter().collect();
@@ -172,7 +172,7 @@ fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_fro
         assert_eq!(world.matched_readers(writer), 1);
         let destinations = world.protocol(node).destinations(world.writer_id(writer));
         assert_eq!(destinations, [Locator::udpv4(answering, 7411)]);
-        // A reader with both its own addresses gets the same.
+        // A reader that announces both addresses gets the same samples.
         peer.announce_with(&mut world, SECOND_READER, |data| {
             data.unicast = both(7412).into_iter().collect();
         });
@@ -202,7 +202,7 @@ fn a_participant_that_sends_each_answer_from_an_address_it_does_not_announce_too
 
 #[test]
 fn a_participant_of_this_host_is_sent_to_where_it_says() {
-    // Between two interfaces of a host Linux sends from the address that is sent to.
+    // Between two interfaces of one host, Linux uses the destination address as the source address.
     for is_loopback in [true, false] {
         let (mut world, node, _, writer) = a_target_and_a_third_host();
         let mut peer = Peer::at(NodeId(6), node, 9);

@@ -70,7 +70,7 @@ fn what_is_in_no_set_is_seen_at_once_and_keeps_its_place_among_the_sets() {
     group.write_set([(0, Sample::value(2)), (0, Sample::value(3))]);
     group.world.enqueue(writer, [Sample::value(4)]);
     group.write_set([(0, Sample::value(5))]);
-    // An empty one is nothing.
+    // An empty set has no effect.
     group.write_set([]);
     group.world.run_for(ms(20));
     assert_eq!(group.world.values(reader), [1, 2, 3, 4, 5]);
@@ -172,7 +172,7 @@ fn over_bad_links_every_set_comes_whole_where_all_is_kept() {
 }
 
 impl Groups {
-    /// Writes a set as there is room for it.
+    /// Writes the samples of a set, each as soon as there is room.
     fn write_set_with_room(&mut self, samples: impl IntoIterator<Item = Sample>) {
         let writer = self.writers[0];
         self.world.begin_set(self.publisher);
@@ -317,7 +317,7 @@ fn a_writer_that_dies_within_a_set_takes_it_along() {
             .expect("its end was seen");
         assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
         assert!(group.world.last_of_instance(reader, 2).is_none());
-        // One that takes its place begins anew.
+        // A new writer in the same slot starts without a set.
         let publisher = group.world.create_publisher(group.nodes.0, COHERENT_TOPIC);
         let next = reliable("Sets").keep_all(8).keyed();
         let next = group.world.create_writer_in(publisher, &next);

@@ -1,4 +1,4 @@
-//! Coherent set information of peers in other forms than isolane's: hand-made messages.
+//! Coherent set information in forms that isolane does not write, in messages made by hand.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
@@ -41,7 +41,7 @@ fn foreign(presentation: Presentation) -> Foreign {
 }
 
 impl Foreign {
-    /// A sample whose value is its number.
+    /// Sends a sample whose value is its number.
     fn say(&mut self, number: i64, mark: CoherentSetInfo) {
         let payload = Sample::value(number as u64).payload();
         let head = head(WRITER, number);
@@ -126,7 +126,7 @@ fn numbers_that_contradict_each_other_cost_their_sender_alone() {
         }
     }
     foreign.world.run_for(SECOND);
-    // It goes on; the ledgers are looked at when the world ends.
+    // The reader continues; the ledgers are checked when the world is dropped.
     let before = foreign.world.reader_ledger(foreign.reader).accounted;
     assert!(before > 0);
 }

@@ -1,5 +1,5 @@
-//! Samples of sets and those of other writers: which is the latest of an instance, and who owns it, is decided by what
-//! is seen.
+//! Samples of sets together with those of other writers: only delivered samples determine the latest sample and the
+//! owner of an instance.
 
 use isolane_sim::{NodeConfig, PublisherHandle, ReaderHandle, Sample, Topic, World, WriterHandle};
 use isolane_wire::qos::{DestinationOrderKind, OwnershipKind};
@@ -7,7 +7,7 @@ use isolane_wire::qos::{DestinationOrderKind, OwnershipKind};
 use super::{COHERENT_TOPIC, reliable};
 use crate::support::{SECOND, ms};
 
-/// Two writers, each with its own publisher; the clock of the first is a second ahead, or the second's is.
+/// Two writers, each with its own publisher. The clock of one of their nodes is a second ahead.
 struct TwoWriters {
     world: World,
     set_of: PublisherHandle,

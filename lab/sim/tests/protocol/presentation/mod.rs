@@ -1,4 +1,4 @@
-//! PRESENTATION: samples that are seen together, and in which order (DDS 1.4 §2.2.3.6).
+//! PRESENTATION: samples that become visible together, and their order (DDS 1.4 §2.2.3.6).
 
 mod coherent;
 mod foreign;
@@ -41,7 +41,7 @@ pub(crate) const BOTH_OF_GROUP: Presentation = Presentation {
     ordered: true,
 };
 
-/// Writers of one publisher on one node, and readers of one subscriber on another, a pair a topic.
+/// Writers of one publisher on one node, and readers of one subscriber on another; each topic has one pair.
 pub(crate) struct Groups {
     pub(crate) world: World,
     pub(crate) nodes: (NodeId, NodeId),
@@ -87,7 +87,7 @@ pub(crate) fn reliable(name: &str) -> Topic {
 }
 
 impl Groups {
-    /// Writes a set: each sample by the writer of this number.
+    /// Writes a set of (writer number, sample).
     pub(crate) fn write_set(&mut self, samples: impl IntoIterator<Item = (usize, Sample)>) {
         self.world.begin_set(self.publisher);
         for (writer, sample) in samples {
@@ -98,13 +98,13 @@ impl Groups {
             .expect("there is room for the end");
     }
 
-    /// The values each reader has taken.
+    /// Values that each reader has taken.
     pub(crate) fn values(&self) -> Vec<Vec<u64>> {
         let readers = self.readers.iter();
         readers.map(|&reader| self.world.values(reader)).collect()
     }
 
-    /// Checks that each set was taken whole and at once, or not at all; returns how many were taken.
+    /// Checks that each set was taken as a whole and at one time, or not at all; returns the number of taken sets.
     pub(crate) fn whole_sets(&self, sets: &[Vec<(usize, u64)>]) -> usize {
         let seed = self.world.seed();
         let is_whole = |set: &&Vec<(usize, u64)>| {

@@ -1,4 +1,4 @@
-//! One order for the samples of several writers.
+//! Ordered access: one order for the samples of several writers.
 
 use isolane_sim::{LinkConfig, NodeConfig, Random, Sample, Take, Topic, World, seeds};
 
@@ -10,7 +10,7 @@ fn topics(names: &[&str]) -> Vec<(Topic, Topic)> {
     names.iter().map(topic).collect()
 }
 
-/// Takes all there is of a group, in its order.
+/// Takes all available samples of a group, in group order.
 fn take_all(group: &mut Groups) -> Vec<u64> {
     let mut taken = Vec::new();
     while let Some(reader) = group.world.take_in_order(group.subscriber) {
@@ -51,7 +51,7 @@ fn samples_of_several_writers_are_taken_in_the_order_they_were_written() {
 }
 
 impl Groups {
-    /// Three writers; their readers, of which there is one where all have the same topic.
+    /// Three writers and their readers; a single reader if all have the same topic.
     fn ordered(mut world: World, names: &[&str]) -> Self {
         if names[0] != names[1] {
             let group = groups(world, ORDERED_GROUP, &topics(names));
@@ -97,7 +97,7 @@ fn a_silent_writer_holds_the_others_up_for_a_question_and_its_answer() {
         group.world.run_for(ms(5));
         assert_eq!(group.values()[0].len() as u64, value);
     }
-    // What they say is lost for a second, answers too: they are asked again.
+    // For a second all messages of the writers are lost, answers included. They are queried again.
     let (a, b) = group.nodes;
     group.world.set_link_between(a, b, LinkConfig::losing(1.0));
     group.world.enqueue(group.writers[0], [Sample::value(6)]);

@@ -1,4 +1,4 @@
-//! Writers and readers that go while a set of their group is not seen yet.
+//! Writers and readers that are deleted while a set of their group is not visible yet.
 
 use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
@@ -132,7 +132,7 @@ fn who_waits_for_a_writer_goes_on_when_it_goes() {
     group.world.enqueue(group.writers[0], [Sample::value(1)]);
     group.world.run_for(SECOND);
     assert_eq!(group.values()[0], [1]);
-    // What the reader asks is not heard.
+    // The reader's requests are lost.
     group.world.set_link_between(b, a, LinkConfig::losing(1.0));
     group.world.enqueue(group.writers[0], [Sample::value(2)]);
     group.world.run_for(SECOND);

@@ -1,4 +1,5 @@
-//! Room for sets: at readers whose users take nothing, next to sets that never end, and for their ends at writers.
+//! Room for coherent sets: at readers whose users take no samples, next to sets that never end, and for their ends in
+//! histories.
 
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, Take, Topic, World,
@@ -21,7 +22,7 @@ fn both_kinds(samples: u16) -> [Topic; 2] {
     ]
 }
 
-/// A writer of sets, and a reader whose user takes when asked to.
+/// A writer of sets, and a reader whose user takes samples only when the test does so.
 fn untaken(requested: Topic) -> Groups {
     let offered = reliable("Sets").keep_all(64).keyed();
     let mut group = groups(World::new(1), COHERENT_TOPIC, &[(offered, requested)]);
@@ -56,7 +57,7 @@ fn a_set_larger_than_the_room_does_not_wait_for_a_user_who_only_looks() {
     }
 }
 
-/// Writers of publishers of their own on one node, and a reader of them all.
+/// Writers of separate publishers on one node, and a reader of all of them.
 struct Crowd {
     world: World,
     nodes: Vec<NodeId>,
@@ -93,7 +94,7 @@ impl Crowd {
         self.world.until_matched(&self.writers, &[self.reader]);
     }
 
-    /// The open sets of three writers need one slot more than there are, and one slot holds a sample that is never
+    /// The open sets of three writers need one slot more than there are. A further slot holds a sample that is never
     /// taken.
     fn three_open_sets(&mut self) {
         self.world.enqueue(self.writers[0], [Sample::keyed(0, 100)]);
@@ -190,7 +191,7 @@ fn a_set_that_grows_without_end_does_not_keep_the_sets_of_others_from_being_seen
         crowd.world.enqueue(crowd.writers[0], [endless]);
         crowd.world.run_for(ms(20));
     }
-    // The user has taken nothing: of each instance the last is there.
+    // The user has taken nothing, so the cache has the last sample of each instance.
     for set in 0..10 {
         crowd.world.begin_set(crowd.publishers[1]);
         let samples = [0, 1, 2].map(|nth| Sample::keyed(nth, 3 * set + u64::from(nth)));
@@ -235,7 +236,7 @@ fn a_writer_that_joins_late_finds_a_place_next_to_one_that_fills_all() {
     crowd.world.begin_set(crowd.publishers[0]);
     crowd.world.enqueue(crowd.writers[0], [3, 4, 5].map(sample));
     crowd.end(0);
-    // Behind the set, for which there is no room until the user takes, as many wait as can.
+    // The set finds no room until the user takes samples. As many later samples wait as possible.
     crowd.world.enqueue(crowd.writers[0], (6..40).map(sample));
     crowd.world.run_for(SECOND);
     assert_eq!(crowd.available(), 2);

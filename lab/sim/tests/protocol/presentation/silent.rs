@@ -1,4 +1,5 @@
-//! Writers of a group that say nothing, or not how far they are: what they cost, and that no reader waits for ever.
+//! Writers of a group that send nothing, or do not report their progress: what they cost, and that no reader waits
+//! forever.
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
@@ -16,7 +17,7 @@ use crate::{
 
 const PUBLISHER: EntityId = EntityId::user(9, EntityKind::WRITER_GROUP);
 
-/// Writers of one publisher of a peer, and a reader of all.
+/// Writers of one publisher of a peer, and a reader of all of them.
 struct Publisher {
     world: World,
     peer: Peer,
@@ -82,7 +83,7 @@ impl Publisher {
         });
     }
 
-    /// A sample of this number and value.
+    /// Sends a sample with this number and value.
     fn say(&mut self, writer: usize, number: i64, value: u64, mark: CoherentSetInfo) {
         let payload = Sample::value(value).payload();
         let head = head(self.writers[writer], number);
@@ -112,7 +113,7 @@ impl Publisher {
         protocol.counters().groups_unnumbered
     }
 
-    /// ACKNACKs to a writer so far.
+    /// Number of ACKNACKs to a writer so far.
     fn acknacks(&self, writer: usize) -> usize {
         let mut count = 0;
         for_each_submessage(&self.world, |submessage| {
@@ -124,7 +125,7 @@ impl Publisher {
     }
 }
 
-/// Information of a sample in a set of its writer, without a group sequence number.
+/// Metadata of a sample in a set of its writer, without a group sequence number.
 fn in_set(set: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
@@ -132,7 +133,7 @@ fn in_set(set: i64) -> CoherentSetInfo {
     }
 }
 
-/// Information of a sample with this group sequence number.
+/// Metadata of a sample with this group sequence number.
 fn numbered(number: i64) -> CoherentSetInfo {
     CoherentSetInfo {
         group_sequence: Some(SequenceNumber(number)),
@@ -150,7 +151,7 @@ fn sets_of_a_group_that_does_not_number_its_samples_are_those_of_each_writer() {
         assert_eq!(foreign.values(), []);
         foreign.end(0, 3);
         assert_eq!(foreign.values(), [10, 11]);
-        // Without a word, by the first sample of the next.
+        // The set ends without a message of its own, by the first sample of the next set.
         foreign.say(1, 2, 21, in_set(2));
         assert_eq!(foreign.values(), [10, 11, 20]);
         foreign.say(1, 3, 22, CoherentSetInfo::default());
@@ -209,7 +210,7 @@ fn who_does_not_answer_is_asked_less_and_less_often() {
     assert!((5..=20).contains(&asked), "{asked} in ten seconds");
     foreign.heartbeat(1, 0, Some(2));
     assert_eq!(foreign.values(), [10]);
-    // The next question is asked at once again.
+    // The next HEARTBEAT request is again sent at once.
     let before = foreign.acknacks(1);
     foreign.say(0, 2, 11, numbered(4));
     foreign.world.run_for(ms(50));

@@ -1,4 +1,4 @@
-//! What belongs to sets, or has an order, and is not seen: values that are not wanted, and words that end nothing.
+//! Samples of sets, or of ordered access, that are not delivered: filtered values, and end markers that end no set.
 
 use isolane_rtps::ChangeKind;
 use isolane_sim::{NodeConfig, Sample, Take, Topic, World};
@@ -6,13 +6,13 @@ use isolane_sim::{NodeConfig, Sample, Take, Topic, World};
 use super::{COHERENT_TOPIC, Groups, ORDERED_GROUP, alike, groups, reliable};
 use crate::support::ms;
 
-/// Small values.
+/// Filter for small values.
 fn wants(payload: &[u8]) -> bool {
     let sample = Sample::parse(ChangeKind::Alive, payload);
     sample.is_some_and(|sample| sample.value < 100)
 }
 
-/// A writer of sets, and a reader that wants small values.
+/// A writer of sets, and a reader whose filter passes small values.
 fn filtered(requested: &Topic) -> Groups {
     let mut world = World::new(1);
     let nodes = world.nodes(2, &NodeConfig::default());
@@ -58,7 +58,7 @@ fn what_is_not_wanted_of_a_set_pushes_nothing_of_it_out() {
     assert_eq!(counts, (1, 0, 0), "{ledger:?}");
 }
 
-/// A writer of another publisher, which writes an instance of the first topic.
+/// Adds a writer of another publisher, which writes an instance of the first topic.
 fn with_another(group: &mut Groups, topic: &Topic) {
     let other = group.world.create_writer(group.nodes.0, topic);
     let writers = [group.writers[0], other];

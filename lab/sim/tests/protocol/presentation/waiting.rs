@@ -1,4 +1,4 @@
-//! Sets that are whole and wait for users: none of them is dropped, however long those take.
+//! Complete sets that wait for users: none of them is dropped, however long the users take.
 
 use isolane_sim::{PublisherHandle, Sample, Take, World, WriterHandle};
 

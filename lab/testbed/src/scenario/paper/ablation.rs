@@ -331,7 +331,7 @@ pub(super) enum Measure {
     PromptInterrupts,
     /// Without GRO: no frame waits to be merged with others.
     NoMerging,
-    /// One FIFO queueing discipline, without fairness between flows, as in paper 000.
+    /// One FIFO queueing discipline, without fairness between flows, as in Meszlényi et al.
     PlainQueue,
     /// Receive threads above transmit-completion threads ([`RECEIVE_PRIORITY`]).
     ThreadOrder,

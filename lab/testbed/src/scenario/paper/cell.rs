@@ -29,7 +29,7 @@ pub(super) enum Path {
     /// Kernel sockets with the distribution's defaults; the applications have the ordinary priority.
     SocketsUntuned,
     /// Kernel sockets with the distribution's defaults; the applications have a real-time priority. The baseline of
-    /// paper 000.
+    /// Meszlényi et al.
     SocketsRealTime,
     /// Kernel sockets with the host set-up ([`apply`](super::ablation::apply)).
     SocketsTuned,
@@ -122,7 +122,7 @@ impl fmt::Display for Path {
 }
 
 impl Cell {
-    /// Configuration of its measurement. The middleware is the same in all cells, as in paper 000.
+    /// Configuration of its measurement. The middleware is the same in all cells, as in Meszlényi et al.
     pub(super) fn config(self, extent: Extent) -> Config {
         let datapath = match self.path {
             Path::SocketsUntuned | Path::SocketsRealTime | Path::SocketsTuned => "udp",

@@ -1,6 +1,7 @@
-//! `paper`: the scenario of paper 000 in a machine in which every instruction takes the same time. Two hosts, each with
-//! a device on one hub, share the guest's one processor. One boot measures round trips of critical samples by sockets
-//! and by lanes, without and under a flood in each direction and a busy loop.
+//! `paper`: the scenario of Meszlényi et al. (*Towards Timing Isolation for Mixed-Criticality Communication in
+//! Software-Defined Vehicles*) in a machine in which every instruction takes the same time. Two hosts, each with a
+//! device on one hub, share the guest's one processor. One boot measures round trips of critical samples by sockets and
+//! by lanes: without load, and with a busy loop and a flood in each direction.
 //!
 //! A seed determines the samples to the bit: each seed runs twice, and both results are compared in full.
 

@@ -94,7 +94,7 @@ impl Host {
         Ok(())
     }
 
-    /// Waits until its device can send.
+    /// Waits until the host's device can send.
     pub(super) fn wait_for_link(self) -> Result<()> {
         let line = format!("ip link show {}", self.interface);
         wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("LOWER_UP")))
@@ -116,7 +116,7 @@ impl Host {
         })
     }
 
-    /// Runs a program of the guest there; its failure is an error.
+    /// Runs a program of the guest in the host's namespace; its failure is an error.
     pub(super) fn tool(self, line: &str) -> Result<String> {
         tools::run("ip", &format!("netns exec {} {line}", self.name))
     }
@@ -132,12 +132,12 @@ impl Host {
         command
     }
 
-    /// Runs isolane there.
+    /// Runs isolane in the host's namespace.
     pub(super) fn run(self, line: &str) -> Result<Ran> {
         self.start(line)?.finish()
     }
 
-    /// Starts isolane there. Its output goes to files, so it never blocks on a pipe.
+    /// Starts isolane in the host's namespace. Its output goes to files, so it never blocks on a pipe.
     pub(super) fn start(self, line: &str) -> Result<Running> {
         let mut command = self.isolane(line);
         let file = |what: &str| {
@@ -158,7 +158,7 @@ impl Host {
         })
     }
 
-    /// Counters of its device.
+    /// Counters of the host's device.
     pub(super) fn counters(self) -> Result<Counters> {
         let printed = self.tool(&format!("ethtool --statistics {}", self.interface))?;
         Ok(tools::counters(&printed))
@@ -179,7 +179,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits for its end; kills it at the timeout.
+    /// Waits for the end of the command; kills it at the timeout.
     pub(super) fn finish(mut self) -> Result<Ran> {
         let ended = wait_until(LONGEST, || Ok(self.child.try_wait()?.is_some()));
         if ended.is_err() {
@@ -199,7 +199,7 @@ impl Running {
         })
     }
 
-    /// Interrupts it, as Ctrl-C does.
+    /// Sends SIGINT to the command, as Ctrl-C does.
     pub(super) fn interrupt(self) -> Result<Ran> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {

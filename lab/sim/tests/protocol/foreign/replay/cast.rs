@@ -1,4 +1,4 @@
-//! Who talks in a capture: two participants, each with one endpoint.
+//! The two participants of a capture, each with one endpoint.
 
 use isolane_wire::{
     builtin_data::EndpointData,
@@ -8,15 +8,15 @@ use isolane_wire::{
 
 use crate::conversation::Said;
 
-/// One of the two.
+/// Participant of the capture.
 pub(super) struct Participant {
     pub(super) prefix: GuidPrefix,
     pub(super) vendor: [u8; 2],
-    /// The endpoint it announced.
+    /// Endpoint that it announced.
     pub(super) endpoint: EndpointData,
 }
 
-/// Both.
+/// Both participants of the capture.
 pub(super) struct Cast {
     pub(super) participants: Vec<Participant>,
 }
@@ -49,7 +49,7 @@ impl Cast {
     }
 }
 
-/// The DATA of a message.
+/// DATA submessages of a message.
 pub(super) fn data_in(message: &[u8]) -> impl Iterator<Item = Data<'_>> {
     Submessages::new(message, HEADER_BYTES).filter_map(|submessage| match submessage {
         Ok(Submessage::Data(data)) => Some(data),

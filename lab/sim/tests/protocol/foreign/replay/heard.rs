@@ -1,4 +1,4 @@
-//! What somebody says in a capture, as far as it has been heard, and how they answer.
+//! State of a captured participant, from its messages so far, and its answers.
 
 use isolane_rtps::ChangeKind;
 use isolane_wire::{
@@ -12,24 +12,24 @@ use isolane_wire::{
 use super::cast::data_in;
 use crate::conversation::Said;
 
-/// What a user wrote: number, what it does, payload.
+/// Change written by the user: sequence number, kind, payload.
 pub(super) type Change = (i64, ChangeKind, Vec<u8>);
 
 pub(super) struct Heard {
     prefix: GuidPrefix,
-    /// The user's endpoint.
+    /// Entity id of the user's endpoint.
     entity: EntityId,
-    /// What its user wrote.
+    /// Changes that the user wrote.
     pub(super) said: Vec<Change>,
     /// Sample that lacks fragments: sequence number, payload, number of missing bytes.
     partly_said: Option<(i64, Vec<u8>, usize)>,
-    /// The highest number that the user's reader has said it has.
+    /// Highest number that the user's reader has acknowledged.
     pub(super) acknowledged: i64,
-    /// In which message which writer said which number.
+    /// Messages with a change: writer, sequence number, message.
     messages: Vec<(EntityId, i64, Vec<u8>)>,
     /// Writers and sequence numbers that occur in the capture.
     to_come: Vec<(EntityId, i64)>,
-    /// Messages that were said once more.
+    /// Number of messages sent again as repairs.
     pub(super) repeated: usize,
 }
 
@@ -47,7 +47,7 @@ impl Heard {
         }
     }
 
-    /// What there will be to hear.
+    /// Records which changes the capture contains.
     pub(super) fn expect(&mut self, said: &[Said]) {
         for said in said {
             let header = Header::parse(&said.message).expect("a header");
@@ -65,7 +65,7 @@ impl Heard {
         }
     }
 
-    /// A message that came.
+    /// Records a received message.
     pub(super) fn add(&mut self, message: Vec<u8>) {
         self.note(&message);
         for data in data_in(&message) {
@@ -74,7 +74,7 @@ impl Heard {
         }
     }
 
-    /// Remembers what the other's user wrote or acknowledged, if it is in a message.
+    /// Records a change or an acknowledgement of the other participant's endpoint, if the message has one.
     fn note(&mut self, message: &[u8]) {
         let theirs = self.entity;
         for submessage in Submessages::new(message, HEADER_BYTES).flatten() {
@@ -148,7 +148,7 @@ impl Heard {
     }
 }
 
-/// What a change does.
+/// Kind of a change.
 pub(super) fn kind_of(data: &Data<'_>) -> ChangeKind {
     let status = data.status_info();
     match (status.disposed, status.unregistered) {

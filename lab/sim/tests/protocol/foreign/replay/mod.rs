@@ -5,12 +5,12 @@
 //! participant writes the same. Its repair requests are answered as the other would have answered them. Only the
 //! entity ids of user endpoints are changed in received messages, since a local participant numbers its own.
 //!
-//! The resulting state is in `table.txt`, which is what the test expects, to the letter (`GOLDEN=write` in
-//! the environment writes it anew): for each capture and place the participants and endpoints that are known and
-//! the matches there are, at most and at the end; then, of a reader, what came of samples and of ends of
-//! instances, each compared with what was said, and of a writer, what was acknowledged. What has not come whole
-//! has a reason: the writer of `fin-f-u` keeps one sample an instance, and five were written before its
-//! announcement came; large samples come in fragments.
+//! `table.txt` has the expected state, and the test compares it exactly (`GOLDEN=write` in the environment writes it
+//! again). For each capture and each replaced participant it has the numbers of known participants, endpoints and
+//! matches, at most and at the end. For a reader it also has the received samples and ends of instances, compared with
+//! those sent, and for a writer the acknowledged samples. Two captures are incomplete for a known reason: the writer of
+//! `fin-f-u` keeps one sample of each instance, and wrote five before its announcement arrived; large samples arrive in
+//! fragments.
 
 mod cast;
 mod heard;

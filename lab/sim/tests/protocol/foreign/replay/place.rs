@@ -1,4 +1,4 @@
-//! A local participant in the place of one who was captured.
+//! Local participant that replaces a captured one.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -24,12 +24,11 @@ use super::{
 };
 use crate::conversation::Said;
 
-/// Payload size of endpoints: longer than every payload in the captures but the large ones, of
-/// [`LARGE_PAYLOAD_BYTES`].
+/// Payload size of endpoints: longer than all payloads in the captures except the large ones ([`LARGE_PAYLOAD_BYTES`]).
 const MAX_PAYLOAD_BYTES: usize = 1_400;
 const LARGE_PAYLOAD_BYTES: usize = 100_036;
 
-/// A shape's key is all that is read of it here.
+/// Only the key of a shape is read here.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(appendable, crate = "isolane_wire::cdr")]
 struct ShapeType {
@@ -42,13 +41,13 @@ struct ShapeType {
     additional_payload_size: Vec<u8>,
 }
 
-/// What somebody does, and what came of it.
+/// Endpoint of the local participant.
 enum Endpoint {
     Writer(WriterId),
     Reader(ReaderId),
 }
 
-/// How many there are now, and were at most.
+/// Present and maximum number.
 #[derive(Default)]
 struct Most {
     now: usize,
@@ -73,7 +72,7 @@ pub(super) struct Place<'a> {
     endpoints: Most,
     matches: Most,
     heard: Heard,
-    /// What the reader was handed.
+    /// Changes delivered to the reader.
     taken: Vec<Change>,
     written: i64,
 }
@@ -128,8 +127,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What is known before it begins: what the other will say, and what the user here has written before anybody
-    /// was there, and is gone: what the capture begins with has a higher number.
+    /// Records the messages to come. Writes the samples that the replaced participant had written before the capture
+    /// began, because the capture's first number is higher.
     pub(super) fn prepare(&mut self, said: &[Said]) {
         self.heard.expect(said);
         let Endpoint::Writer(writer) = self.endpoint else {
@@ -166,7 +165,7 @@ impl<'a> Place<'a> {
         assert_eq!(sequence.map(|number| number.get()), Ok(self.written));
     }
 
-    /// What was said next, by whichever of the two.
+    /// Processes the next message of the capture, from either participant.
     pub(super) fn hear(&mut self, said: &Said) {
         if self.began_us == 0 {
             self.began_us = said.time_us;
@@ -188,7 +187,7 @@ impl<'a> Place<'a> {
             return;
         };
         for data in data_in(message) {
-            // What is written anew has the next number; the rest is repair.
+            // A new sample has the next number; all others are repairs.
             let is_mine = data.writer == self.one.endpoint.guid.entity;
             if is_mine && data.sequence.get() == self.written + 1 {
                 self.write(writer, kind_of(&data), self.key_of(&data), data.bytes);
@@ -225,7 +224,7 @@ impl<'a> Place<'a> {
         assert_eq!(delivery, None, "no reader takes views");
     }
 
-    /// Time passes, and timers fall due.
+    /// Advances the time, and handles expired timers.
     fn go_on_until(&mut self, end: Instant) {
         while let Some(due) = self.protocol.next_time().filter(|due| *due <= end) {
             self.now = due.max(self.now);
@@ -235,7 +234,7 @@ impl<'a> Place<'a> {
         self.now = end;
     }
 
-    /// All that is filed is done. Then the user takes what there is, and it is seen who is known.
+    /// Runs all filed work, takes all available samples, and counts the known participants.
     fn settle(&mut self) {
         let mut buffer = [0; 2048];
         while self.protocol.ready() != 0 {
@@ -270,7 +269,7 @@ impl<'a> Place<'a> {
         });
     }
 
-    /// The state it has come to.
+    /// Description of the final state.
     pub(super) fn description(&self) -> String {
         let counters = self.protocol.counters();
         let malformed = counters.malformed_messages
@@ -327,7 +326,7 @@ impl<'a> Place<'a> {
         text
     }
 
-    /// Participants, endpoints and matches.
+    /// Text of the numbers of participants, endpoints and matches.
     fn known(&self, of: impl Fn(&Most) -> usize) -> String {
         let [participants, endpoints, matches] =
             [&self.participants, &self.endpoints, &self.matches].map(of);
