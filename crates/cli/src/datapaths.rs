@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<DatapathArgument, String> {
     let kind = kinds().iter().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| {
         let names = joined(kinds().iter().map(|kind| kind.name()), ", ");
-        format!("there is no datapath {name:?}; there are auto, {}", names)
+        format!("there is no datapath {name:?}; there are auto, {names}")
     })?;
     let mut argument = DatapathArgument {
         choice: DatapathChoice::Named(kind.name()),

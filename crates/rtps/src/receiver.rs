@@ -428,7 +428,7 @@ impl LocalParticipant {
                     Stored::InOrder => readers.advance_proxy(shared, facts, index),
                     Stored::OutOfOrder => {}
                     Stored::Never(unfit) => {
-                        readers.refuse_for_good(shared, facts, index, data.sequence, unfit)
+                        readers.refuse_for_good(shared, facts, index, data.sequence, unfit);
                     }
                 }
                 if is_watched {

@@ -299,29 +299,6 @@ impl LocalParticipant {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_scopes_beyond_an_instance_ask_for_anything() {
-        let access = |access_scope, coherent, ordered| {
-            Access::of(&Presentation {
-                access_scope,
-                coherent,
-                ordered,
-            })
-        };
-        use PresentationAccessScope::{Group, Instance, Topic};
-        assert_eq!(access(Instance, false, true), None);
-        assert_eq!(access(Instance, true, true), access(Topic, true, true));
-        assert_eq!(access(Topic, false, true), None, "as it is anyway");
-        assert_eq!(access(Group, false, false), None);
-        assert!(access(Topic, true, true).is_some_and(|it| it.is_coherent && !it.is_ordered));
-        assert!(access(Group, false, true).is_some_and(|it| !it.is_coherent && it.is_ordered));
-    }
-}
-
 impl Readers {
     /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
     /// the number when all earlier ones have arrived.
@@ -360,5 +337,28 @@ impl Readers {
             reader.ledger.deferred += 1;
         }
         self.advance_proxy(shared, facts, index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_scopes_beyond_an_instance_ask_for_anything() {
+        let access = |access_scope, coherent, ordered| {
+            Access::of(&Presentation {
+                access_scope,
+                coherent,
+                ordered,
+            })
+        };
+        use PresentationAccessScope::{Group, Instance, Topic};
+        assert_eq!(access(Instance, false, true), None);
+        assert_eq!(access(Instance, true, true), access(Topic, true, true));
+        assert_eq!(access(Topic, false, true), None, "as it is anyway");
+        assert_eq!(access(Group, false, false), None);
+        assert!(access(Topic, true, true).is_some_and(|it| it.is_coherent && !it.is_ordered));
+        assert!(access(Group, false, true).is_some_and(|it| !it.is_coherent && it.is_ordered));
     }
 }

@@ -82,7 +82,7 @@ impl Throughput {
                 ));
             }
             plan.extend(self.payload.iter().map(|&payload| Row {
-                title: format!("{datapath}, {} B", payload),
+                title: format!("{datapath}, {payload} B"),
                 seconds,
                 config: Planned {
                     datapath,

@@ -196,8 +196,7 @@ fn damage_note(kept: &[PathBuf]) -> Option<String> {
     let paths = joined(kept.iter().map(|path| path.display()), ", ");
     (!kept.is_empty()).then(|| {
         format!(
-            "{}: settings missing from a damaged journal were not restored, and may still have the values of the plan",
-            paths
+            "{paths}: settings missing from a damaged journal were not restored, and may still have the values of the plan"
         )
     })
 }
