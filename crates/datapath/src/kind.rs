@@ -15,8 +15,8 @@ pub type Kinds = &'static [&'static dyn DatapathKind];
 
 /// Kind of datapath; one static per crate.
 pub trait DatapathKind: Debug + Sync {
-    /// Name in descriptions and on command lines, as in [`Datapath::name`](crate::Datapath::name). It names a table of
-    /// `[host.NAME]`, so it differs from the keys there.
+    /// Name in descriptions and on command lines, as in [`Datapath::name`]. It names a table of `[host.NAME]`, so it
+    /// differs from the keys there.
     fn name(&self) -> &'static str;
 
     /// One line for people: what moves the packets, and what it needs.
