@@ -53,6 +53,9 @@
 //! The next check reads the interface's new addresses (DHCP, roaming), joins groups again, and reports new locators;
 //! ports stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at
 //! the start are not followed, nor is one that returns under another name.
+//!
+//! [`UNREACHABLE`]: crate::Refusal::UNREACHABLE
+//! [`INTERFACE_GONE`]: crate::Refusal::INTERFACE_GONE
 
 pub mod interfaces;
 mod lane;
