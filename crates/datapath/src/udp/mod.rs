@@ -41,9 +41,8 @@
 //! # Removed interfaces
 //!
 //! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
-//! [`Refusal::UNREACHABLE`](crate::Refusal::UNREACHABLE), unless another route exists (such as a default route); for groups
-//! [`Refusal::INTERFACE_GONE`](crate::Refusal::INTERFACE_GONE) after the next [`Datapath::check_interfaces`], without a system call. No descriptor
-//! becomes readable, so the loop does not spin.
+//! [`UNREACHABLE`], unless another route exists (such as a default route); for groups [`INTERFACE_GONE`] after the next
+//! [`Datapath::check_interfaces`], without a system call. No descriptor becomes readable, so the loop does not spin.
 //!
 //! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
 //! which joins them again. An interface that only goes down and up keeps its memberships.
