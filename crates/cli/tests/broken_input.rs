@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig, TestHostsError};
 
 use command::{Folder, PATIENCE, Running, isolane, run};
 
@@ -247,9 +247,9 @@ fn a_subscriber_whose_output_is_closed_ends() {
 
 #[test]
 fn a_subscriber_and_a_publisher_whose_link_flaps_say_so_and_go_on() {
-    let testbed = match Testbed::new(&TestbedConfig::default()) {
+    let testbed = match TestHosts::new(&TestHostsConfig::default()) {
         Ok(testbed) => testbed,
-        Err(TestbedError::NotPermitted { action, right }) => {
+        Err(TestHostsError::NotPermitted { action, right }) => {
             println!("not permitted: {action} needs {right}; only this message was tested");
             assert!(right.starts_with("CAP_"));
             return;
@@ -263,7 +263,7 @@ fn a_subscriber_and_a_publisher_whose_link_flaps_say_so_and_go_on() {
 
 /// The link of a command's only interface goes down and comes up again. Then SIGHUP ends the command, whose last output
 /// must be `end`.
-fn flaps(testbed: &Testbed, command: &str, end: &str) {
+fn flaps(testbed: &TestHosts, command: &str, end: &str) {
     let mut endpoint = isolane(&[command, "Square", "--interface", "host-a"]);
     endpoint.stdout(Stdio::null()).stderr(Stdio::piped());
     let endpoint = testbed.command(Host::A, endpoint).spawn();

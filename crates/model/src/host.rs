@@ -113,8 +113,9 @@ impl Host {
 }
 
 /// Returns true for a valid Linux interface name: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters without `/`
-/// and `:`.
+/// and `:`, but not `.` and `..` (`dev_valid_name` of the kernel, in ASCII).
 pub fn is_interface_name(name: &str) -> bool {
     let letter = |c: u8| c.is_ascii_graphic() && c != b'/' && c != b':';
-    (1..=MAX_INTERFACE_NAME_BYTES).contains(&name.len()) && name.bytes().all(letter)
+    let has_length = (1..=MAX_INTERFACE_NAME_BYTES).contains(&name.len());
+    has_length && name != "." && name != ".." && name.bytes().all(letter)
 }

@@ -18,11 +18,11 @@ pub mod apply;
 mod doctor;
 mod export;
 mod facts;
-mod filters;
+mod kernel_lists;
 pub mod limits;
-mod lists;
 mod machine;
 mod needs;
+mod packet_filters;
 mod plan;
 mod probe;
 mod setting;
@@ -39,10 +39,10 @@ pub use facts::{
     Loader, Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes,
     RootQdisc, Scheduling, Timestamps, TrafficClasses,
 };
-pub use filters::{PacketFilters, Verdict, packet_filters};
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
 pub use needs::{DescribedFlow, DescribedPlace, Direction, NeededTopic, Needs};
+pub use packet_filters::{PacketFilters, Verdict, packet_filters};
 pub use plan::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, FlowQueue, FlowQueues,
     Identity, KnownQueue, NotPlanned, Plan, PlanError, Precondition, SCHEMA, SchemaError, Step,

@@ -54,9 +54,6 @@ pub(crate) const MAX_SHOWN_TEXT: usize = 60;
 /// Maximum characters of an error shown in a plan's text.
 pub(crate) const MAX_ERROR_TEXT: usize = 300;
 
-/// Maximum bytes of an interface name (IFNAMSIZ without the terminator).
-pub(crate) const MAX_INTERFACE_NAME: usize = 15;
-
 /// Maximum bytes of the journal: some hundred settings per plan, documents among them.
 pub const MAX_JOURNAL_BYTES: u64 = 16 << 20;
 

@@ -313,7 +313,7 @@ fn canonical(path: &str, text: &str) -> String {
         return digits.trim_start_matches('0').to_ascii_lowercase();
     }
     if name.ends_with("affinity_list") || name.starts_with("cpuset.cpus") {
-        let mut cores = crate::lists::number_list(text);
+        let mut cores = crate::kernel_lists::number_list(text);
         cores.sort_unstable();
         cores.dedup();
         return format!("{cores:?}");

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cable::{Ledger, MIN_FRAME_BYTES, wire_bytes};
 use crate::child::{ChildError, Program, Role};
 use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS, SINK_RECEIVE_BYTES, SLOT_BYTES};
-use crate::namespace::{Host, Testbed};
+use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note, Notes};
 use crate::stop::Stop;
 use crate::system::socket;
@@ -240,7 +240,7 @@ pub struct BackgroundLoad {
 impl BackgroundLoad {
     /// Starts both sinks, if any, then both sources, and returns when all are ready.
     pub fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         config: &Config,
     ) -> Result<BackgroundLoad, ChildError> {

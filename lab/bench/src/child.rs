@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::timespec;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_LINE_BYTES};
-use crate::namespace::{Place, Testbed};
+use crate::namespace::{Place, TestHosts};
 use crate::process::Note;
 use crate::scenario::{in_process_load, rtt, throughput};
 use crate::stop::Stop;
@@ -212,9 +212,9 @@ pub struct Running {
 
 impl Running {
     /// Starts `program` as `role` inside a namespace and waits until it is ready. The child dies with the calling
-    /// thread (see [`Testbed::command`]).
+    /// thread (see [`TestHosts::command`]).
     pub fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         place: impl Into<Place>,
         program: &Program,
         role: &impl Serialize,
@@ -227,7 +227,7 @@ impl Running {
     /// Starts `program` as `role` inside a namespace without waiting, for children that are ready only after
     /// discovering each other.
     pub fn spawn(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         place: impl Into<Place>,
         program: &Program,
         role: &impl Serialize,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child::{ChildError, Program, Role};
 use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, SLOT_BYTES, STORM_RECEIVE_BYTES};
-use crate::namespace::{Host, Testbed};
+use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note, Notes};
 use crate::stop::Stop;
 use crate::system::socket;
@@ -248,7 +248,7 @@ pub struct MulticastLoad(LoadProcesses);
 impl MulticastLoad {
     /// Opens all sockets, then starts both sources, and returns when all are ready.
     pub fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         config: &Config,
     ) -> Result<MulticastLoad, ChildError> {

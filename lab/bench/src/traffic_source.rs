@@ -30,7 +30,7 @@ use crate::limits::{
     BATCH_FRAMES, FLOOD_CATCH_UP_NS, MAX_FLOOD_DATAGRAMS, MAX_FLOOD_PAYLOAD_BYTES,
     MAX_FLOOD_SECONDS, MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, MAX_STREAMS,
 };
-use crate::namespace::{Host, Testbed};
+use crate::namespace::{Host, TestHosts};
 use crate::process::{self, Note, Notes};
 use crate::scenario::transport::CRITICAL_LEVEL;
 use crate::stop::Stop;
@@ -245,7 +245,7 @@ impl LoadProcesses {
     /// Starts the receivers of both hosts, if any, then both sources, and returns when all are ready. Receivers count
     /// for `drain_ms` after the sources have stopped, for frames still in the cable.
     pub(crate) fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         receivers: Option<[Role; 2]>,
         sources: [Source; 2],

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use isolane_bench::child::Program;
-use isolane_bench::namespace::Testbed;
+use isolane_bench::namespace::TestHosts;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::isolation::{Counter, SCHEMA, TRIES, Verdict, hosts, trials};
 use isolane_bench::scenario::transport::{Lanes, Transport};
@@ -71,7 +71,7 @@ struct Report {
 }
 
 fn measure(seconds: u32) -> Result<Report> {
-    let testbed = Testbed::new(&hosts())?;
+    let testbed = TestHosts::new(&hosts())?;
     let program = Program::current(&[CABLE_COMMAND])?;
     let transports = [Transport::Udp, Transport::Xdp(Lanes::default())];
     let trials = transports

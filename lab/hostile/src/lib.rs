@@ -31,7 +31,7 @@ use std::{fs, thread};
 use clap::Args;
 use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_support::process::Killed;
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
@@ -100,7 +100,7 @@ fn folder(metadata: &Metadata) -> PathBuf {
 fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let folder = folder(metadata);
     fs::create_dir_all(&folder)?;
-    let testbed = Testbed::new(&TestbedConfig::default())?;
+    let testbed = TestHosts::new(&TestHostsConfig::default())?;
     let program = Program::current(&[CABLE_COMMAND])?;
     let cable = Cable::start(&testbed, &program, &Config::default())?;
 
@@ -162,7 +162,7 @@ fn backlog_drops() -> Result<u64> {
 
 /// Runs the hostile sender, and samples the victim's memory meanwhile.
 fn send(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     metadata: &Metadata,
     folder: &Path,
     seconds: u64,
@@ -190,7 +190,7 @@ fn send(
 }
 
 /// Command `isolane` on a host and its interface.
-fn isolane_on(testbed: &Testbed, host: Host, isolane: &Path) -> Command {
+fn isolane_on(testbed: &TestHosts, host: Host, isolane: &Path) -> Command {
     let mut command = testbed.command(host, Command::new(isolane));
     command
         .env_remove("ISOLANE_CONFIG")

@@ -15,7 +15,7 @@ use isolane_bench::namespace::Host;
 use isolane_support::Result;
 use serde::Serialize;
 
-use super::cell::{Axis, Loss, Reliability};
+use super::combination::{Axis, Loss, Reliability};
 use super::network::Network;
 use super::printed::{Carried, changes_written, has_begun};
 use super::program::{Ending, LOOK, Program};

@@ -17,8 +17,8 @@ use isolane_bench::namespace::Host;
 use isolane_support::Result;
 use serde_json::{Value, json};
 
-use super::cell::{Axis, Loss, Role};
 use super::coexistence;
+use super::combination::{Axis, Loss, Role};
 use super::network::{Network, SECOND_INTERFACE};
 use super::printed::{Carried, changes_written};
 use super::program::{Ending, LOOK, Program};

@@ -6,9 +6,9 @@
 //! isolane's internals. The DDS policies have their own axes (`policies`), and `extra_runs.rs` has the runs outside the
 //! axes. `recording.rs` captures the network's traffic to diagnose a failure.
 
-mod cell;
 mod coexistence;
-mod cover;
+mod combination;
+mod covering_array;
 mod extra_runs;
 mod foreign;
 mod network;
@@ -34,7 +34,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command, packages};
 
-use cell::{AXES, Axis, Cell};
+use combination::{AXES, Axis, Cell};
 use extra_runs::ExtraRun;
 use policies::PolicyCell;
 use report::{CellReport, Report, Verdict};
@@ -138,10 +138,13 @@ impl Wanted {
     fn chosen(all: bool, patterns: &[String]) -> Self {
         let is_wanted = |name: String| patterns.iter().all(|pattern| name.contains(pattern));
         let (cells, policies) = match all || !patterns.is_empty() {
-            true => (cover::product(AXES), cover::product(policies::AXES)),
+            true => (
+                covering_array::product(AXES),
+                covering_array::product(policies::AXES),
+            ),
             false => (
-                cover::cover(AXES, CI_STRENGTH, CI_CELLS),
-                cover::cover(policies::AXES, CI_POLICY_STRENGTH, 0),
+                covering_array::cover(AXES, CI_STRENGTH, CI_CELLS),
+                covering_array::cover(policies::AXES, CI_POLICY_STRENGTH, 0),
             ),
         };
         let cells = cells.into_iter().map(Cell::choose);

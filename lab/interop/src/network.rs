@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_support::{CABLE_COMMAND, Result, command};
 
-use super::cell::Loss;
+use super::combination::Loss;
 use super::program::LOOK;
 use super::recording::Recording;
 
@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Two hosts that reach each other and nothing else.
 pub(super) struct Network {
-    testbed: Testbed,
+    testbed: TestHosts,
     cable: Cable,
 }
 
@@ -34,9 +34,9 @@ impl Network {
     pub(super) fn with_rate(loss: Loss, bits_per_s: u64) -> Result<Self> {
         // A lane is bound to one queue, and with two the kernel would spread the frames, so half of them would reach
         // sockets only.
-        let testbed = Testbed::new(&TestbedConfig {
+        let testbed = TestHosts::new(&TestHostsConfig {
             queues: 1,
-            ..TestbedConfig::default()
+            ..TestHostsConfig::default()
         })?;
         // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst, so nothing is lost
         // unless a cell asks for loss.

@@ -17,8 +17,8 @@ use isolane_support::workspace::Metadata;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::at_once;
-use super::cell::{Axis, Loss, Role};
-use super::cover::Choice;
+use super::combination::{Axis, Loss, Role};
+use super::covering_array::Choice;
 use super::report::{PolicyReport, Verdict};
 use super::shapes;
 use super::shapes::judge::{
@@ -568,7 +568,7 @@ fn shows_data(sides: &Sides, words: &str) -> Judgement {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::cover::{cover, product};
+    use super::super::covering_array::{cover, product};
     use super::*;
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use std::{fmt, mem};
 
 use isolane_bench::capture::Capture;
-use isolane_bench::namespace::{Host, Testbed};
+use isolane_bench::namespace::{Host, TestHosts};
 use isolane_support::Result;
 use pcap_parser::pcapng::{
     EnhancedPacketBlock, InterfaceDescriptionBlock, OptionCode, PcapNGOption, SectionHeaderBlock,
@@ -52,7 +52,7 @@ pub(super) struct Recorded {
 
 impl Recording {
     /// Starts the capture on both hosts.
-    pub(super) fn start(testbed: &Testbed) -> Result<Self> {
+    pub(super) fn start(testbed: &TestHosts) -> Result<Self> {
         let mut recording = Self {
             stop: Arc::default(),
             listeners: Vec::new(),
@@ -231,7 +231,7 @@ fn append(file: &mut impl Write, mut block: impl ToVec) -> io::Result<()> {
 mod tests {
     use std::net::{SocketAddr, UdpSocket};
 
-    use isolane_bench::namespace::{TestbedConfig, TestbedError};
+    use isolane_bench::namespace::{TestHostsConfig, TestHostsError};
     use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
     use pcap_parser::{Block, PcapBlockOwned, PcapError, PcapNGReader};
 
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn both_hosts_are_heard_and_become_one_file() {
-        let testbed = match Testbed::without_cable(&TestbedConfig::default()) {
+        let testbed = match TestHosts::without_cable(&TestHostsConfig::default()) {
             Ok(testbed) => testbed,
-            Err(TestbedError::NotPermitted { action, right }) => {
+            Err(TestHostsError::NotPermitted { action, right }) => {
                 println!("not permitted: {action} needs {right}; nothing was tested");
                 return;
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 use isolane_support::{Result, json};
 use serde::Serialize;
 
-use super::cell::{AXES, Axis, Cell, Role};
+use super::combination::{AXES, Axis, Cell, Role};
 use super::side::Peer;
 
 /// JSON of `--json`.
@@ -218,7 +218,7 @@ fn share<'a>(cells: impl Iterator<Item = &'a CellReport>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{AXES, Axis, Cell};
+    use super::super::combination::{AXES, Axis, Cell};
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@ use std::{fs, thread};
 use isolane_bench::namespace::Host;
 use isolane_support::Result;
 
-use super::cell::{Axis, Cell, Datapath, End, Life, Reliability, Role, StartOrder};
+use super::combination::{Axis, Cell, Datapath, End, Life, Reliability, Role, StartOrder};
 use super::network::Network;
 use super::printed::{changes_written, events, has_begun, number};
 use super::program::{Ending, LOOK, Program};

@@ -9,7 +9,7 @@ use std::process::Command;
 use isolane_support::workspace::Metadata;
 use strum::{IntoStaticStr, VariantArray};
 
-use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
+use super::combination::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 use crate::foreign;
 
 /// Topic of all cells; each has its own network.

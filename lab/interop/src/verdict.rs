@@ -29,7 +29,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::cell::{Cell, Durability, End, Life, Loss, Reliability, Role};
+use super::combination::{Cell, Durability, End, Life, Loss, Reliability, Role};
 use super::printed::{Carried, Event, State, events, number};
 use super::side::RESTARTED_FROM;
 
@@ -281,7 +281,7 @@ fn words(states: &[State]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Datapath, Loss, StartOrder};
+    use crate::combination::{Datapath, Loss, StartOrder};
     use crate::side::Peer;
 
     const DISPOSED: Event = Event::Ended(State::Disposed);

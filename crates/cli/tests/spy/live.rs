@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig, TestHostsError};
 use serde_json::Value;
 
 use crate::command::{PATIENCE, Running, isolane};
@@ -17,9 +17,9 @@ const UNPRIVILEGED: u32 = 65_534;
 
 #[test]
 fn samples_are_seen_as_they_pass_with_topic_and_level() {
-    let testbed = match Testbed::new(&TestbedConfig::default()) {
+    let testbed = match TestHosts::new(&TestHostsConfig::default()) {
         Ok(testbed) => testbed,
-        Err(TestbedError::NotPermitted { .. }) => {
+        Err(TestHostsError::NotPermitted { .. }) => {
             // Without a namespace, only the error of listening is tested.
             return listening_takes_a_right();
         }
@@ -71,9 +71,9 @@ fn samples_are_seen_as_they_pass_with_topic_and_level() {
 
 #[test]
 fn samples_of_a_running_system_are_shown_by_topic() {
-    let testbed = match Testbed::new(&TestbedConfig::default()) {
+    let testbed = match TestHosts::new(&TestHostsConfig::default()) {
         Ok(testbed) => testbed,
-        Err(TestbedError::NotPermitted { .. }) => return,
+        Err(TestHostsError::NotPermitted { .. }) => return,
         Err(error) => panic!("{error}"),
     };
     let start = |what: &str, out: Stdio| {

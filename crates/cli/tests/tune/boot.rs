@@ -17,7 +17,7 @@ use isolane_tune::{Plan, Setting, Step, ThreadClass, Value};
 
 use self::machine::{Machine, UNIT};
 use crate::command::{Running, run};
-use crate::place::{Looks, inside, napi_thread};
+use crate::test_host::{Looks, inside, napi_thread};
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
 const PORTS: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";

@@ -9,7 +9,7 @@ use std::process::Command;
 use isolane_tune::{Plan, Setting, Step, Value};
 
 use crate::command::run;
-use crate::place::{Place, inside};
+use crate::test_host::{Place, inside};
 
 /// User id of an unprivileged user.
 const UNPRIVILEGED: u32 = 65_534;

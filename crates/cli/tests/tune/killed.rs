@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::command::run;
-use crate::place::{Looks, Place, inside};
+use crate::test_host::{Looks, Place, inside};
 
 /// System calls of a trace: name, and index among the calls of that name.
 pub(crate) fn calls(trace: &str) -> Vec<(String, usize)> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::command::run;
-use crate::place::{Looks, Place, inside};
+use crate::test_host::{Looks, Place, inside};
 
 const DESCRIPTION: &str = r#"
 [host.left]

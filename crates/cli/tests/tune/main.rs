@@ -5,11 +5,11 @@
 mod boot;
 #[path = "../command/mod.rs"]
 mod command;
+mod concurrent_calls;
 mod hostile;
 mod killed;
 mod learn;
-mod place;
-mod two;
+mod test_host;
 mod verify;
 
 use std::fs;
@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 
 use isolane_tune::{Machine as _, Plan, Queues, Setting, SettingError, ThisMachine, Value};
 
-use self::place::{Place, all_napi_threads, inside, napi_thread};
+use self::test_host::{Place, all_napi_threads, inside, napi_thread};
 use command::run;
 
 fn apply(place: &Place) -> Command {
@@ -279,7 +279,7 @@ fn a_thread_of_another_namespaces_device_is_not_there() {
         assert!(before.contains(&own), "{own}: {before:?}");
         let script = format!(
             "mount -t sysfs sysfs /sys; {}; {threaded}; echo done; read line || true",
-            place::DEVICES
+            test_host::DEVICES
         );
         let other = Command::new("unshare")
             .args(["--net", "--mount", "sh", "-ec", &script])

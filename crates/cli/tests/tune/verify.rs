@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::command::{Running, run};
-use crate::place::{DEVICES, Place, inside};
+use crate::test_host::{DEVICES, Place, inside};
 
 /// A report comes within a period of one second; the limit leaves time for a busy machine.
 const SOON: Duration = Duration::from_secs(10);

@@ -16,12 +16,12 @@
 
 mod attachment;
 mod budgets;
-mod decision;
 mod error;
 mod flows;
 mod program;
 pub mod reference_model;
 mod shared_memory;
+mod verdict;
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -34,15 +34,15 @@ use self::attachment::Link;
 pub use self::attachment::{AttachMode, Foreign};
 pub use self::budgets::Replenisher;
 pub(crate) use self::budgets::{check as check_budget, check_interface};
-pub use self::decision::{
-    Action, Counts, FlowCounts, FlowReason, OthersCounts, OthersReason, Verdict,
-};
 pub use self::error::ClassifierError;
 use self::flows::Table;
 pub use self::flows::{Flow, FlowError, FlowSlot, RedirectAction};
 use self::program::Loaded;
 pub use self::program::Tag;
 use self::shared_memory::{Memory, Queue};
+pub use self::verdict::{
+    Action, Counts, FlowCounts, FlowReason, OthersCounts, OthersReason, Verdict,
+};
 use crate::limits::{MAX_LANES, MAX_QUEUES};
 
 /// Load options of the program.

@@ -9,8 +9,8 @@ use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit, 
 use isolane_wire::level::Level;
 use isolane_wire::{ethernet, ipv4, udp};
 
-use super::decision::{Counts, FlowReason, OthersReason, Verdict};
 use super::flows::{Flow, FlowError, FlowSlot, RedirectAction};
+use super::verdict::{Counts, FlowReason, OthersReason, Verdict};
 use super::{Enforcement, budgets};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
 

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-use super::decision::{FlowReason, OthersReason};
+use super::verdict::{FlowReason, OthersReason};
 use crate::limits::{MAX_FLOWS, MAX_LANES, MAX_QUEUES};
 
 /// Lane value that means the kernel.

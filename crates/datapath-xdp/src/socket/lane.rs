@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::error::OpenError;
 use super::queue::{Mode, Queue, open_socket};
 use super::rings::{ReceiveRing, TransmitRing};
-use super::system;
+use super::system_calls;
 use super::umem::Umem;
 use crate::limits::{FRAMES_A_KICK, SPARE_KICKS};
 
@@ -60,7 +60,7 @@ impl ReceiveSocket {
     /// # Errors
     /// ENETDOWN while the interface is down, ENXIO when it is gone.
     pub fn poll_device(&self) -> io::Result<()> {
-        system::wake_receive(self.socket.as_fd())
+        system_calls::wake_receive(self.socket.as_fd())
     }
 }
 
@@ -142,7 +142,7 @@ impl TransmitSocket {
     /// Error from the system.
     pub fn set_send_buffer(&self, bytes: u32) -> io::Result<()> {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
-        let set = |option| system::set_number(self.socket.as_fd(), option, bytes);
+        let set = |option| system_calls::set_number(self.socket.as_fd(), option, bytes);
         set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
     }
 
@@ -179,7 +179,7 @@ impl TransmitSocket {
                 break;
             }
             kicked.calls += 1;
-            let result = system::wake_transmit(self.socket.as_fd());
+            let result = system_calls::wake_transmit(self.socket.as_fd());
             let before = kicked.left;
             kicked.left = self.ring.used();
             match result {
@@ -224,7 +224,7 @@ fn set_busy_poll(socket: BorrowedFd<'_>, busy_poll: BusyPoll) -> Result<(), Open
         (libc::SO_BUSY_POLL_BUDGET, i32::from(busy_poll.budget)),
     ];
     for (option, value) in options {
-        system::set_number(socket, option, value).map_err(|source| {
+        system_calls::set_number(socket, option, value).map_err(|source| {
             let action = "let a socket poll its device";
             match source.raw_os_error() {
                 Some(libc::EPERM) => OpenError::Denied {
@@ -260,7 +260,7 @@ pub struct Statistics {
 
 impl Statistics {
     pub(super) fn read(socket: BorrowedFd<'_>) -> io::Result<Statistics> {
-        let read = system::statistics(socket)?;
+        let read = system_calls::statistics(socket)?;
         Ok(Statistics {
             dropped: read.rx_dropped,
             invalid_received: read.rx_invalid_descs,

@@ -28,7 +28,7 @@ mod lane;
 mod queue;
 mod ring;
 mod rings;
-mod system;
+mod system_calls;
 mod umem;
 
 pub use self::error::{OpenError, RingKind};

@@ -10,7 +10,7 @@ use isolane_hostnet::link;
 use super::error::OpenError;
 use super::lane::Statistics;
 use super::rings::{CompletionRing, FillRing, ReceiveRing};
-use super::system;
+use super::system_calls;
 use super::umem::Umem;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
 
@@ -109,9 +109,9 @@ impl Queue {
             (None, BindMode::ZeroCopy) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
         };
         let (index, queue) = (config.interface_index, config.queue);
-        bind_patiently(|| system::bind(socket.as_fd(), index, queue, flags, owner))
+        bind_patiently(|| system_calls::bind(socket.as_fd(), index, queue, flags, owner))
             .map_err(|source| bind_error(index, queue, source))?;
-        let is_zero_copy = system::is_zero_copy(socket.as_fd())
+        let is_zero_copy = system_calls::is_zero_copy(socket.as_fd())
             .map_err(|source| OpenError::of("read the mode of a queue", source))?;
         Ok(Queue {
             fill,
@@ -165,19 +165,19 @@ impl Queue {
     pub(super) fn admit(&self, socket: BorrowedFd<'_>) -> Result<(), OpenError> {
         let (index, queue) = (self.interface_index, self.queue);
         let (flags, owner) = (libc::XDP_SHARED_UMEM, Some(self.socket.as_fd()));
-        system::bind(socket, index, queue, flags, owner)
+        system_calls::bind(socket, index, queue, flags, owner)
             .map_err(|source| bind_error(index, queue, source))
     }
 }
 
 /// Opens a socket without rings.
 pub(super) fn open_socket() -> Result<OwnedFd, OpenError> {
-    system::open().map_err(|source| OpenError::of("open an AF_XDP socket", source))
+    system_calls::open().map_err(|source| OpenError::of("open an AF_XDP socket", source))
 }
 
 fn register(socket: BorrowedFd<'_>, umem: &Umem) -> Result<(), OpenError> {
     let (chunk_bytes, head_room) = (umem.chunk_bytes() as u32, umem.head_room());
-    system::register(socket, umem.memory(), chunk_bytes, head_room).map_err(|source| {
+    system_calls::register(socket, umem.memory(), chunk_bytes, head_room).map_err(|source| {
         match source.raw_os_error() {
             Some(libc::ENOBUFS) => OpenError::MemoryLock {
                 bytes: umem.memory().len(),

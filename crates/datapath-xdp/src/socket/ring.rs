@@ -16,7 +16,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::system::Mapping;
+use super::system_calls::Mapping;
 use super::umem::Umem;
 
 /// Byte offsets of a ring's parts in its memory.

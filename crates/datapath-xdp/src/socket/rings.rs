@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use super::error::{OpenError, RingKind};
 use super::ring::{Consumer, Entry, Layout, Memory, Producer};
-use super::system::{self, Mapping};
+use super::system_calls::{self, Mapping};
 use super::umem::Umem;
 use crate::limits::MAX_RING_ENTRIES;
 
@@ -48,9 +48,9 @@ fn ring(
         RingKind::Transmit => (libc::XDP_TX_RING, libc::XDP_PGOFF_TX_RING as u64),
     };
     let of = |source| OpenError::of("map a ring", source);
-    system::set_entries(socket, option, count)
+    system_calls::set_entries(socket, option, count)
         .map_err(|source| OpenError::of("make a ring", source))?;
-    let offsets = system::ring_offsets(socket).map_err(of)?;
+    let offsets = system_calls::ring_offsets(socket).map_err(of)?;
     let offset = match kind {
         RingKind::Fill => offsets.fr,
         RingKind::Completion => offsets.cr,

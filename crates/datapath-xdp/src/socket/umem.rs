@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::rings::Descriptor;
-use super::system::Mapping;
+use super::system_calls::Mapping;
 use crate::limits::{KERNEL_HEAD_ROOM_BYTES, MAX_CHUNKS, PAGE_BYTES};
 
 /// Chunk size in bytes. The kernel accepts powers of two from 2,048 to the page size.

@@ -20,7 +20,7 @@ mod flows;
 mod interface;
 mod martian;
 mod network;
-mod news;
+mod route_changes;
 mod sending;
 mod sharing;
 mod stamps;

@@ -257,7 +257,7 @@ type Lanes = [Option<Box<OpenLane>>; Lane::COUNT];
 
 /// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one
 /// that returned with its address; a failure is retried at the next check.
-pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
+pub(super) fn rejoin_if_returned(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
     let mut open = lanes.iter().flatten();
     let Some(socket) = open.next().map(|lane| &lane.own.socket) else {
         return;

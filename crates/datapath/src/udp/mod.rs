@@ -473,7 +473,7 @@ impl Datapath for Udp {
             let mut interfaces = self.interfaces.iter_mut();
             let interface = interfaces.find(|interface| interface.index == egress.index);
             if let Some(interface) = interface {
-                interfaces::look_after(interface, egress, &self.lanes);
+                interfaces::rejoin_if_returned(interface, egress, &self.lanes);
             }
         }
         is_moved

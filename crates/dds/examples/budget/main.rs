@@ -20,13 +20,13 @@
 #[path = "../../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
 mod hosts;
+mod paths;
 mod sample;
-mod ways;
 
 use std::{error::Error, hint::black_box, os::unix::process::parent_id};
 
 use counting_allocator::allocator_calls_of;
-use ways::{Round, Way};
+use paths::{Round, Way};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

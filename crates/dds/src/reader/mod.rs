@@ -20,8 +20,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError, group::Subscriber, listener::Endpoint, participant::Of,
-    participant::event_loop::Core, participant::jobs::Task, participant::state::State, qos::Qos,
+    error::BuildError, listener::Endpoint, participant::Of, participant::event_loop::Core,
+    participant::jobs::Task, participant::state::State, publisher_subscriber::Subscriber, qos::Qos,
     rate_limit::ReaderFlow,
 };
 

@@ -17,7 +17,6 @@ use isolane_wire::{
 
 use crate::{
     error::WriteError,
-    group::Publisher,
     instance::unregistered,
     limits::{FLUSHED_DATAGRAMS, MIN_KEY_PAYLOAD_BYTES},
     listener::Endpoint,
@@ -26,6 +25,7 @@ use crate::{
     participant::io::Addresses,
     participant::state::Lanes,
     participant::state::State,
+    publisher_subscriber::Publisher,
     qos::Qos,
 };
 

@@ -159,7 +159,7 @@ impl<'a> Table<'a> {
                 continue;
             }
             let what = format!("unknown key {}", self.subject(&shortened(written)));
-            let renamed = tuning::RENAMED
+            let renamed = tuning::RENAMED_KEYS
                 .iter()
                 .find(|(old, new, _)| *old == written && self.known.contains(new));
             let help = match (renamed, closest(written, self.known.iter().copied())) {

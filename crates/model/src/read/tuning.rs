@@ -14,7 +14,7 @@ const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
 
 /// Former keys: name, present name, and whether the value is inverted. They are refused, and the error names the present
 /// key.
-pub(super) const RENAMED: &[(&str, &str, bool)] = &[
+pub(super) const RENAMED_KEYS: &[(&str, &str, bool)] = &[
     ("moderation_us", "coalescing_us", false),
     ("xdp_offloads_off", "xdp_offloads", true),
     ("merging_off", "gro", true),

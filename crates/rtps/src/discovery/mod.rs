@@ -282,7 +282,7 @@ impl LocalParticipant {
                 1 => self.take_in_endpoint(now, ReaderId(PUBLICATIONS), EndpointKind::Writer),
                 2 => self.take_in_endpoint(now, ReaderId(SUBSCRIPTIONS), EndpointKind::Reader),
                 3 => self.move_own_endpoint(now) || self.follow_endpoint(),
-                4 => self.forget_silent_participant(now),
+                4 => self.expire_lease(now),
                 _ => self.join_refused(now),
             }
         })

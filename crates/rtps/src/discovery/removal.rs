@@ -147,7 +147,7 @@ impl LocalParticipant {
     /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). The first call that finds the expiry only
     /// records it. The participant is removed [`LEASE_GRACE`] later, when all announcements received before are
     /// processed.
-    pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
+    pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
         if !self.discovery.leases_due {
             return false;
         }

@@ -25,7 +25,7 @@ mod lifespan;
 mod liveliness;
 mod ownership;
 mod participant_message;
-mod purge;
+mod reader_data_lifecycle;
 mod sample_checks;
 mod time_based_filter;
 
@@ -62,7 +62,7 @@ pub(crate) use self::{
     liveliness::{LivelinessTally, WriterLiveness},
     ownership::Claimant,
     participant_message::{Assertions, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
-    purge::Purges,
+    reader_data_lifecycle::Purges,
     sample_checks::{Check, check_held, check_waiting, judge},
 };
 

@@ -2,8 +2,8 @@
 
 use super::{Findings, list};
 use crate::facts::{Facts, Interrupt};
+use crate::kernel_lists::number_list;
 use crate::limits::IDLE_LATENCY_US;
-use crate::lists::number_list;
 use crate::needs::Needs;
 use crate::plan::{interrupts_that_may_reach, list_interrupts};
 

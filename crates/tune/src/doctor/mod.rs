@@ -13,7 +13,7 @@ use isolane_datapath::Kinds;
 use serde::Serialize;
 
 use crate::facts::Facts;
-use crate::lists::list;
+use crate::kernel_lists::list;
 use crate::needs::Needs;
 
 /// Severity of a finding.

@@ -1,7 +1,7 @@
 //! Facts by file path: the value of any file that a plan may write, whichever field stores it.
 
 use super::{Device, Facts, Interrupt, LanePrerequisites};
-use crate::lists::{list, number_list, range_list, ranges};
+use crate::kernel_lists::{list, number_list, range_list, ranges};
 
 const CPUS: &str = "/sys/devices/system/cpu/cpu";
 const FAIR_SERVERS: &str = "/sys/kernel/debug/sched/fair_server/cpu";

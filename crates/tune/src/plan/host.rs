@@ -2,10 +2,10 @@
 
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{CPUS, PlanInput};
+use crate::kernel_lists::{cores_of_mask, list, mask_like, number_list, range_list};
 use crate::limits::{
     BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, MAX_IDLE_STATES, STALL_US, STATISTICS_SECONDS,
 };
-use crate::lists::{cores_of_mask, list, mask_like, number_list, range_list};
 use crate::setting::Document;
 
 pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {

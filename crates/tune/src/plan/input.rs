@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::builder::PlanBuilder;
 use super::rules;
 use crate::facts::{Device, Facts, Interface, Interrupt};
-use crate::lists::number_list;
+use crate::kernel_lists::number_list;
 use crate::needs::{DescribedFlow, Direction, Needs};
 use crate::steer::Tuple;
 use crate::verify::BootMark;

@@ -8,7 +8,7 @@ use super::isolation::keeps_managed_interrupts_off;
 use super::rules;
 use super::steering::require_current_steering;
 use crate::facts::{Facts, Interrupt};
-use crate::lists::{cores_of_mask, list, mask_like};
+use crate::kernel_lists::{cores_of_mask, list, mask_like};
 use crate::needs::Needs;
 
 const COSTS: &str = "the other cores take its receive work";

@@ -13,7 +13,7 @@ use isolane_model::Isolation;
 use super::builder::{PlanBuilder, Rationale};
 use super::input::PlanInput;
 use crate::facts::{Facts, Loader};
-use crate::lists::{list, number_list};
+use crate::kernel_lists::{list, number_list};
 use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document, Unit};
 
 pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {

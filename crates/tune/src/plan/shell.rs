@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::facts::{Coalescing, FlowRule, Queues, RootQdisc, TrafficClasses};
-use crate::lists::list;
+use crate::kernel_lists::list;
 use crate::setting::display::on_off;
 use crate::setting::{Setting, ThreadClass, Value};
 use crate::steer::shared;

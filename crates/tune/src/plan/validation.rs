@@ -10,10 +10,10 @@ use super::device::disabled_offloads;
 use super::{
     BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Precondition, Step, TRANSMIT_QUEUE_PRIORITY,
 };
+use isolane_model::is_interface_name;
+
 use crate::facts::{Coalescing, FlowRule, Queues, RingSizes, RootQdisc, TrafficClasses};
-use crate::limits::{
-    MAX_INTERFACE_NAME, MIN_TRANSMIT_RING_FRAMES, PFIFO_FRAMES, STATISTICS_SECONDS,
-};
+use crate::limits::{MIN_TRANSMIT_RING_FRAMES, PFIFO_FRAMES, STATISTICS_SECONDS};
 use crate::setting::{Document, Setting, Value};
 
 /// Values that planning writes to a kernel file.
@@ -100,12 +100,15 @@ impl<'a> CoreAssignment<'a> {
 impl Precondition {
     /// Returns whether planning can rely on this setting: it must determine the steering of frames to queues.
     pub(crate) fn is_valid(&self) -> bool {
-        super::steered_interface(&self.setting).is_some_and(is_interface)
+        super::steered_interface(&self.setting).is_some_and(is_interface_name)
     }
 }
 
 fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool {
-    if setting.interface().is_some_and(|name| !is_interface(name)) {
+    if setting
+        .interface()
+        .is_some_and(|name| !is_interface_name(name))
+    {
         return false;
     }
     match (setting, from, to) {
@@ -250,13 +253,13 @@ fn is_receive_thread(name: &str) -> bool {
         .and_then(|it| it.rsplit_once('-'));
     of_interrupt.is_some_and(|(number, _)| is_number(number))
         || of_instance
-            .is_some_and(|(interface, number)| is_interface(interface) && is_number(number))
+            .is_some_and(|(interface, number)| is_interface_name(interface) && is_number(number))
 }
 
 fn matches_pattern(path: &str, pattern: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_part = |(part, pattern): (&str, &str)| match pattern.split_once('#') {
-        _ if pattern == "@" => is_interface(part),
+        _ if pattern == "@" => is_interface_name(part),
         None => part == pattern,
         Some((before, behind)) => part
             .strip_prefix(before)
@@ -265,13 +268,6 @@ fn matches_pattern(path: &str, pattern: &str) -> bool {
     };
     path.split('/').count() == pattern.split('/').count()
         && path.split('/').zip(pattern.split('/')).all(is_part)
-}
-
-/// Returns whether the kernel accepts this as an interface name (`dev_valid_name`).
-fn is_interface(name: &str) -> bool {
-    let has_length = (1..=MAX_INTERFACE_NAME).contains(&name.len());
-    let is_letter = |letter: char| letter != '/' && letter != ':' && !letter.is_whitespace();
-    has_length && name != "." && name != ".." && name.chars().all(is_letter)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use isolane_hostnet::qdisc::Queueing;
 
 use super::{entries, text, value};
 use crate::facts::{Device, Interface, Interrupt};
+use crate::kernel_lists::number_list;
 use crate::limits::MAX_DEVICES;
-use crate::lists::number_list;
 use crate::machine::{KernelThreads, class};
 
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {

@@ -14,8 +14,8 @@ use crate::facts::{
     Boot, Cores, Firewall, IdleState, Interface, Kernel, Loader, Memory, Network, Permission,
     Rights, Scheduling,
 };
+use crate::kernel_lists::{number_list, ranges};
 use crate::limits::{MAX_IDLE_STATES, MAX_RECORDED_CORES};
-use crate::lists::{number_list, ranges};
 use crate::plan::isolation::unit_core_files;
 use crate::setting::Document;
 

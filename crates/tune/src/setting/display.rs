@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::{ThreadClass, Value};
 use crate::facts::{Coalescing, FlowRule, QueueQdisc, RootQdisc, TrafficClasses};
+use crate::kernel_lists::list;
 use crate::limits::MAX_SHOWN_TEXT;
-use crate::lists::list;
 
 /// Number of entries from which a queue's table entries are counted instead of listed.
 const SHOWN_ENTRIES: usize = 7;

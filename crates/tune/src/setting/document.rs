@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lists::list;
+use crate::kernel_lists::list;
 
 /// Text before the arguments in [`KernelArguments`](Document::KernelArguments).
 pub(crate) const BEFORE_ARGUMENTS: &str = "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ";

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use isolane_bench::cable::{self, Cable};
 use isolane_bench::child::{self, Program};
-use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn hold() -> Result<(), Box<dyn std::error::Error>> {
-    let testbed = Testbed::new(&TestbedConfig::default())?;
+    let testbed = TestHosts::new(&TestHostsConfig::default())?;
     let cable = Cable::start(&testbed, &Program::current(&[])?, &cable::Config::default())?;
     println!("{}", cable.process_id());
     std::io::stdin().read_to_end(&mut Vec::new())?;

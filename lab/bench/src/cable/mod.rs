@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child::{ChildError, Program, Role, Running};
 use crate::limits::{MAX_IN_FLIGHT, MAX_QUEUE_FRAMES};
-use crate::namespace::{Place, Testbed};
+use crate::namespace::{Place, TestHosts};
 use crate::process::Note;
 use crate::stop::Stop;
 
@@ -285,7 +285,7 @@ pub struct Cable(Running);
 impl Cable {
     /// Starts the cable as a child process and waits until it relays frames.
     pub fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         config: &Config,
     ) -> Result<Cable, ChildError> {

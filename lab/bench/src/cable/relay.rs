@@ -359,7 +359,7 @@ fn queue_of(frame: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::{Place, Testbed, TestbedConfig, TestbedError};
+    use crate::namespace::{Place, TestHosts, TestHostsConfig, TestHostsError};
     use crate::system::packet::Sender;
 
     /// Broadcast frame with one or two VLAN tags.
@@ -375,9 +375,9 @@ mod tests {
 
     #[test]
     fn vlan_tags_pass_unchanged() {
-        let testbed = match Testbed::new(&TestbedConfig::default()) {
+        let testbed = match TestHosts::new(&TestHostsConfig::default()) {
             Ok(testbed) => testbed,
-            Err(TestbedError::NotPermitted { action, right }) => {
+            Err(TestHostsError::NotPermitted { action, right }) => {
                 println!("not permitted: {action} needs {right}; nothing was tested");
                 return;
             }

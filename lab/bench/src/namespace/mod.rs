@@ -33,9 +33,9 @@ use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 pub use receive_work::ReceiveThreads;
 pub use setup::BridgedHosts;
 
-/// Configuration of a [`Testbed`].
+/// Configuration of a [`TestHosts`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestbedConfig {
+pub struct TestHostsConfig {
     /// MTU of the devices, in bytes.
     pub mtu: u32,
     /// Transmit and receive queues of each device.
@@ -44,9 +44,9 @@ pub struct TestbedConfig {
     pub cores: Cores,
 }
 
-impl Default for TestbedConfig {
+impl Default for TestHostsConfig {
     fn default() -> Self {
-        TestbedConfig {
+        TestHostsConfig {
             mtu: 1500,
             queues: 2,
             cores: Cores::of_machine(),
@@ -69,22 +69,22 @@ pub struct DeviceCounters {
 
 /// Three configured namespaces, held by this process.
 #[derive(Debug)]
-pub struct Testbed {
+pub struct TestHosts {
     host_a: Arc<OwnedFd>,
     host_b: Arc<OwnedFd>,
     cable: Arc<OwnedFd>,
-    config: TestbedConfig,
+    config: TestHostsConfig,
     notes: Vec<Note>,
 }
 
-impl Testbed {
+impl TestHosts {
     /// Makes the namespaces and their devices. The calling thread stays in its namespace.
-    pub fn new(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
+    pub fn new(config: &TestHostsConfig) -> Result<TestHosts, TestHostsError> {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         connect(&mut a, &mut cable, Host::A, config)?;
         connect(&mut b, &mut cable, Host::B, config)?;
         let notes = std::mem::take(&mut cable.notes);
-        let mut testbed = Testbed::of_hosts(a, b, cable, config)?;
+        let mut testbed = TestHosts::of_hosts(a, b, cable, config)?;
         testbed.notes.extend(notes);
         testbed.steer_receive_work();
         Ok(testbed)
@@ -92,21 +92,24 @@ impl Testbed {
 
     /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`. The kernel does the receive work on the
     /// sender's core.
-    pub fn without_cable(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
+    pub fn without_cable(config: &TestHostsConfig) -> Result<TestHosts, TestHostsError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
         join([&mut a, &mut b], ends, config)?;
-        Testbed::of_hosts(a, b, cable, config)
+        TestHosts::of_hosts(a, b, cable, config)
     }
 
     /// Makes two hosts from two devices of the calling thread's namespace that hardware or an emulator connects. The
     /// devices are renamed to `host-a` and `host-b`. The kernel returns them when the testbed and all processes in it
     /// have ended.
-    pub fn of_devices(devices: [&str; 2], config: &TestbedConfig) -> Result<Testbed, TestbedError> {
+    pub fn of_devices(
+        devices: [&str; 2],
+        config: &TestHostsConfig,
+    ) -> Result<TestHosts, TestHostsError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
         plug_in(&mut b, Host::B, devices[1])?;
-        Testbed::of_hosts(a, b, cable, config)
+        TestHosts::of_hosts(a, b, cable, config)
     }
 
     /// Gives two joined hosts their addresses, and each the other as a neighbour.
@@ -114,13 +117,13 @@ impl Testbed {
         mut a: Namespace,
         mut b: Namespace,
         cable: Namespace,
-        config: &TestbedConfig,
-    ) -> Result<Testbed, TestbedError> {
+        config: &TestHostsConfig,
+    ) -> Result<TestHosts, TestHostsError> {
         let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
         let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
         introduce(&mut b, Host::B, &hardware_a)?;
-        Ok(Testbed {
+        Ok(TestHosts {
             host_a: Arc::new(a.descriptor),
             host_b: Arc::new(b.descriptor),
             cable: Arc::new(cable.descriptor),
@@ -130,7 +133,7 @@ impl Testbed {
     }
 
     /// Configuration of this testbed.
-    pub fn config(&self) -> &TestbedConfig {
+    pub fn config(&self) -> &TestHostsConfig {
         &self.config
     }
 
@@ -140,7 +143,7 @@ impl Testbed {
     }
 
     /// Moves the calling thread into a namespace for good; sockets it opens from now on belong there.
-    pub fn enter(&self, place: impl Into<Place>) -> Result<(), TestbedError> {
+    pub fn enter(&self, place: impl Into<Place>) -> Result<(), TestHostsError> {
         enter(self.descriptor(place.into()))
     }
 
@@ -150,7 +153,7 @@ impl Testbed {
         &self,
         place: impl Into<Place>,
         work: impl FnOnce() -> T + Send,
-    ) -> Result<T, TestbedError> {
+    ) -> Result<T, TestHostsError> {
         let place = place.into();
         on_own_thread(|| {
             self.enter(place)?;
@@ -167,7 +170,7 @@ impl Testbed {
     }
 
     /// Counters of a host's device.
-    pub fn counters(&self, host: Host) -> Result<DeviceCounters, TestbedError> {
+    pub fn counters(&self, host: Host) -> Result<DeviceCounters, TestHostsError> {
         let link = self.run(host, || Rtnetlink::open()?.link_by_name(host.interface()))?;
         let counters = step("read a device's counters", CONFIGURE_RIGHT, link)?.counters;
         Ok(DeviceCounters {
@@ -180,7 +183,7 @@ impl Testbed {
 
     /// Moves the hosts' receive work to kernel threads, with queue 0 as the critical one, until the returned value is
     /// dropped. `applications` is the applications' SCHED_FIFO priority.
-    pub fn thread_receive_work(&self, applications: u8) -> Result<ReceiveThreads, TestbedError> {
+    pub fn thread_receive_work(&self, applications: u8) -> Result<ReceiveThreads, TestHostsError> {
         ReceiveThreads::start(self, applications)
     }
 
@@ -250,7 +253,7 @@ fn command_inside(namespace: &Arc<OwnedFd>, mut command: Command) -> Command {
     command
 }
 
-fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
+fn enter(namespace: &OwnedFd) -> Result<(), TestHostsError> {
     step(
         "enter a network namespace",
         ENTER_RIGHT,
@@ -330,7 +333,7 @@ impl From<Host> for Place {
 
 /// Reasons why a testbed cannot be made.
 #[derive(Debug, thiserror::Error)]
-pub enum TestbedError {
+pub enum TestHostsError {
     /// A capability is missing.
     #[error(
         "cannot {action}: not permitted, this needs {right}. Run as root, or inside \
@@ -365,11 +368,11 @@ fn step<T, E: Into<io::Error>>(
     action: &'static str,
     right: &'static str,
     result: Result<T, E>,
-) -> Result<T, TestbedError> {
+) -> Result<T, TestHostsError> {
     result.map_err(|error| match error.into() {
         source if source.kind() == io::ErrorKind::PermissionDenied => {
-            TestbedError::NotPermitted { action, right }
+            TestHostsError::NotPermitted { action, right }
         }
-        source => TestbedError::System { action, source },
+        source => TestHostsError::System { action, source },
     })
 }

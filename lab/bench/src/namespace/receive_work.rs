@@ -16,7 +16,7 @@ use isolane_hostnet::link::index_of;
 use isolane_hostnet::napi::{self, NapiError, Plan};
 
 use super::setup::{self, GENERIC_RECEIVE_OFFLOAD};
-use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step};
+use super::{CONFIGURE_RIGHT, Host, TestHosts, TestHostsError, step};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
 
 /// Handle of the receive threads. Dropping it restores the previous settings.
@@ -34,7 +34,7 @@ struct Holder {
 }
 
 impl ReceiveThreads {
-    pub(super) fn start(testbed: &Testbed, applications: u8) -> Result<Self, TestbedError> {
+    pub(super) fn start(testbed: &TestHosts, applications: u8) -> Result<Self, TestHostsError> {
         let hold = |host| Holder::start(testbed, host, applications);
         Ok(ReceiveThreads {
             holders: vec![hold(Host::A)?, hold(Host::B)?],
@@ -48,7 +48,7 @@ impl ReceiveThreads {
 }
 
 impl Holder {
-    fn start(testbed: &Testbed, host: Host, applications: u8) -> Result<Self, TestbedError> {
+    fn start(testbed: &TestHosts, host: Host, applications: u8) -> Result<Self, TestHostsError> {
         let namespace = testbed.descriptor(host.into()).clone();
         let core = testbed.config().cores.hosts;
         let (ready, is_ready) = mpsc::channel();
@@ -71,7 +71,7 @@ impl Holder {
         match is_ready.recv() {
             Ok(Ok(())) => Ok(holder),
             Ok(Err(error)) => Err(error),
-            Err(mpsc::RecvError) => Err(TestbedError::System {
+            Err(mpsc::RecvError) => Err(TestHostsError::System {
                 action: "have receive work done by threads",
                 source: io::ErrorKind::BrokenPipe.into(),
             }),
@@ -94,9 +94,9 @@ fn hold(
     host: Host,
     core: usize,
     applications: u8,
-    ready: &Sender<Result<(), TestbedError>>,
+    ready: &Sender<Result<(), TestHostsError>>,
     released: &Receiver<()>,
-) -> Result<(), TestbedError> {
+) -> Result<(), TestHostsError> {
     let interface = host.interface();
     let offload = |is_on| -> io::Result<()> {
         Ok(Ethtool::open()?.set_features(interface, &[GENERIC_RECEIVE_OFFLOAD], is_on)?)
@@ -112,7 +112,7 @@ fn hold(
             let _ = released.recv();
             drop(guard);
         }),
-        Err(error) => Err(TestbedError::ReceiveWork(error)),
+        Err(error) => Err(TestHostsError::ReceiveWork(error)),
     };
     step(setup::steer_receive_work(interface, Some(core)).map(drop))?;
     step(offload(false))?;

@@ -18,8 +18,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{
-    CONFIGURE_RIGHT, ENTER_RIGHT, Host, TestbedConfig, TestbedError, command_inside, on_own_thread,
-    step,
+    CONFIGURE_RIGHT, ENTER_RIGHT, Host, TestHostsConfig, TestHostsError, command_inside,
+    on_own_thread, step,
 };
 use crate::process::Note;
 
@@ -46,7 +46,7 @@ pub(super) struct Namespace {
 
 impl Namespace {
     /// Makes a namespace on a new thread, which leaves only descriptors behind.
-    pub(super) fn new() -> Result<Namespace, TestbedError> {
+    pub(super) fn new() -> Result<Namespace, TestHostsError> {
         on_own_thread(|| {
             // SAFETY: only the calling thread changes its network namespace; no memory and no
             // descriptor table is involved, and the thread ends here.
@@ -81,8 +81,8 @@ pub(super) fn connect(
     host: &mut Namespace,
     cable: &mut Namespace,
     name: Host,
-    config: &TestbedConfig,
-) -> Result<(), TestbedError> {
+    config: &TestHostsConfig,
+) -> Result<(), TestHostsError> {
     let ends = [name.interface(), name.cable_interface()];
     join([host, cable], ends, config)
 }
@@ -91,8 +91,8 @@ pub(super) fn connect(
 pub(super) fn join(
     [first, second]: [&mut Namespace; 2],
     interfaces: [&str; 2],
-    config: &TestbedConfig,
-) -> Result<(), TestbedError> {
+    config: &TestHostsConfig,
+) -> Result<(), TestHostsError> {
     let end = |name| VethEnd {
         name,
         mtu: config.mtu,
@@ -120,7 +120,11 @@ pub(super) fn join(
 
 /// Moves a device of the calling thread's namespace to a host, renames it and sets it up. Its offloads and queues stay
 /// unchanged, because they are part of the measurement.
-pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<(), TestbedError> {
+pub(super) fn plug_in(
+    host: &mut Namespace,
+    name: Host,
+    device: &str,
+) -> Result<(), TestHostsError> {
     let mut plug_in = || -> Result<(), NetlinkError> {
         let mut here = Rtnetlink::open()?;
         let index = here.link_by_name(device)?.index;
@@ -132,7 +136,7 @@ pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<
 }
 
 /// Makes a bridge that forwards every group to every port, as a switch without IGMP snooping does.
-pub(super) fn make_bridge(namespace: &mut Namespace, name: &str) -> Result<(), TestbedError> {
+pub(super) fn make_bridge(namespace: &mut Namespace, name: &str) -> Result<(), TestHostsError> {
     let mut make = || -> Result<(), NetlinkError> {
         namespace.netlink.create_bridge(name)?;
         let index = namespace.netlink.link_by_name(name)?.index;
@@ -146,7 +150,7 @@ pub(super) fn add_port(
     namespace: &mut Namespace,
     bridge: &str,
     port: &str,
-) -> Result<(), TestbedError> {
+) -> Result<(), TestHostsError> {
     let mut add = || -> Result<(), NetlinkError> {
         let bridge = namespace.netlink.link_by_name(bridge)?.index;
         let port = namespace.netlink.link_by_name(port)?.index;
@@ -160,7 +164,7 @@ pub(super) fn configure_host(
     namespace: &mut Namespace,
     interface: &str,
     address: Ipv4Addr,
-) -> Result<Vec<u8>, TestbedError> {
+) -> Result<Vec<u8>, TestHostsError> {
     let mut configure = || -> io::Result<Vec<u8>> {
         let link = namespace.netlink.link_by_name(interface)?;
         namespace.netlink.add_address(link.index, address, 24)?;
@@ -178,7 +182,7 @@ pub(super) fn introduce(
     namespace: &mut Namespace,
     host: Host,
     other_hardware_address: &[u8],
-) -> Result<(), TestbedError> {
+) -> Result<(), TestHostsError> {
     let mut introduce = || -> Result<(), NetlinkError> {
         let index = namespace.netlink.link_by_name(host.interface())?.index;
         namespace.netlink.add_permanent_neighbour(
@@ -252,7 +256,7 @@ const BRIDGE: &str = "bridge";
 ///            `------------- bridge -------------------'
 /// ```
 ///
-/// As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them when this process and
+/// As with a [`TestHosts`](super::TestHosts), the namespaces are anonymous: the kernel removes them when this process and
 /// all processes inside have ended.
 #[derive(Debug)]
 pub struct BridgedHosts {
@@ -265,10 +269,10 @@ impl BridgedHosts {
     pub const INTERFACE: &str = "host";
 
     /// Makes `count` hosts and the bridge. The calling thread stays in its namespace.
-    pub fn new(count: u8) -> Result<BridgedHosts, TestbedError> {
-        let config = TestbedConfig {
+    pub fn new(count: u8) -> Result<BridgedHosts, TestHostsError> {
+        let config = TestHostsConfig {
             queues: 1,
-            ..TestbedConfig::default()
+            ..TestHostsConfig::default()
         };
         let mut bridge = Namespace::new()?;
         make_bridge(&mut bridge, BRIDGE)?;

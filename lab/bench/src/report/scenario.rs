@@ -112,9 +112,9 @@ pub enum Place {
     FastLink,
     /// One veth pair without a relay. Relaying 1 MiB would take an end's core for longer than any work in that end.
     Pair,
-    /// Two devices of the machine with their connection ([`Testbed::of_devices`]).
+    /// Two devices of the machine with their connection ([`TestHosts::of_devices`]).
     ///
-    /// [`Testbed::of_devices`]: crate::namespace::Testbed::of_devices
+    /// [`TestHosts::of_devices`]: crate::namespace::TestHosts::of_devices
     Devices,
 }
 

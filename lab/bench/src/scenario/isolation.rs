@@ -36,7 +36,7 @@ use super::rtt::{self, Config};
 use super::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
 use crate::cable::{Arbiter, Loss};
 use crate::child::Program;
-use crate::namespace::{Testbed, TestbedConfig};
+use crate::namespace::{TestHosts, TestHostsConfig};
 use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Run, Scenario, Stage};
 use crate::traffic_source::Target;
 
@@ -80,10 +80,10 @@ impl Trial {
 
 /// Configuration of the hosts: devices with one queue, so that lanes share its buffers and only the reserve separates
 /// them.
-pub fn hosts() -> TestbedConfig {
-    TestbedConfig {
+pub fn hosts() -> TestHostsConfig {
+    TestHostsConfig {
         queues: 1,
-        ..TestbedConfig::default()
+        ..TestHostsConfig::default()
     }
 }
 
@@ -382,7 +382,7 @@ impl Trial {
     /// `thrown_away` with the number and verdict of each discarded attempt.
     pub fn make(
         &self,
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         mut thrown_away: impl FnMut(u32, &Verdict),
     ) -> Made {

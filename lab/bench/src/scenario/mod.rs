@@ -20,7 +20,7 @@ pub mod throughput;
 pub mod transport;
 
 use crate::child::ChildError;
-use crate::namespace::TestbedError;
+use crate::namespace::TestHostsError;
 use crate::record::MergeError;
 
 pub use end::{EndError, RttMessage, RttMessageView, Site};
@@ -44,7 +44,7 @@ pub enum ScenarioError {
     },
     /// The hosts could not be made.
     #[error(transparent)]
-    Testbed(#[from] TestbedError),
+    TestHosts(#[from] TestHostsError),
     /// The timestamps could not be merged.
     #[error(transparent)]
     Merge(#[from] MergeError),

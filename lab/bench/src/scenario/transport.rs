@@ -5,7 +5,7 @@ use isolane_datapath::{Interfaces, NetworkConfig};
 use isolane_datapath_xdp::xdp::{XdpConfig, why_not};
 use serde::{Deserialize, Serialize};
 
-use crate::namespace::{Host, Testbed, TestbedError};
+use crate::namespace::{Host, TestHosts, TestHostsError};
 use crate::report::{Order, ReceiveWork, Scenario, Stage};
 
 /// Level of the measured topics.
@@ -131,7 +131,7 @@ impl Lanes {
 
 /// Reason why lanes do not work between a testbed's hosts; `None` if no obstacle is known. Checks from inside one host,
 /// without changing anything.
-pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedError> {
+pub fn lanes_impossible(testbed: &TestHosts) -> Result<Option<String>, TestHostsError> {
     let interface = Host::A.interface();
     let config = XdpConfig {
         udp: NetworkConfig {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use isolane_bench::cable::{self, Arbiter, Cable, Relay};
-use isolane_bench::namespace::{Host, Place, Testbed, TestbedConfig, TestbedError};
+use isolane_bench::namespace::{Host, Place, TestHosts, TestHostsConfig, TestHostsError};
 use rustix::net::sockopt::set_ip_tos;
 
 use crate::bpf::ClassCounter;
@@ -16,7 +16,7 @@ const OF_EACH: u64 = 20;
 type Arrived = [[u64; CLASSES as usize]; 2];
 
 /// Sends datagrams of all classes in turn from A to B; returns the numbers that arrived, and the cable's report.
-fn arrivals(testbed: &Testbed, config: &cable::Config) -> (Arrived, cable::Report) {
+fn arrivals(testbed: &TestHosts, config: &cable::Config) -> (Arrived, cable::Report) {
     let (a, b) = (socket(testbed, Host::A, 0), socket(testbed, Host::B, PORT));
     let index = || rustix::net::netdevice::name_to_index(&b, Host::B.interface()).unwrap();
     let attach = || ClassCounter::attach(index()).unwrap();
@@ -150,13 +150,13 @@ fn an_overrun_cable_drops_by_its_rules_and_its_ledger_balances() {
 
 #[test]
 fn a_device_with_one_queue_cannot_be_steered_to() {
-    let config = TestbedConfig {
+    let config = TestHostsConfig {
         queues: 1,
-        ..TestbedConfig::default()
+        ..TestHostsConfig::default()
     };
-    let testbed = match Testbed::new(&config) {
+    let testbed = match TestHosts::new(&config) {
         Ok(testbed) => testbed,
-        Err(TestbedError::NotPermitted { action, right }) => {
+        Err(TestHostsError::NotPermitted { action, right }) => {
             println!("not permitted: {action} needs {right}; nothing was tested");
             return;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use isolane_bench::cable::{self, Relay};
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Host, Place, Testbed, TestbedConfig, TestbedError};
+use isolane_bench::namespace::{Host, Place, TestHosts, TestHostsConfig, TestHostsError};
 use isolane_bench::stop::Stop;
 
 pub(crate) const PORT: u16 = 7401;
@@ -15,20 +15,20 @@ pub(crate) const PORT: u16 = 7401;
 pub(crate) const HEADERS: u64 = 42;
 
 /// Creates a testbed. Without the rights, prints the reason and returns `None`.
-pub(crate) fn testbed() -> Option<Testbed> {
-    testbed_of(&TestbedConfig::default())
+pub(crate) fn testbed() -> Option<TestHosts> {
+    testbed_of(&TestHostsConfig::default())
 }
 
 /// Creates a testbed with this configuration.
-pub(crate) fn testbed_of(config: &TestbedConfig) -> Option<Testbed> {
-    match Testbed::new(config) {
+pub(crate) fn testbed_of(config: &TestHostsConfig) -> Option<TestHosts> {
+    match TestHosts::new(config) {
         Ok(testbed) => {
             for note in testbed.notes() {
                 println!("note: {note}");
             }
             Some(testbed)
         }
-        Err(TestbedError::NotPermitted { action, right }) => {
+        Err(TestHostsError::NotPermitted { action, right }) => {
             println!("not permitted: {action} needs {right}; only this message was tested");
             assert!(right.starts_with("CAP_"));
             None
@@ -42,7 +42,7 @@ pub(crate) fn program() -> Program {
 }
 
 /// Socket of a host, bound to `port`, with a receive timeout of half a second.
-pub(crate) fn socket(testbed: &Testbed, host: Host, port: u16) -> UdpSocket {
+pub(crate) fn socket(testbed: &TestHosts, host: Host, port: u16) -> UdpSocket {
     let open = || -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
         // A slow reader loses nothing, if this much memory is permitted.
@@ -69,7 +69,7 @@ pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
 
 /// Runs `work` while a cable relays on a thread of this process; returns the cable's report.
 pub(crate) fn with_cable(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     config: &cable::Config,
     work: impl FnOnce(),
 ) -> cable::Report {

@@ -1,6 +1,6 @@
 //! Throughput.
 
-use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::scenario::throughput::{self, Reliability};
 use isolane_bench::scenario::transport::{Lanes, Transport, lanes_impossible};
@@ -69,13 +69,13 @@ fn over_loopback_best_effort_samples_in_fragments_are_accounted_for() {
 }
 
 /// Two hosts joined without a cable, with devices of one queue; `None` without the rights.
-fn joined() -> Option<Testbed> {
+fn joined() -> Option<TestHosts> {
     testbed()?;
-    let one_queue = TestbedConfig {
+    let one_queue = TestHostsConfig {
         queues: 1,
-        ..TestbedConfig::default()
+        ..TestHostsConfig::default()
     };
-    Some(Testbed::without_cable(&one_queue).unwrap())
+    Some(TestHosts::without_cable(&one_queue).unwrap())
 }
 
 #[test]

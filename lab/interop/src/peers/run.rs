@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_bench::record::Statistics;
 use isolane_support::disturbance::{Disturbance, Watch};
 use isolane_support::workspace::{Metadata, build_examples};
@@ -80,7 +80,7 @@ pub(super) fn run(
     folder: &Path,
 ) -> Result<(Table, usize)> {
     fs::create_dir_all(folder)?;
-    let testbed = Testbed::without_cable(&TestbedConfig::default())?;
+    let testbed = TestHosts::without_cable(&TestHostsConfig::default())?;
     for note in testbed.notes() {
         eprintln!("{note}");
     }
@@ -131,7 +131,7 @@ pub(super) fn run(
 
 /// Runs a case once with each system, and returns the number of failed runs.
 fn repeat(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     case: Case,
     systems: &[System; System::COUNT],
     seconds: u32,
@@ -174,7 +174,7 @@ fn repeat(
 
 /// Runs both ends once.
 pub(super) fn run_once(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     case: Case,
     system: &System,
     seconds: u32,
@@ -386,7 +386,7 @@ impl Bare {
     /// Runs one repetition: isolane's median round trip, and the bare one.
     pub(super) fn repeat(
         &self,
-        testbed: &Testbed,
+        testbed: &TestHosts,
         repetition: usize,
         seconds: u32,
         folder: &Path,
@@ -403,7 +403,7 @@ impl Bare {
         Ok([by_lane()?, first])
     }
 
-    fn bare(&self, testbed: &Testbed, seconds: u32) -> Result<f64> {
+    fn bare(&self, testbed: &TestHosts, seconds: u32) -> Result<f64> {
         let cores = testbed.config().cores;
         let mut bare = Command::new(&self.program);
         bare.args(["--waiting", "spin", "--json"]);

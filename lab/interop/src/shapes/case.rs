@@ -4,7 +4,7 @@
 //! the slowest discovery. Where the contract allows the first samples to be lost, only the order of the arrived ones is
 //! judged, not their number.
 
-use super::super::cell::Role;
+use super::super::combination::Role;
 use super::judge::{
     Judgement, Sides, all_flow, all_that_was_printed_arrives, alternates, apart, ends, few_of_many,
     flows, from_the_first, in_order_of_writing, incompatible, missed, not_from_the_first, only,

@@ -19,7 +19,7 @@ use isolane_support::workspace::Metadata;
 use isolane_support::{Result, packages};
 
 use super::at_once;
-use super::cell::Loss;
+use super::combination::Loss;
 use case::{CASES, Case};
 use pair::{Pair, Programs, Task, Vendor};
 

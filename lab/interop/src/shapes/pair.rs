@@ -13,7 +13,7 @@ use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::super::cell::{Loss, Role};
+use super::super::combination::{Loss, Role};
 use super::super::network::Network;
 use super::super::program::{Ending, LOOK, Program};
 use super::super::recording::Recording;

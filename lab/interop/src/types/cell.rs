@@ -5,7 +5,7 @@ use std::fmt;
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::super::cell::Axis;
+use super::super::combination::Axis;
 use super::Peer;
 
 /// Extensibility of a type (XTypes 1.3 §7.2.3).

@@ -21,7 +21,7 @@ use isolane_support::workspace::{Metadata, cargo};
 use isolane_support::{Result, command, packages, steps};
 use serde_json::Value;
 
-use super::cell::{Axis, Loss};
+use super::combination::{Axis, Loss};
 use super::network::Network;
 use super::program::Program;
 use crate::foreign;

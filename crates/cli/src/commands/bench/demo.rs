@@ -10,8 +10,8 @@ use isolane_bench::report::Shown;
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
 
+use super::environment::{self, BenchEnvironment};
 use super::round_trips::{self, RoundTripArguments};
-use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -87,7 +87,7 @@ impl Demo {
     pub(crate) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.refuse_duplicates()?;
         settings.begin()?;
-        let hosts = TestHosts::set_up()?;
+        let hosts = BenchEnvironment::set_up()?;
         let explanation = hosts.without_hosts();
         if let Some(explanation) = &explanation {
             tell(explanation);
@@ -108,7 +108,7 @@ impl Demo {
         )
     }
 
-    fn rows(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
+    fn rows(&self, hosts: &BenchEnvironment) -> Result<Vec<rtt::Config>, Failure> {
         let given = self.seconds.map(|time| time.as_secs() as u32);
         let seconds = Seconds {
             link: given.unwrap_or(RUN_SECONDS),
@@ -136,7 +136,7 @@ impl Demo {
                 }
             }
         }
-        rows.iter().try_for_each(test_hosts::check)?;
+        rows.iter().try_for_each(environment::check)?;
         Ok(rows)
     }
 }

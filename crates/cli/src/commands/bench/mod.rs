@@ -1,13 +1,13 @@
 //! `isolane demo` and `isolane bench`: measurements between two test hosts, or on loopback and in memory without them.
 //!
-//! `test_hosts` makes the hosts, `run_queue` executes the runs of a plan, and `round_trips` shows those of `demo` and
+//! `environment` makes the hosts, `interruptible_runs` executes the runs of a plan, and `round_trips` shows those of `demo` and
 //! `bench rtt`.
 
 mod demo;
+mod environment;
+mod interruptible_runs;
 mod round_trips;
 mod rtt;
-mod run_queue;
-mod test_hosts;
 mod throughput;
 
 use clap::{Args, Subcommand};

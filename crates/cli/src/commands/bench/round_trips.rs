@@ -13,8 +13,8 @@ use isolane_bench::report::{
 use isolane_bench::scenario::rtt::{self, Outcome};
 
 use super::MeasurementArguments;
-use super::run_queue::{self, Measured, Row};
-use super::test_hosts::TestHosts;
+use super::environment::BenchEnvironment;
+use super::interruptible_runs::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{GrowingJson, print, tell, write_text};
@@ -48,7 +48,7 @@ pub(super) struct Plan {
 
 /// Executes the runs and shows them with their explanation; the exit code tells whether all are valid.
 pub(super) fn run(
-    hosts: TestHosts,
+    hosts: BenchEnvironment,
     what: &str,
     plan: Plan,
     meaning: &str,
@@ -71,7 +71,7 @@ pub(super) fn run(
             growing.keep(&report);
         }
     };
-    let measured = run_queue::measure(hosts, what, rows, TestHosts::measure, keep)?;
+    let measured = interruptible_runs::measure(hosts, what, rows, BenchEnvironment::measure, keep)?;
     report.ratios = ratios(&report.runs);
     report.effects = effects(&report.runs);
     report.overall = overall(&report.runs);
@@ -245,7 +245,7 @@ mod tests {
     fn measurements_take_as_long_as_their_help_says() {
         let expected_s = |rows: Vec<rtt::Config>| {
             let rows: Vec<_> = rows.into_iter().map(row).collect();
-            run_queue::expected_of_all(&rows).as_secs()
+            interruptible_runs::expected_of_all(&rows).as_secs()
         };
         let seconds = |link, in_process| plan::Seconds { link, in_process };
         let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];

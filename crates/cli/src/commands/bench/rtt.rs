@@ -8,8 +8,8 @@ use isolane_bench::report::{Disturbance, Order, Place, Publisher, Shown, Step};
 use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
+use super::environment::{self, BenchEnvironment};
 use super::round_trips::{self, RoundTripArguments};
-use super::test_hosts::{self, TestHosts};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
@@ -113,7 +113,7 @@ impl Rtt {
             self.check_outside()?;
         }
         settings.begin()?;
-        let hosts = TestHosts::set_up()?;
+        let hosts = BenchEnvironment::set_up()?;
         if let Some(explanation) = hosts.without_hosts() {
             tell(explanation);
         }
@@ -143,7 +143,7 @@ impl Rtt {
         }
     }
 
-    fn ablation(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
+    fn ablation(&self, hosts: &BenchEnvironment) -> Result<Vec<rtt::Config>, Failure> {
         if hosts.hosts.is_err() {
             return Err(Failure::forbidden(
                 "there is no ablation without test hosts",
@@ -161,12 +161,12 @@ impl Rtt {
             seconds: self.seconds.as_secs() as u32,
         };
         let rows = ablation.rows();
-        rows.iter().try_for_each(test_hosts::check)?;
+        rows.iter().try_for_each(environment::check)?;
         Ok(rows)
     }
 
     /// Runs in order, with runs to be compared adjacent.
-    fn rows(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
+    fn rows(&self, hosts: &BenchEnvironment) -> Result<Vec<rtt::Config>, Failure> {
         let mut rows: Vec<rtt::Config> = Vec::new();
         for &datapath in &self.round_trips.measured.datapath {
             let datapath = hosts.name_of(datapath)?;
@@ -179,7 +179,7 @@ impl Rtt {
                 }
             }
         }
-        rows.iter().try_for_each(test_hosts::check)?;
+        rows.iter().try_for_each(environment::check)?;
         let repeated = (1..=self.repetitions).flat_map(|repetition| {
             rows.iter().map(move |row| rtt::Config {
                 repetition,

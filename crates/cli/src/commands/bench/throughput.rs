@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use clap::Args;
-use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::ScenarioError;
@@ -12,9 +12,9 @@ use isolane_bench::scenario::throughput::{self, Config, Report, Run};
 use isolane_bench::scenario::transport::{Lanes, Transport};
 
 use super::MeasurementArguments;
+use super::environment::BenchEnvironment;
+use super::interruptible_runs::{self, Row};
 use super::round_trips::show;
-use super::run_queue::{self, Row};
-use super::test_hosts::TestHosts;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::print_json;
@@ -42,11 +42,11 @@ pub(crate) struct Throughput {
 impl Throughput {
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
-        let hosts = TestHosts::set_up()?;
+        let hosts = BenchEnvironment::set_up()?;
         let configs = self.plan(&hosts)?;
         let environment = Environment::probe();
         let what = "one process writes as fast as it may, another counts";
-        let measured = run_queue::measure(hosts, what, configs, run_one, |_| {})?;
+        let measured = interruptible_runs::measure(hosts, what, configs, run_one, |_| {})?;
         let mut text = render(&measured.finished);
         text.push_str(&measured.failures());
         // Writing to a string cannot fail.
@@ -65,7 +65,7 @@ impl Throughput {
         Ok(exit_code)
     }
 
-    fn plan(&self, hosts: &TestHosts) -> Result<Vec<Row<Planned>>, Failure> {
+    fn plan(&self, hosts: &BenchEnvironment) -> Result<Vec<Row<Planned>>, Failure> {
         let seconds = self.seconds.as_secs() as u32;
         let reliability = match self.best_effort {
             true => throughput::Reliability::BestEffort,
@@ -107,15 +107,15 @@ struct Planned {
 }
 
 fn run_one(
-    hosts: &TestHosts,
+    hosts: &BenchEnvironment,
     Planned { datapath, config }: &Planned,
 ) -> Result<Run, ScenarioError> {
     match &hosts.hosts {
         // With one queue, frames arrive where the lanes are. Sockets use it too, for comparison.
         Ok(_) => {
-            let joined = Testbed::without_cable(&TestbedConfig {
+            let joined = TestHosts::without_cable(&TestHostsConfig {
                 queues: 1,
-                ..TestbedConfig::default()
+                ..TestHostsConfig::default()
             })?;
             let transport = match *datapath {
                 "xdp" => Transport::Xdp(Lanes::default()),

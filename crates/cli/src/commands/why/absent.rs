@@ -182,30 +182,15 @@ fn is_near(one: &str, other: &str) -> bool {
     if one == other {
         return false;
     }
-    let plain = |name: &str| -> Vec<char> {
+    let plain = |name: &str| -> String {
         let name = name.strip_prefix("rt/").unwrap_or(name);
         let letters = name.chars().filter(|it| it.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
     };
     let (one, other) = (plain(one), plain(other));
-    let longer = one.len().max(other.len());
+    let longer = one.chars().count().max(other.chars().count());
     // One letter in five: `Square` and `Squares`, not `Left` and `Lift2`.
-    distance(&one, &other) <= longer / 5
-}
-
-/// Levenshtein distance.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (place, against) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != against);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[other.len()]
+    strsim::levenshtein(&one, &other) <= longer / 5
 }
 
 #[cfg(test)]

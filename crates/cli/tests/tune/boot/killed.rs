@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::{applied, assert_same, rolled_back};
 use crate::command::run;
 use crate::killed::calls;
-use crate::place::inside;
+use crate::test_host::inside;
 
 /// System calls that change something or write it to the disk. Nothing changes between two of them.
 const CHANGING: [&str; 11] = [

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::systemd::Unit;
 use crate::command::Folder;
-use crate::place::{DEVICES, Place};
+use crate::test_host::{DEVICES, Place};
 
 const UNITS: &str = "/etc/systemd/system";
 pub(super) const UNIT: &str = "/etc/systemd/system/isolane-tune.service";

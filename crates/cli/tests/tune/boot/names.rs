@@ -9,7 +9,7 @@ use super::machine::{Machine, UNIT, copy_to};
 use super::systemd::verified;
 use super::{FLUSH, applied, assert_same, rolled_back};
 use crate::command::run;
-use crate::place::inside;
+use crate::test_host::inside;
 
 #[test]
 fn names_that_mean_something_to_systemd_are_escaped() {

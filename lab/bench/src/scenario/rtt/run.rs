@@ -9,7 +9,7 @@ use crate::background_load::BackgroundLoad;
 use crate::cable::{self, Cable, Observe};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::multicast_load::MulticastLoad;
-use crate::namespace::{Host, Testbed, TestbedConfig};
+use crate::namespace::{Host, TestHosts, TestHostsConfig};
 use crate::process::{HOST_PRIORITY, Note};
 use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
 use crate::scenario::in_process_load::{self, BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
@@ -159,7 +159,7 @@ impl Config {
 
 /// Measures between two hosts: those of a testbed through its cable, or two joined for the run.
 pub fn run_between_hosts(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     program: &Program,
     config: &Config,
 ) -> Result<Outcome, ScenarioError> {
@@ -169,7 +169,7 @@ pub fn run_between_hosts(
 /// Measures between two hosts, and calls `set_up` when the ends exist and before the measurement. Some drivers
 /// re-create a device, its interrupts and threads when a lane is attached.
 pub fn run_between_prepared_hosts(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     program: &Program,
     config: &Config,
     set_up: impl FnOnce() -> Result<(), String>,
@@ -179,7 +179,7 @@ pub fn run_between_prepared_hosts(
     let joined = match config.place {
         Place::Link | Place::FastLink | Place::Devices => None,
         // With one queue, frames arrive where the lanes are.
-        Place::Pair => Some(Testbed::without_cable(&TestbedConfig {
+        Place::Pair => Some(TestHosts::without_cable(&TestHostsConfig {
             queues: 1,
             ..testbed.config().clone()
         })?),
@@ -320,7 +320,7 @@ pub(super) struct Achieved {
 impl RunningDisturbance {
     /// Starts the disturbance and returns once it is active.
     fn start(
-        testbed: &Testbed,
+        testbed: &TestHosts,
         program: &Program,
         config: &Config,
     ) -> Result<RunningDisturbance, ScenarioError> {

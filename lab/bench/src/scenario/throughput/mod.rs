@@ -24,7 +24,7 @@ use super::{ConfigError, RttMessage, ScenarioError, Site};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::MAX_RTT_MESSAGE_BYTES;
-use crate::namespace::{Host, Testbed};
+use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note};
 use crate::report::{Environment, Missing};
 
@@ -162,7 +162,7 @@ pub struct Run {
 /// Over lanes, the result states the datagrams received by one. If samples that fit a lane did not use it, the run is
 /// invalid.
 pub fn run_between_hosts(
-    testbed: &Testbed,
+    testbed: &TestHosts,
     program: &Program,
     transport: Transport,
     config: &Config,

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use isolane_bench::namespace::{Host, Testbed};
+use isolane_bench::namespace::{Host, TestHosts};
 use isolane_bench::report::Stage;
 use isolane_bench::scenario::plan;
 use isolane_bench::scenario::rtt::Config;
@@ -265,7 +265,7 @@ fn settings(host: Host) -> String {
     format!("/run/{}", host.interface())
 }
 
-fn mount_settings(hosts: &Testbed, host: Host) -> Result<()> {
+fn mount_settings(hosts: &TestHosts, host: Host) -> Result<()> {
     let folder = settings(host);
     fs::create_dir_all(&folder)?;
     let mounted = hosts.run(host, || {
@@ -382,7 +382,7 @@ impl Measure {
 const RECEIVE_PRIORITY: u8 = 60;
 
 /// Configures a host's device, without one of the measures if the variant omits it.
-pub(super) fn apply(hosts: &Testbed, host: Host, without: Option<Measure>) -> Result<()> {
+pub(super) fn apply(hosts: &TestHosts, host: Host, without: Option<Measure>) -> Result<()> {
     for measure in Measure::ALL {
         if let Some([with, as_found]) = measure.lines() {
             let line = if without == Some(measure) {
@@ -397,7 +397,7 @@ pub(super) fn apply(hosts: &Testbed, host: Host, without: Option<Measure>) -> Re
 }
 
 /// Runs a command line of the guest's programs in a host's namespace; `{}` is the device.
-pub(super) fn on_device(hosts: &Testbed, host: Host, line: &str) -> Result<String> {
+pub(super) fn on_device(hosts: &TestHosts, host: Host, line: &str) -> Result<String> {
     in_host(hosts, host, &line.replace("{}", host.interface()))
 }
 
@@ -467,7 +467,7 @@ fn threads_of(name: &str) -> Result<Vec<u32>> {
 }
 
 /// Runs a command line of the guest's programs in a host's namespace.
-pub(super) fn in_host(hosts: &Testbed, host: Host, line: &str) -> Result<String> {
+pub(super) fn in_host(hosts: &TestHosts, host: Host, line: &str) -> Result<String> {
     let mut words = line.split_whitespace();
     let mut command: Command = tools::program(words.next().unwrap_or_default());
     command.args(words);

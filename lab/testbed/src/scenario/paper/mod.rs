@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_bench::scenario::rtt::{self, Config};
 use isolane_support::Result;
 use serde::{Deserialize, Serialize};
@@ -159,18 +159,18 @@ const TURNS_A_LOOK: u32 = 10_000;
 const DEVICES: [&str; 2] = ["eth0", "eth1"];
 
 /// Both hosts, configured to reach each other, on a processor that never idles.
-fn hosts() -> Result<Testbed> {
+fn hosts() -> Result<TestHosts> {
     never_rest()?;
     for device in DEVICES {
         appeared(&Path::new("/sys/class/net").join(device))?;
     }
-    let hosts = Testbed::of_devices(DEVICES, &TestbedConfig::default())?;
+    let hosts = TestHosts::of_devices(DEVICES, &TestHostsConfig::default())?;
     wait_for_link(&hosts)?;
     Ok(hosts)
 }
 
 /// Waits for the carrier, which newly configured devices lack for a while.
-fn wait_for_link(hosts: &Testbed) -> Result<()> {
+fn wait_for_link(hosts: &TestHosts) -> Result<()> {
     for host in Host::BOTH {
         let line = format!("ip link show {}", host.interface());
         let since = Instant::now();
@@ -185,7 +185,7 @@ fn wait_for_link(hosts: &Testbed) -> Result<()> {
 }
 
 /// Measures a cell; returns its result, and its round trips in their order.
-fn measure_cell(hosts: &Testbed, cell: Cell, extent: Extent) -> Result<(cell::Result, Vec<u64>)> {
+fn measure_cell(hosts: &TestHosts, cell: Cell, extent: Extent) -> Result<(cell::Result, Vec<u64>)> {
     measure(hosts, cell, &cell.config(extent), || {
         let mut tuned = Host::BOTH.iter().filter(|_| cell.path.is_tuned());
         tuned.try_for_each(|&host| ablation::order_threads(host))
@@ -194,7 +194,7 @@ fn measure_cell(hosts: &Testbed, cell: Cell, extent: Extent) -> Result<(cell::Re
 
 /// Measures a cell with another configuration; `set_up` runs once the ends have started.
 fn measure(
-    hosts: &Testbed,
+    hosts: &TestHosts,
     cell: Cell,
     config: &Config,
     set_up: impl FnOnce() -> Result<()>,
@@ -228,7 +228,7 @@ fn busy_loop(is_over: &AtomicBool) {
     }
 }
 
-fn counters(hosts: &Testbed) -> Result<[Counters; 2]> {
+fn counters(hosts: &TestHosts) -> Result<[Counters; 2]> {
     let of = |host: Host| -> Result<Counters> {
         let line = format!("ethtool --statistics {}", host.interface());
         Ok(tools::counters(&in_host(hosts, host, &line)?))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Testbed, TestbedConfig, TestbedError};
+use isolane_bench::namespace::{TestHosts, TestHostsConfig, TestHostsError};
 use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::{self, Outcome};
@@ -18,14 +18,14 @@ use crate::output::{count_of, tell};
 use crate::values::MeasuredDatapath;
 
 /// Test hosts, or the reason why there are none, and this program for child processes.
-pub(super) struct TestHosts {
-    pub(super) hosts: Result<Testbed, TestbedError>,
+pub(super) struct BenchEnvironment {
+    pub(super) hosts: Result<TestHosts, TestHostsError>,
     pub(super) program: Program,
     /// Stop request; readable after SIGINT, SIGTERM or SIGHUP.
     pub(super) stop: Arc<Stop>,
 }
 
-impl TestHosts {
+impl BenchEnvironment {
     /// Makes the hosts. From now on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with their
     /// parent, and namespaces with the last process in them.
     ///
@@ -34,8 +34,8 @@ impl TestHosts {
         let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
         let program =
             Program::current(&[CHILD_COMMAND]).map_err(|error| system("find itself", &error))?;
-        let hosts = match Testbed::new(&TestbedConfig::default()) {
-            Err(error @ TestbedError::System { .. }) => return Err(failure(&error.into())),
+        let hosts = match TestHosts::new(&TestHostsConfig::default()) {
+            Err(error @ TestHostsError::System { .. }) => return Err(failure(&error.into())),
             hosts => hosts,
         };
         Ok(Self {

@@ -7,7 +7,7 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::cover::Choice;
+use super::covering_array::Choice;
 use super::side::Peer;
 
 /// An axis of the test matrix.
@@ -218,7 +218,7 @@ impl Loss {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cover::product;
+    use super::super::covering_array::product;
     use super::*;
     use std::collections::BTreeSet;
 

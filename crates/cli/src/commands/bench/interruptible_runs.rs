@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
 
-use super::test_hosts::{self, TestHosts};
+use super::environment::{self, BenchEnvironment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, tell};
@@ -56,10 +56,10 @@ enum Event<R> {
 /// # Errors
 /// The error of the first run that failed, if no run has a result and nothing interrupted.
 pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
-    hosts: TestHosts,
+    hosts: BenchEnvironment,
     what: &str,
     rows: Vec<Row<C>>,
-    run: impl Fn(&TestHosts, &C) -> Result<R, ScenarioError> + Send + 'static,
+    run: impl Fn(&BenchEnvironment, &C) -> Result<R, ScenarioError> + Send + 'static,
     keep: impl FnMut(&R),
 ) -> Result<Measured<R>, Failure> {
     announce(what, &rows);
@@ -146,7 +146,7 @@ fn collect<R>(
     drop(progress);
     match first_failure {
         Some(error) if measured.finished.is_empty() && !measured.interrupted => {
-            Err(test_hosts::failure(&error))
+            Err(environment::failure(&error))
         }
         _ => {
             let why = match measured.interrupted {
@@ -191,7 +191,7 @@ impl<R> Measured<R> {
 
 /// Reports SIGINT, SIGTERM and SIGHUP from a thread. Ends the process `LAST_WORDS` later, or at once if the receiver of
 /// events is gone.
-fn forward_signals<R: Send + 'static>(hosts: &TestHosts, events: Sender<Event<R>>) {
+fn forward_signals<R: Send + 'static>(hosts: &BenchEnvironment, events: Sender<Event<R>>) {
     let stop = hosts.stop.clone();
     thread::spawn(move || {
         stop.wait();

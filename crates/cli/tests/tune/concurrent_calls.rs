@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::command::{PATIENCE, Running, run};
-use crate::place::{Place, inside};
+use crate::test_host::{Place, inside};
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
 
@@ -23,7 +23,7 @@ fn end_of(child: Child) -> (Option<i32>, String) {
 
 #[test]
 fn two_at_a_time_are_refused() {
-    inside("two::two_at_a_time_are_refused", || {
+    inside("concurrent_calls::two_at_a_time_are_refused", || {
         let place = Place::new("tune-two");
         place.write_plan(&place.plan());
         let state = place.state();
@@ -37,7 +37,7 @@ fn two_at_a_time_are_refused() {
 
 #[test]
 fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
-    let name = "two::while_one_is_half_way_others_are_refused_and_it_comes_to_its_end";
+    let name = "concurrent_calls::while_one_is_half_way_others_are_refused_and_it_comes_to_its_end";
     inside(name, || {
         let place = Place::new("tune-half-way");
         let before = place.look();
@@ -82,30 +82,33 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
 
 #[test]
 fn of_two_that_start_together_none_is_half_done() {
-    inside("two::of_two_that_start_together_none_is_half_done", || {
-        let place = Place::new("tune-together");
-        let before = place.look();
-        place.write_plan(&place.plan());
-        for round in 0..10 {
-            let start = || {
-                let mut call = apply(&place);
-                let call = call.stdout(Stdio::null()).stderr(Stdio::piped());
-                call.spawn().expect("it starts")
-            };
-            let ends = [start(), start()].map(end_of);
-            // The second call finds all settings as planned.
-            let is_fine = |(code, said): &(Option<i32>, String)| match code {
-                Some(0) => true,
-                Some(3) => said.contains("another `isolane tune` is running"),
-                _ => false,
-            };
-            assert!(ends.iter().all(is_fine), "round {round}: {ends:?}");
-            assert!(ends.iter().any(|(code, _)| *code == Some(0)), "{ends:?}");
-            let (code, out, _) = run(&mut place.tune(&["status"]));
-            assert!(code == 0 && out.contains("0 undone since"), "{out}");
-            let (code, _, err) = run(&mut place.tune(&["rollback"]));
-            assert_eq!((code, err.as_str()), (0, ""));
-            place.assert_is(&before, "after the rollback");
-        }
-    });
+    inside(
+        "concurrent_calls::of_two_that_start_together_none_is_half_done",
+        || {
+            let place = Place::new("tune-together");
+            let before = place.look();
+            place.write_plan(&place.plan());
+            for round in 0..10 {
+                let start = || {
+                    let mut call = apply(&place);
+                    let call = call.stdout(Stdio::null()).stderr(Stdio::piped());
+                    call.spawn().expect("it starts")
+                };
+                let ends = [start(), start()].map(end_of);
+                // The second call finds all settings as planned.
+                let is_fine = |(code, said): &(Option<i32>, String)| match code {
+                    Some(0) => true,
+                    Some(3) => said.contains("another `isolane tune` is running"),
+                    _ => false,
+                };
+                assert!(ends.iter().all(is_fine), "round {round}: {ends:?}");
+                assert!(ends.iter().any(|(code, _)| *code == Some(0)), "{ends:?}");
+                let (code, out, _) = run(&mut place.tune(&["status"]));
+                assert!(code == 0 && out.contains("0 undone since"), "{out}");
+                let (code, _, err) = run(&mut place.tune(&["rollback"]));
+                assert_eq!((code, err.as_str()), (0, ""));
+                place.assert_is(&before, "after the rollback");
+            }
+        },
+    );
 }

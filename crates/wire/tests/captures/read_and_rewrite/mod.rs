@@ -23,7 +23,10 @@ use self::{form::Form, lists::Lists, payloads::Payloads};
 use crate::conversation::{CONVERSATIONS, conversation};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures");
-const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/gate/table.txt");
+const EXPECTED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/captures/read_and_rewrite/table.txt"
+);
 
 /// Contents of a capture.
 #[derive(Default)]
