@@ -2,7 +2,7 @@
 
 use isolane_model::HistoryDepth;
 
-/// Default history of `sub`: the burst of a fast writer while a terminal scrolls.
+/// Default history of `sub` in samples: enough for the burst of a fast writer while the terminal scrolls.
 pub(crate) const READER_HISTORY: HistoryDepth = HistoryDepth::new(64).expect("it is in bounds");
 
 /// Minimum payload of a measurement: id, nonce and the length of the padding, four bytes each.
@@ -30,7 +30,8 @@ pub(crate) const MAX_COLORS: usize = 256;
 /// Problems of a description that are printed; more than a person fixes before the next try.
 pub(crate) const SHOWN_PROBLEMS: usize = 20;
 
-/// Maximum size in bytes of recorded facts or placements. A machine with a thousand interrupts has some 500 KiB.
+/// Maximum size in bytes of a file of recorded facts or of receive queues. The facts of a machine with a thousand
+/// interrupts have some 500 KiB.
 pub(crate) const RECORDED_BYTES: u64 = 16 << 20;
 
 /// Bytes of `/proc/net/unix` that `top` reads: some 40,000 sockets.
@@ -49,7 +50,7 @@ pub(crate) const SHOWN_NAME_CHARACTERS: usize = 40;
 /// Notes of a participant that `top` shows.
 pub(crate) const SHOWN_NOTES: usize = 4;
 
-/// Maximum length of a capture's block in bytes: the largest packet with room for a name or a comment. `spy` ends the
+/// Maximum length of a capture's block in bytes: the largest packet, and room for a name or a comment. `spy` ends the
 /// file at a longer one.
 pub(crate) const CAPTURE_BLOCK_BYTES: usize = 256 << 10;
 
@@ -90,8 +91,8 @@ pub(crate) fn remedy_of_full_tables(participants: u32) -> &'static str {
     }
 }
 
-/// Other domains that `why` observes by default: those used without a deliberate choice. Each takes a participant that
-/// announces itself there for some seconds.
+/// Other domains that `why` observes by default: those used without a deliberate choice. In each, `why` creates a
+/// participant, which announces itself there for some seconds.
 pub(crate) const OTHER_DOMAINS: std::ops::RangeInclusive<u32> = 0..=4;
 
 /// Maximum number of writer-reader pairs that `why` judges.

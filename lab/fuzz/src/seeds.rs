@@ -134,7 +134,8 @@ fn extended(kind: ChecksumKind) -> Result<Vec<u8>, BufferTooSmall> {
     Ok(buffer[..length].to_vec())
 }
 
-/// Scripts in which captured messages arrive, time passes and users act, in every world.
+/// Scripts in which captured messages arrive, time passes and users act, for different numbers of local participants
+/// and endpoints (`protocol::world`).
 fn protocol_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut scripts = Vec::new();
     for (number, some) in messages.chunks(3).enumerate() {

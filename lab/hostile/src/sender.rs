@@ -39,7 +39,7 @@ pub struct SenderArguments {
 
 /// Sends as fast as possible for this time, then prints its counts.
 pub fn run(arguments: &SenderArguments) -> Result<bool> {
-    // Bound after the list is read, so that its own port is not in it.
+    // This socket is bound after the list of ports is read, so its own port is not in the list.
     let places = open_ports(arguments.to)?;
     let socket = UdpSocket::bind((arguments.to, 0))?;
     // Multicast to the victim's groups stays on its host.
@@ -84,7 +84,8 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
     Ok(true)
 }
 
-/// UDP sockets of this namespace: multicast groups as bound, all others at `address`.
+/// Returns the destinations that reach the UDP sockets of this namespace: for a socket bound to a multicast group that
+/// group, for all others `address`.
 fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     let table = fs::read_to_string("/proc/self/net/udp")?;
     let mut places: Vec<SocketAddrV4> = table

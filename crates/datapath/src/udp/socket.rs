@@ -1,5 +1,5 @@
-//! UDP socket: system calls with a safe interface. Only set-up, `kernel_drops` and `take_errors`; `transfer` moves
-//! datagrams.
+//! UDP socket: a safe interface for the system calls that set it up and read its drops and errors. The module
+//! `transfer` sends and receives datagrams.
 
 use std::io;
 use std::mem;
@@ -15,7 +15,8 @@ const SO_MEMINFO: c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
 const SK_MEMINFO_VARS: usize = 9;
 
-/// Words of control data for one error with its source address; words for alignment.
+/// Size of the control buffer for one error with its source address, in words of 8 bytes. The buffer consists of words
+/// because control messages must be aligned.
 const ERROR_CONTROL_WORDS: usize = 16;
 
 pub(super) struct Socket {
@@ -164,9 +165,9 @@ impl Socket {
         complete.then_some(answer[SK_MEMINFO_DROPS])
     }
 
-    /// Takes errors of earlier datagrams from the error queue, at most [`MAX_BOUNCES`], and returns how many other
-    /// hosts reported (ICMP). Called after an unexplained failure: the kernel reports such an error once, as the result
-    /// of the next call.
+    /// Takes errors of earlier datagrams from the error queue, at most [`MAX_BOUNCES`], and returns the number of those
+    /// that other hosts reported (ICMP). Called after an unexplained failure: the kernel reports such an error once, as
+    /// the result of the next call.
     pub(super) fn take_errors(&self) -> u64 {
         let mut bounced = 0;
         for _ in 0..MAX_BOUNCES {

@@ -55,7 +55,8 @@ impl LocalParticipant {
     /// Enables this participant and, with autoenable, all its endpoints.
     ///
     /// # Errors
-    /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
+    /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled now. Call this method again later, or enable
+    /// the endpoint.
     pub fn enable(&mut self, now: Instant) -> Result<(), EnableError> {
         if !core::mem::replace(&mut self.shared.config.is_enabled, true) {
             self.discovery.begin_announcing(&mut self.shared, now);

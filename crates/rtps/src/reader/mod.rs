@@ -1,10 +1,12 @@
 //! Local reader: configuration, cache, status and counters.
 //!
-//! For *wait_for_historical_data* (DDS 1.4 §2.2.2.5.3.34): the first HEARTBEAT of a matched writer has the last number
-//! that existed before the reader asked. The reader has its history when no number up to there is missing.
+//! For *wait_for_historical_data* (DDS 1.4 §2.2.2.5.3.34): the first HEARTBEAT of a matched writer contains the last
+//! sequence number of its history (lastSN). The reader has the history when no sequence number up to that one is
+//! missing.
 //!
-//! The positions of readers at writers whose end was announced are kept. Such an announcement can be forged; when the
-//! writer is announced again, its readers continue at these positions.
+//! When discovery announces the end of a writer, the position of each of its readers is kept: the next sequence number
+//! expected. Such an announcement can be forged. If the writer is announced again, its readers continue at these
+//! positions.
 
 pub(crate) mod cache;
 mod data_frag;
@@ -200,7 +202,7 @@ impl Reader {
 }
 
 impl WriterProxy {
-    /// Returns whether all samples up to the writer's first HEARTBEAT have arrived or are gone.
+    /// Returns whether each sample up to lastSN of the writer's first HEARTBEAT has arrived or will never arrive.
     fn has_history(&self) -> bool {
         !self.reliable || (self.started && self.expected > self.history_end)
     }
@@ -281,7 +283,8 @@ pub(crate) struct Readers {
     pub(crate) parted: EndedMatches,
     /// Counter that orders samples made available in group order.
     pub(crate) shown: u64,
-    /// Number of the present pass over the rings of proxies with group access.
+    /// Number of the present pass over the rings of proxies (`coherent_access::coherent_group`). A pass visits each
+    /// ring once.
     pub(crate) looks: u64,
     /// Reader of the last sample that was too large.
     pub(crate) last_too_large: Option<ReaderId>,

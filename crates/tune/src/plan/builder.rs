@@ -165,7 +165,7 @@ pub(crate) fn steered_interface(setting: &Setting) -> Option<&str> {
 /// Kernel name of the offload that enables flow rules.
 pub(super) const RULES: &str = "rx-ntuple-filter";
 
-/// Plans the changes that give the description's topics the machine that the profile asks for.
+/// Plans the changes that set the machine up for the description's topics, as the profile requires.
 ///
 /// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset other
 /// settings come first: a new number of queues resets table, interrupts and queueing disciplines, so queues precede

@@ -27,7 +27,7 @@ use case::{Case, System};
 use report::Report;
 use run::{Bare, Plan};
 
-/// Upper bound of runs of one repetition of a case until nothing disturbs it.
+/// Maximum number of runs of a case in one repetition. A disturbed run is repeated.
 const TRIES: u32 = 3;
 
 /// Arguments of `cargo xtask peers`.

@@ -1,5 +1,6 @@
-//! Run of the comparison: every repetition runs every case with every system back to back. An end is a pinned process
-//! in a namespace, with its output in a file.
+//! Run of the comparison: every repetition runs every case with every system back to back. A run has two ends, the
+//! writer and the reader or the two sides of a round trip. Each end is a pinned process in its own namespace, with its
+//! output in a file.
 //!
 //! The comparison of isolane over lanes with bare AF_XDP measures round trips where both ends spin, on two cores, under
 //! SCHED_OTHER. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes its own
@@ -29,7 +30,7 @@ pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) repetitions: u32,
     pub(super) seconds: u32,
-    /// Upper bound of runs of one repetition of a case until nothing disturbs it.
+    /// Maximum number of runs of a case in one repetition. A disturbed run is repeated.
     pub(super) tries: u32,
 }
 
@@ -139,7 +140,7 @@ fn repeat(
     folder: &Path,
 ) -> Result<(Repetition, usize)> {
     let mut places = System::in_scenario(case.scenario);
-    // Rotated order: no system always runs first, or after the same one.
+    // Rotated order, so that no system always runs first.
     let first = repetition % places.len();
     places.rotate_left(first);
     let mut of_case = Repetition::default();

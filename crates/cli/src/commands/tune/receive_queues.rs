@@ -103,7 +103,7 @@ pub(crate) struct Learn {
     json: Option<Destination>,
 }
 
-/// Ports of a level for the first described participant slots.
+/// Ports of a level for the first [`PLACES`] participant slots of the suggested ports.
 fn places(level: Level) -> Vec<u16> {
     let first = SUGGESTED_PORTS.start + u16::from(level.get());
     (0..PLACES).map(|place| first + 8 * place).collect()
@@ -245,7 +245,7 @@ impl Ports {
     }
 }
 
-/// Queue as text: `1`, or `0:2 1:1` with several.
+/// Receive queue as text: `1`; with several queues each with its number of datagrams, as `0:2 1:1`.
 pub(super) fn landed(landing: &QueueCounts) -> String {
     if let Some(only) = landing.single_queue() {
         return only.to_string();

@@ -1,8 +1,8 @@
-//! Samples in coherent sets or in an order over several writers (`coherent_access`): their places, and those held until
-//! their set has ended.
+//! Samples in coherent sets or in an order over several writers (`coherent_access`): the place of each sample in its
+//! set and order, and the samples that are held until their set has ended.
 //!
-//! Held samples use reserved slots, as many as samples may be available. They take no room from available or waiting
-//! samples, and a larger set could never be available as a whole.
+//! Held samples use reserved slots, so they take no room from available or waiting samples. The number of reserved
+//! slots is the maximum number of available samples, because a larger set could never become available as a whole.
 //!
 //! Waiting samples of several writers share slots.
 
@@ -63,7 +63,7 @@ impl Place {
         shown: 0,
     };
 
-    /// Same place within the samples of its writer only.
+    /// Returns the place that the sample has among the samples of its writer alone.
     pub(crate) fn alone(self, writer: EntityId, sequence: SequenceNumber, access: Access) -> Self {
         Self {
             publisher: Guid {
@@ -117,7 +117,7 @@ impl Sets {
 }
 
 impl Cache {
-    /// Enables sets and order, with `room` of the held-back slots reserved for sets.
+    /// Enables sets and order. Of the slots for deferred and held samples, `room` are reserved for sets.
     pub(crate) fn group(&mut self, access: Access, room: u16) {
         let room = usize::from(room).min(self.held_room);
         self.held_room -= room;
@@ -176,7 +176,8 @@ impl Cache {
         }
     }
 
-    /// Gives an end without a sequence number its place, after all samples available before.
+    /// Sets the place of a synthetic sample (end of an instance), which has no sequence number: after all samples that
+    /// are available already.
     pub(super) fn note_end_shown(&mut self, slot: u16) {
         if let Some(sets) = &mut self.sets {
             sets.places[usize::from(slot)] = Place {
@@ -207,7 +208,7 @@ impl Cache {
     }
 
     /// Returns whether a writer's first waiting sample can be held. If KEEP_LAST will make it replace a sample of its
-    /// set, that is removed now.
+    /// set, the replaced sample is removed now.
     pub(crate) fn makes_set_room(&mut self, proxy: WriterProxyId) -> bool {
         if self.has_set_room() || self.evict_within_set(proxy) {
             return true;
@@ -238,8 +239,8 @@ impl Cache {
         refusal.is_some_and(|refusal| refusal.set.is_some())
     }
 
-    /// Returns how long the refused sample waits for other sets to end: `patience` from the first call; `None` if there
-    /// are no other sets.
+    /// Returns until when the refused sample waits for other sets to end: `patience` after the first call. `None` if
+    /// there are no other sets.
     pub(crate) fn refused_until(&mut self, now: Instant, patience: Duration) -> Option<Instant> {
         let sets = self.sets.as_mut()?;
         let refusal = sets.refused.as_mut()?;
@@ -388,7 +389,8 @@ impl Cache {
         available == 0 || available + self.new_of(range) <= self.available_room
     }
 
-    /// Number of held samples that would replace no other, as limited by HISTORY for each instance.
+    /// Number of samples in this range of held ones that would need another slot. The others would replace samples of
+    /// their instance (HISTORY).
     fn new_of(&mut self, range: Range<usize>) -> usize {
         let Some(sets) = &mut self.sets else { return 0 };
         let Keep::Last { depth } = self.keep else {
@@ -433,7 +435,8 @@ impl Cache {
                 self.empty(slot);
                 continue;
             }
-            // There is room for the whole set, or its writer is removed and it is shown without.
+            // The caller has made room for the whole set. Only when a writer is removed, the set is shown without a
+            // check for room.
             if self.make_room(proxy, &info) == Ok(false) {
                 self.empty(slot);
                 continue;
@@ -482,8 +485,9 @@ impl Cache {
 
     /// Stores an out-of-order sample as [`wait`](Self::wait) does, with the slots shared by `writers` writers.
     ///
-    /// With `is_next`, other samples may wait for this one forever, so it always finds a slot. The last sample of the
-    /// writer with most of them is displaced, and [`take_displaced`](Self::take_displaced) returns it.
+    /// With `is_next`, other samples may wait for this one forever, so it always finds a slot. If none is free, the
+    /// last sample of the writer with most waiting samples is displaced, and [`take_displaced`](Self::take_displaced)
+    /// returns it.
     pub(crate) fn wait_within_share(
         &mut self,
         writers: usize,

@@ -70,8 +70,8 @@ impl Ran {
 }
 
 impl Host {
-    /// Creates the namespace with a static neighbour entry for the other host: without ARP, all counted frames are
-    /// known.
+    /// Creates the namespace with a static neighbour entry for the other host. So no ARP frames are among the counted
+    /// ones.
     pub(super) fn make(self, other: Host) -> Result<()> {
         let Host {
             name, interface, ..
