@@ -171,7 +171,7 @@ fn a_kept_plan_that_cannot_be_read_is_reported_and_not_overwritten() {
         let before = place.look();
         for broken in [
             &whole[..whole.len() / 2],
-            &whole.replace("saved-plan/2", "saved-plan/9"),
+            &whole.replace("saved-plan/3", "saved-plan/9"),
             "",
         ] {
             fs::write(&path, broken).expect("of this test");

@@ -177,7 +177,7 @@ mod tests {
         };
         has(
             "",
-            "schema environment cable runs ratios brought missing left_out",
+            "schema environment cable runs ratios effects missing left_out",
         );
         has(
             "/environment",
