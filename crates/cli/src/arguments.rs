@@ -56,7 +56,7 @@ const OWN_HOSTS: &str =
 const ONLY_DESCRIBED: &str =
     "it sets up the interface that the description names for the host, and no other";
 
-/// Commands, the common options that each refuses, and the reason.
+/// Commands with the common options that each command refuses, and the reason.
 const REFUSED: [(&str, &[&str], &str); 13] = [
     (
         "config",

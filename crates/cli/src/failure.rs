@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Stated(Statement),
     /// Problems of a description, each with its location.
     Description(Vec<Problem>),
-    /// The reader of standard output closed it: no error, and nothing is left to do.
+    /// The reader of standard output closed the pipe. This is no error, and no message is printed.
     OutputClosed,
 }
 

@@ -30,7 +30,7 @@ pub(crate) const MAX_COLORS: usize = 256;
 /// Maximum number of problems of a description to print. A person fixes fewer before the next try.
 pub(crate) const SHOWN_PROBLEMS: usize = 20;
 
-/// Maximum size in bytes of a file of recorded facts or of receive queues. The facts of a machine with a thousand
+/// Maximum size in bytes of a file with recorded facts or receive queues. The facts of a machine with a thousand
 /// interrupts have some 500 KiB.
 pub(crate) const RECORDED_BYTES: u64 = 16 << 20;
 

@@ -1,8 +1,8 @@
 //! Result files. An existing file keeps its content until the new result is complete.
 //!
 //! The result is written to a temporary file in the same folder. That file then takes the name, owner and mode of the
-//! existing file. Written in place are pipes, devices, descriptors of a process (`/dev/stdout`) and mount points, and
-//! files whose folder or owner prevents a replacement.
+//! existing file. Some files are written in place instead: pipes, devices, descriptors of a process (`/dev/stdout`),
+//! mount points, and files whose folder or owner prevents a replacement.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Seek, Write};

@@ -30,7 +30,7 @@ impl Config {
     /// Prints the description, or the example.
     pub(super) fn run(&self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
-        // Without a description there is only the example: `Settings` reads one unless `--example` is given.
+        // `Settings` has read a description, unless `--example` is given.
         match (&settings.system, &self.json) {
             (None, _) => output::print(isolane_model::example()),
             (Some(system), None) => output::print(&system.to_toml_with_sources()),

@@ -63,7 +63,7 @@ impl List {
             tell(format!("note: {unreached_peers}"));
         }
         if until.interrupted() {
-            // After a signal, the exit code says so, even if the list could not be written.
+            // After a signal, the exit code reports the signal, even if the list could not be written.
             return Ok(ExitCode::Interrupted);
         }
         if listing.participants.is_empty() {

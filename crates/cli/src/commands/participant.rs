@@ -89,7 +89,7 @@ pub(super) fn build_with<'a>(
     Ok((participant, notes))
 }
 
-/// Printer of a participant's notes on capabilities that it lacks. Each note is printed once.
+/// Printer of a participant's notes on missing capabilities. Each note is printed once.
 pub(super) struct Notes<'a> {
     network: &'a NetworkSettings,
     peers: &'a [Peer],
@@ -97,7 +97,7 @@ pub(super) struct Notes<'a> {
 }
 
 impl Notes<'_> {
-    /// Prints new notes. Also called after an endpoint was created, which may add notes.
+    /// Prints the notes that were not printed yet. Creating an endpoint may add notes.
     pub(super) fn tell(&mut self, participant: &Participant) {
         for note in participant.warnings() {
             let is_news = !self.printed.contains(&note);
@@ -372,8 +372,8 @@ impl DescribedAs {
     }
 }
 
-/// Checks that no described participant has a port that RTPS assigns in this domain. Reading the description checked
-/// only the domain of the description, and `--domain` may name another.
+/// Checks that no described participant has a port that RTPS assigns in this domain. The description was checked only
+/// with its own domain, and `--domain` may name another.
 pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(), Failure> {
     let taken = domain.value.ports();
     let mut participants = system.participants().iter();

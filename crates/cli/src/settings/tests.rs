@@ -74,7 +74,7 @@ fn with_description(line: &str, text: &str) -> Result<Resolved, Failure> {
     })
 }
 
-/// Resolves a command line with the example description, whose type is replaced by the type that `pub` writes.
+/// Resolves a command line with the example description, in which the topic has the type that `pub` writes.
 fn described(line: &str) -> Resolved {
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
     with_description(line, &text).expect(line)

@@ -20,8 +20,8 @@ use crate::values::{MeasuredDatapath, one_of, payload_of_round_trip, seconds};
 
 /// Default duration of a run in seconds, so that all runs together take about two minutes.
 const RUN_SECONDS: u32 = 2;
-/// Default duration in seconds of a run in which the participants' own work disturbs. It yields the 10,000 samples that
-/// a p99.9 needs, at 2000 Hz.
+/// Default duration in seconds of a run in which the participants' own work disturbs. At 2000 Hz, such a run yields the
+/// 10,000 samples that a p99.9 needs.
 const INSIDE_SECONDS: u32 = 5;
 
 /// Parts of the demonstration by their words for `--rows`, in display order.

@@ -66,8 +66,8 @@ impl BenchEnvironment {
         }
     }
 
-    /// Removes the runs that need AF_XDP lanes if lanes are impossible. Tells the user, and returns the runs with the
-    /// reason, as missing from the result.
+    /// Removes the runs that need AF_XDP lanes if lanes are impossible, and tells the user. Returns the number of
+    /// removed runs and the reason, for the result.
     pub(super) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
         if !rows.iter().any(rtt::Config::takes_lanes) {
             return Vec::new();
@@ -87,7 +87,7 @@ impl BenchEnvironment {
         }]
     }
 
-    /// Executes one run on the datapath that it names.
+    /// Executes one run on the datapath that the configuration names.
     pub(super) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
         match (config.scenario.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),

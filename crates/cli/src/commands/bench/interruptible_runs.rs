@@ -179,7 +179,7 @@ impl<R> Measured<R> {
         }
     }
 
-    /// Lines that report runs without a result.
+    /// Lines that report runs without a result, except runs that a signal prevented.
     pub(super) fn failures(&self) -> String {
         let failed = self.missing.iter();
         failed

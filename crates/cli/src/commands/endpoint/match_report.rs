@@ -11,7 +11,7 @@ pub(super) enum Side {
     Reader,
 }
 
-/// State of the reports: what has been reported already.
+/// Reporter of matches and of incompatible endpoints. Remembers the numbers that it reported last.
 #[derive(Debug)]
 pub(super) struct MatchReport {
     side: Side,

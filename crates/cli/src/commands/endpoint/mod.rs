@@ -179,7 +179,7 @@ impl EndpointArguments {
         let shown = deadline.value.map_or(String::from("none"), format_duration);
         settings.set("deadline", shown, &deadline.source);
         // `deadline` bounds the response time of a sample. If one sample arrives at once and the next one only at its
-        // deadline, they are period + deadline apart. This is the QoS policy DEADLINE.
+        // deadline, they are period + deadline apart. This sum is the period of the QoS policy DEADLINE.
         let period = period.or(topic.and_then(|topic| topic.period.value));
         let separation_max = period.zip(deadline.value).map(|(period, by)| period + by);
         let shown = separation_max.map_or(String::from("none"), format_duration);

@@ -222,8 +222,8 @@ fn publish(
     Ok(written.get())
 }
 
-/// Waits for acknowledgements, and then ends the instance as configured. The end is a change that could replace
-/// unacknowledged samples of a KEEP_LAST history. Returns whether all samples were acknowledged.
+/// Waits for acknowledgements, and then ends the instance as configured. To end an instance is a change, which could
+/// replace unacknowledged samples of a KEEP_LAST history. Returns whether all samples were acknowledged.
 fn finish(
     participant: &Participant,
     writer: &DataWriter<ShapeType>,

@@ -64,7 +64,7 @@ mod tests {
         additional_payload_size: Vec<u8>,
     }
 
-    /// XCDR1 bytes are the same for final and appendable types; XCDR2 bytes are not. A reader takes all three forms.
+    /// XCDR1 bytes are the same for final and appendable types; XCDR2 bytes differ. A reader takes all these forms.
     #[test]
     fn xcdr1_is_the_same_for_final_and_appendable_shapes_and_each_form_is_read() {
         let shape = ShapeType {

@@ -116,7 +116,7 @@ impl CaptureFile {
     }
 }
 
-/// File or standard input. After a signal, reading returns the end of the file.
+/// File or standard input. After a signal, `read` reports the end of the file.
 struct Input {
     file: File,
     has_header: bool,
@@ -416,7 +416,8 @@ impl CaptureWriter {
         found.map(|number| number as u32)
     }
 
-    /// Returns the number of the frame's interface in the section. Writes its description first if it is not there.
+    /// Returns the number of the frame's interface in the section. If the section does not describe the interface yet,
+    /// writes the description first.
     fn describe_interface(&mut self, frame: &Frame<'_>, snaplen: u32) -> Result<u32, Failure> {
         if let Some(number) = self.number_of(frame, snaplen) {
             return Ok(number);

@@ -78,7 +78,7 @@ pub(crate) struct Spy {
 }
 
 impl Spy {
-    /// Shows datagrams until the end of the file, the count, the time or a signal.
+    /// Shows datagrams until the file ends, the count is reached, the time is over, or a signal arrives.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let interfaces = match settings.network.interfaces.value.clone() {
             Interfaces::Named(names) => names,
@@ -169,7 +169,7 @@ struct Decoder {
 
 impl Decoder {
     /// Reads a capture. If topics are selected, a first pass reads the announcements, which may follow the samples.
-    /// Standard input can be read only once, so there is no first pass.
+    /// Standard input can be read only once, so it has no first pass.
     fn read(&mut self, path: &Path, until: &Until) -> Result<(), Failure> {
         if !self.filter.topics.is_empty() && path.as_os_str() != "-" {
             let mut network = Network::default();
@@ -216,7 +216,7 @@ impl Decoder {
                 if let Some(participant) = &participant {
                     participant.run_for(Duration::ZERO);
                 }
-                // Reading the kernel's counter resets it. It has 32 bits and must not overflow.
+                // Reading the kernel's counter resets it. It has 32 bits, and is read here before it can overflow.
                 live.dropped();
             }
         };
@@ -318,7 +318,7 @@ impl Decoder {
 }
 
 /// Creates a participant, so that other participants send it their announcements again. `spy` captures these, and so
-/// learns the topics of writers that were announced before it started.
+/// learns the topics of writers that were announced before `spy` started.
 fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let mut builder = Participant::builder(domain).name("isolane spy");
     if !interfaces.is_empty() {

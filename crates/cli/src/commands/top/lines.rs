@@ -15,7 +15,7 @@ const NOTE_COLUMNS: usize = 96;
 /// Maximum width of the list of allowed cores.
 const CORES_COLUMNS: usize = 24;
 
-/// Line of text. The view chooses its style by its kind.
+/// Line of text, with the kind by which the view chooses a style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) kind: Kind,

@@ -103,7 +103,7 @@ pub(crate) struct Learn {
     json: Option<Destination>,
 }
 
-/// Ports of a level for [`PLACES`] participants that have the suggested ports one after another.
+/// Ports of a level, one for each of [`PLACES`] participants with suggested ports.
 fn places(level: Level) -> Vec<u16> {
     let first = SUGGESTED_PORTS.start + u16::from(level.get());
     (0..PLACES).map(|place| first + 8 * place).collect()
@@ -127,7 +127,7 @@ struct PortsReport<'a> {
     interface: &'a str,
     level: u8,
     peer: Ipv4Addr,
-    /// Boot id of this machine. The results hold only for this boot, and for that of `peer_boot`.
+    /// Boot id of this machine. The results hold until this machine or the peer (`peer_boot`) is rebooted.
     boot_id: &'a str,
     peer_boot: Option<BootMark>,
     queue: Option<u32>,

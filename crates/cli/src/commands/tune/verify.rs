@@ -1,5 +1,5 @@
-//! `isolane tune verify`: checks that the settings are in effect, and measures whether they have their purpose: wake-up
-//! latency, transmit queues and receive queues.
+//! `isolane tune verify`: checks that the settings are in effect, and measures wake-up latency, transmit queues and
+//! receive queues.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -155,7 +155,8 @@ impl Verify {
         })
     }
 
-    /// Needs of the host, and the cores and the interface to check. The command line names them, else the description.
+    /// Needs of the host, and the cores and interface to check. The command line names cores and interface, else the
+    /// description.
     fn meant(&self, settings: &Settings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
         let hostname = here().machine.hostname;
         let needs = settings.needs(self.host.as_deref(), &hostname)?;

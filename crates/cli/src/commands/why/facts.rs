@@ -30,7 +30,7 @@ pub(crate) struct Facts {
     pub(crate) unreached_peers: Option<String>,
 }
 
-/// Consequence of full discovery tables of this command.
+/// Discovery data that this command's full tables refused, and the remedy.
 #[derive(Debug)]
 pub(crate) struct FullTables {
     /// Counts of refused discovery data, as text.
@@ -80,7 +80,7 @@ pub(crate) struct Ignoring {
     pub(crate) too_large: u64,
 }
 
-/// Samples that a reader on this host refused, because samples of its type cannot have their encapsulation.
+/// Samples that a reader on this host refused, because the reader's type excludes their encapsulation.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// GUID prefix of the reader's participant as text.
