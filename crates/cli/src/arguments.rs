@@ -1,7 +1,7 @@
 //! Command line: the options of every command, and the list of commands with their examples.
 //!
-//! Each command's own options stand with the command. clap checks them and fills in defaults; [`Call`] keeps how they
-//! were written, so that `settings` can print every value with its source.
+//! Each command's module declares the command's own options. clap checks options and fills in defaults. [`Call`] keeps
+//! the options as written, so that `settings` can print every value with its source.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-/// Heading of options that commands without a network refuse; the help of those commands omits them.
+/// Help heading of the network options. A command without a network refuses them, and its help omits them.
 const NETWORK_OPTIONS: &str = "Network options";
 
 const ALL: &[&str] = &["interface", "domain", "config"];
@@ -56,7 +56,7 @@ const OWN_HOSTS: &str =
 const ONLY_DESCRIBED: &str =
     "it sets up the interface that the description names for the host, and no other";
 
-/// Commands, the common options that each refuses, and the reason.
+/// Commands with the common options that each command refuses, and the reason.
 const REFUSED: [(&str, &[&str], &str); 13] = [
     (
         "config",
@@ -89,7 +89,7 @@ const REFUSED: [(&str, &[&str], &str); 13] = [
     ("datapaths", ALL, "it touches no network"),
 ];
 
-/// Common options that a command, named with its subcommand (`tune plan`), refuses, and the reason.
+/// Returns the common options that a command refuses, and the reason. A subcommand is named in full: `tune plan`.
 pub(crate) fn refused(command: &str) -> (&'static [&'static str], &'static str) {
     let command = if command == "man" {
         "completions"
@@ -110,7 +110,7 @@ pub(crate) struct Call {
     pub(crate) command: Command,
     /// Name of the command with its subcommand: `tune plan`.
     pub(crate) name: String,
-    /// Command's own options and their defaults, with the sources.
+    /// Values of the command's own options, given or default, with their sources.
     pub(crate) options: Vec<SettingLine>,
     /// Files that the command will write at its end.
     pub(crate) outputs: Vec<Destination>,
@@ -148,7 +148,7 @@ impl Call {
     }
 }
 
-/// Value of an option as it is written, with its source; `None`: a flag that is not given.
+/// Value of an option as written, with its source; `None` for a flag that is not given.
 fn written(option: &Arg, matches: &ArgMatches) -> Option<SettingLine> {
     let id = option.get_id().as_str();
     let source = matches.value_source(id);
@@ -180,8 +180,8 @@ fn written(option: &Arg, matches: &ArgMatches) -> Option<SettingLine> {
 }
 
 impl Arguments {
-    /// Grammar of the command line. Every command knows all common options, so that one without effect is refused with
-    /// the reason. A command's help and manual page list only the options it accepts.
+    /// Grammar of the command line. Every command parses all common options, so that `settings` can refuse one without
+    /// effect and state the reason. A command's help and manual page list only the options it accepts.
     pub(crate) fn grammar() -> clap::Command {
         let whole = Self::command();
         let common: Vec<Arg> = whole.get_arguments().cloned().collect();
@@ -206,7 +206,7 @@ fn completed(command: clap::Command, common: &[Arg], name: &str) -> clap::Comman
     command.mut_args(|option| {
         let value_name = option.get_value_names().and_then(<[_]>::first);
         match value_name.map(|name| name.as_str()) {
-            // Their help explains the words.
+            // The help text of these options explains the words.
             Some("LIST") => option.value_delimiter(',').hide_possible_values(true),
             Some("WORD") => option.hide_possible_values(true),
             _ => option,

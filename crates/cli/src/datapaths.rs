@@ -1,5 +1,5 @@
-//! Datapaths of this program: the value of `--datapath`, and the command `isolane datapaths`, which lists them with their
-//! options.
+//! Datapaths of this program: the value of `--datapath`, and the command `isolane datapaths`, which lists datapaths and
+//! their options.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -20,12 +20,12 @@ use crate::values::Destination;
 
 static KINDS: OnceLock<Kinds> = OnceLock::new();
 
-/// Sets the kinds of this program; only the first call has an effect.
+/// Sets the datapath kinds of this program. Only the first call has an effect.
 pub(crate) fn set_kinds(kinds: Kinds) {
     KINDS.get_or_init(|| kinds);
 }
 
-/// Kinds of this program, best first.
+/// Datapath kinds of this program, best first.
 pub(crate) fn kinds() -> Kinds {
     KINDS.get_or_init(|| DATAPATHS)
 }
@@ -34,7 +34,7 @@ pub(crate) fn kinds() -> Kinds {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DatapathArgument {
     pub(crate) choice: DatapathChoice,
-    /// Options by key.
+    /// Options in the order given, each with its key.
     pub(crate) options: Vec<(&'static str, OptionValue)>,
 }
 
@@ -117,7 +117,7 @@ impl TypedValueParser for DatapathParser {
     }
 }
 
-/// JSON form (`--json`).
+/// JSON form of the list (`--json`).
 #[derive(Serialize)]
 struct Report {
     schema: &'static str,
@@ -134,7 +134,7 @@ struct Datapath {
 #[derive(Serialize)]
 struct DatapathOption {
     key: &'static str,
-    /// Valid values, for people.
+    /// Valid values as text for people.
     values: String,
     /// Default as a TOML value; `None` if the option is unset by default.
     default: Option<String>,

@@ -1,4 +1,4 @@
-//! Exit codes. Programs rely on these numbers, which every command's help lists.
+//! Exit codes. Programs rely on these numbers. The help of every command lists them.
 
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) enum ExitCode {
     AnswerIsNo = 1,
     /// The command line or the description is invalid.
     WrongUsage = 2,
-    /// The machine does not allow it: permissions, kernel, device.
+    /// The machine does not allow the command: missing permissions, kernel features or devices.
     MachineForbids = 3,
     /// A signal ended the command early.
     Interrupted = 130,

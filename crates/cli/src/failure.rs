@@ -12,15 +12,15 @@ use crate::output::count_of;
 /// Reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A stated error.
+    /// Error with its exit code and reason, and perhaps a remedy.
     Stated(Statement),
     /// Problems of a description, each with its location.
     Description(Vec<Problem>),
-    /// The reader of standard output closed it: no error, and nothing is left to do.
+    /// The reader of standard output closed the pipe. This is no error, and no message is printed.
     OutputClosed,
 }
 
-/// Error with its reason and remedy.
+/// Error with its exit code, its reason, and perhaps a remedy.
 #[derive(Debug)]
 pub(crate) struct Statement {
     code: ExitCode,
@@ -30,7 +30,7 @@ pub(crate) struct Statement {
 }
 
 impl Failure {
-    /// Creates a failure from the exit code, the failed action and the reason.
+    /// Creates a failure from the exit code, what failed, and why.
     pub(crate) fn new(code: ExitCode, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Stated(Statement {
             code,
@@ -52,7 +52,7 @@ impl Failure {
         Self::new(ExitCode::WrongUsage, what, why)
     }
 
-    /// Creates a failure for a refusal of the machine.
+    /// Creates a failure for something that the machine does not allow, such as a missing right.
     pub(crate) fn forbidden(what: impl Into<String>, why: impl ToString) -> Self {
         Self::new(ExitCode::MachineForbids, what, why.to_string())
     }
@@ -86,7 +86,7 @@ impl fmt::Display for Failure {
 
 /// Formats the first problems of a description with their source lines, and counts the rest.
 ///
-/// The text has no colours, because `output` escapes their sequences.
+/// The text has no colours, because `output` escapes the control characters of colours.
 pub(crate) fn draw(problems: &[Problem]) -> String {
     // An error means that the hook is already installed.
     let _ = miette::set_hook(Box::new(|_| {

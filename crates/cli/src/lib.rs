@@ -1,7 +1,7 @@
 //! Command `isolane` as a library: argument parsing and printing only. A program with its own datapaths calls [`run`].
 //!
-//! A call passes `arguments` (grammar), `settings` (layers below the command line) and `commands` (execution with the
-//! libraries), and ends with an exit code. Results go to standard output, everything else to standard error.
+//! `arguments` parses the command line. `settings` adds values from the environment, the description and defaults.
+//! `commands` runs the command, which ends with an exit code. Only results go to standard output.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// Runs the command with the arguments of this process. `datapaths` are the kinds that it offers, best first.
+/// Runs the command with the arguments of this process. `datapaths` are the datapath kinds of this program, best first.
 #[must_use]
 pub fn run(datapaths: Kinds) -> std::process::ExitCode {
     datapaths::set_kinds(datapaths);

@@ -1,6 +1,6 @@
 //! Output: results to standard output, everything else to standard error.
 //!
-//! Only this module and `result_file` write text and apply [`visible`], so that names and texts of files, peers and
+//! Only this module and `result_file` write text. Both apply [`visible`], so that names and texts from files, peers and
 //! plans cannot control the terminal.
 
 use std::fmt::Display;
@@ -51,9 +51,6 @@ fn write_out(text: &str) -> Result<ExitCode, Failure> {
 }
 
 /// Writes a result as JSON to its destination.
-///
-/// # Errors
-/// The destination cannot be written.
 pub(crate) fn print_json(
     result: &impl serde::Serialize,
     destination: &Destination,
@@ -65,11 +62,8 @@ pub(crate) fn print_json(
     }
 }
 
-/// Writes a result as JSON to the destination, if there is one, and as text to standard output, unless the JSON is
-/// there.
-///
-/// # Errors
-/// The result cannot be written.
+/// Writes a result as JSON to the destination, if there is one. Writes the result also as text to standard output,
+/// unless the JSON goes there.
 pub(crate) fn print_json_or<R: serde::Serialize>(
     result: &R,
     destination: Option<&Destination>,
@@ -90,10 +84,7 @@ fn json(result: &impl serde::Serialize) -> io::Result<String> {
     Ok(text)
 }
 
-/// Replaces a file's content with `text`. On failure the old content stays.
-///
-/// # Errors
-/// The file cannot be written.
+/// Replaces a file's content with `text`. If the file cannot be written, its old content stays.
 pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
     let written = ResultFile::create(path).and_then(|mut file| {
         file.write(text)?;
@@ -105,10 +96,7 @@ pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Checks, before a measurement, that its destination is writable. The file's content stays.
-///
-/// # Errors
-/// The destination cannot be written.
+/// Checks before a measurement that its destination can be written. A file's content stays.
 pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
     match destination {
         Destination::StandardOutput => Ok(()),
@@ -120,10 +108,10 @@ pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
 
 /// JSON result that grows during a measurement.
 ///
-/// Intermediate results are in a temporary file in the destination's folder, which replaces the destination at the end.
+/// A temporary file in the destination's folder holds intermediate results. At the end it replaces the destination.
 pub(crate) struct GrowingJson {
     destination: Destination,
-    /// Temporary file; `None` if the destination gets only the final result.
+    /// Temporary file; `None` if only the final result is written.
     file: Option<ResultFile>,
 }
 
@@ -140,22 +128,19 @@ impl GrowingJson {
         }
     }
 
-    /// Saves the intermediate result. A persistent failure is reported at the end.
+    /// Saves the intermediate result. Errors are ignored here: [`Self::finish`] writes again, and reports its error.
     pub(crate) fn keep(&mut self, result: &impl serde::Serialize) {
         if let (Some(file), Ok(text)) = (&mut self.file, json(result)) {
             let _ = file.rewrite(&text);
         }
     }
 
-    /// Returns whether [`Self::finish`] cannot block on a reader.
+    /// Returns whether [`Self::finish`] writes a file, and so does not wait for a reader of a pipe.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
     /// Writes the final result.
-    ///
-    /// # Errors
-    /// The destination cannot be written.
     pub(crate) fn finish(self, result: &impl serde::Serialize) -> Result<ExitCode, Failure> {
         let Some(mut file) = self.file else {
             return print_json(result, &self.destination);
@@ -170,7 +155,7 @@ impl GrowingJson {
 
 /// Prints a message for the user to standard error.
 pub(crate) fn tell(what: impl Display) {
-    // A closed standard error is ignored.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(io::stderr(), "{}", visible(&what.to_string()));
 }
 
@@ -194,10 +179,7 @@ pub(crate) enum JsonLines {
 }
 
 impl JsonLines {
-    /// Begins a file. An existing one stays until the first line is written.
-    ///
-    /// # Errors
-    /// The file cannot be created.
+    /// Creates the file. An existing file stays until the first line is written.
     pub(crate) fn new(destination: &Destination) -> Result<Self, Failure> {
         match destination {
             Destination::StandardOutput => Ok(Self::StandardOutput),
@@ -207,10 +189,7 @@ impl JsonLines {
         }
     }
 
-    /// Writes one value without buffering, because a stream has readers.
-    ///
-    /// # Errors
-    /// The value cannot be written.
+    /// Writes one value as a line, and flushes it, so that readers of the stream see it at once.
     pub(crate) fn write(&mut self, value: &impl serde::Serialize) -> Result<ExitCode, Failure> {
         let line = serde_json::to_string(value);
         let mut line =
@@ -226,10 +205,7 @@ impl JsonLines {
         }
     }
 
-    /// Ends the lines. A file without lines also replaces the existing one.
-    ///
-    /// # Errors
-    /// The file cannot be replaced.
+    /// Completes the file. It replaces an existing file even if no line was written.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         match self {
             Self::StandardOutput => Ok(()),
@@ -256,17 +232,18 @@ struct LogPrinter;
 
 static PRINTER: LogPrinter = LogPrinter;
 
-/// Part of a warning that `pub` and `sub` report themselves; it is printed twice only with higher verbosity.
+/// Text of the library's warning about incompatible endpoints. `pub` and `sub` report these themselves, so the warning
+/// is printed only with `-v`.
 const REPORTED_BY_COMMANDS: &str = "they do not match";
 
-/// Installs the printer: warnings, with verbosity 1 also information, with verbosity 2 everything.
+/// Installs the printer. Verbosity 0 prints warnings; 1 also information; 2 also debug records.
 pub(crate) fn install_log(verbosity: u8) {
     let filter = match verbosity {
         0 => LevelFilter::Warn,
         1 => LevelFilter::Info,
         _ => LevelFilter::Debug,
     };
-    // Another installed logger is acceptable.
+    // If another logger is installed, that logger stays.
     if log::set_logger(&PRINTER).is_ok() {
         log::set_max_level(filter);
     }
@@ -334,7 +311,7 @@ mod tests {
         assert_eq!(whole, json!({ "runs": [1, 2] }));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 
-        // A device gets only the final result.
+        // Only the final result is written to a device.
         let mut growing = GrowingJson::new(&Destination::File("/dev/null".into()));
         assert!(!growing.is_file());
         growing.keep(&json!(1));

@@ -1,8 +1,8 @@
-//! Result files: an existing file stays until the new result is complete.
+//! Result files. An existing file keeps its content until the new result is complete.
 //!
-//! The result is written to a temporary file in the same folder, which then takes the name, owner and mode of the
-//! existing one. Pipes, devices, descriptors of a process (`/dev/stdout`), mount points, and files whose folder or
-//! owner prevents a replacement are written in place.
+//! The result is written to a temporary file in the same folder. That file then takes the name, owner and mode of the
+//! existing file. Some files are written in place instead: pipes, devices, descriptors of a process (`/dev/stdout`),
+//! mount points, and files whose folder or owner prevents a replacement.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Seek, Write};
@@ -25,17 +25,17 @@ const READER_POLL: Duration = Duration::from_millis(20);
 /// Maximum number of symbolic links followed, as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// File being written.
+/// Result file that is being written.
 pub(crate) struct ResultFile {
     file: File,
     place: Place,
 }
 
-/// Location of the text, and its final location.
+/// Place where the text is written, and the steps that remain.
 enum Place {
-    /// Written in place.
+    /// The file itself; later writes append.
     Final,
-    /// Written in place, before the existing content is removed.
+    /// The file itself, which still has its older content. The first write removes that content.
     Older,
     /// Temporary file to be renamed to `target`.
     Temporary {
@@ -46,7 +46,7 @@ enum Place {
 }
 
 impl ResultFile {
-    /// Opens the file. Its content stays until [`Self::write`] or [`Self::finish`]. Waits for the reader of a FIFO.
+    /// Opens the file. Its content stays until [`Self::write`] or [`Self::finish`]. Waits until a FIFO has a reader.
     ///
     /// # Errors
     /// The file cannot be written; [`io::ErrorKind::Interrupted`] if a signal came before a FIFO had a reader.
@@ -91,23 +91,17 @@ impl ResultFile {
         })
     }
 
-    /// Returns whether the existing file is still unchanged.
+    /// Returns whether the text goes to a temporary file, so that an existing file is still unchanged.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self.place, Place::Temporary { .. })
     }
 
     /// Appends text, with control characters made visible.
-    ///
-    /// # Errors
-    /// The text cannot be written.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.write_bytes(visible(text).as_bytes())
     }
 
     /// Appends bytes unchanged.
-    ///
-    /// # Errors
-    /// The bytes cannot be written.
     pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if matches!(self.place, Place::Older) {
             self.file.set_len(0)?;
@@ -116,10 +110,7 @@ impl ResultFile {
         self.file.write_all(bytes)
     }
 
-    /// Replaces the text written to the temporary file.
-    ///
-    /// # Errors
-    /// The text cannot be written.
+    /// Replaces the text in the temporary file. Without a temporary file, appends the text.
     pub(crate) fn rewrite(&mut self, text: &str) -> io::Result<()> {
         if self.is_temporary() {
             self.file.rewind()?;
@@ -128,10 +119,7 @@ impl ResultFile {
         self.write(text)
     }
 
-    /// Replaces the existing file. Later writes append to the new one.
-    ///
-    /// # Errors
-    /// The file cannot be replaced.
+    /// Replaces the existing file by the new one. Later writes append to the new file.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.place, Place::Final) {
             Place::Final => Ok(()),
@@ -144,7 +132,7 @@ impl ResultFile {
                 let Err(refused) = name.persist(target) else {
                     return Ok(());
                 };
-                // A mount point cannot be replaced, nor another user's file in a sticky folder.
+                // A mount point, or another user's file in a sticky folder, cannot be replaced: copy the text into it.
                 let Some(mut older) = older else {
                     return Err(refused.error);
                 };
@@ -158,12 +146,9 @@ impl ResultFile {
     }
 }
 
-/// Checks that a result can be written to `path`, without a change.
-///
-/// # Errors
-/// The path cannot be written.
+/// Checks that a result can be written to `path`. Does not change the file.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
-    // A pipe's reader would take a close for the end of the result.
+    // Opening and closing a pipe would tell its reader that the result has ended.
     match is_special(path) {
         true => Ok(()),
         false => ResultFile::create(path).map(drop),
@@ -176,8 +161,8 @@ pub(crate) fn is_special(path: &Path) -> bool {
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Opens an existing file for writing; `None` if there is none. Waits for a FIFO's reader by polling, because a
-/// blocking open(2) would be restarted after a signal.
+/// Opens an existing file for writing; `None` if there is none. Polls until a FIFO has a reader, because the kernel
+/// restarts a blocking open(2) after a signal.
 fn open_older(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     loop {
@@ -198,7 +183,7 @@ fn open_older(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Path behind all symbolic links, of a file that need not exist. Descriptors of a process are not followed.
+/// Path after following all symbolic links, except links that are descriptors of a process. The file need not exist.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -224,11 +209,11 @@ fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"))
 }
 
-/// Creates a file in the folder of `target`, with the owner and mode of the existing file.
+/// Creates a temporary file in the folder of `target`, with the owner and mode of the existing file `older`.
 fn temporary_next_to(target: &Path, older: Option<&Metadata>) -> io::Result<(File, TempPath)> {
     let made = tempfile::Builder::new()
         .prefix(".isolane-")
-        // The umask applies.
+        // The umask removes permissions from this mode.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(target.parent().unwrap_or(Path::new("/")))?;
     let (new, name) = made.into_parts();
@@ -318,7 +303,7 @@ mod tests {
         fs::write(&path, "the older one, which is longer").expect("a file");
         let mut file = ResultFile::create(&path).expect("a file");
         file.write("one\n").expect("room");
-        // rename(2) fails for a missing folder as it does for a mount point.
+        // rename(2) to a missing folder fails; this simulates a mount point, for which it fails too.
         let Place::Temporary { target, .. } = &mut file.place else {
             panic!("a temporary file");
         };

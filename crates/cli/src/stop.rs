@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 static WISHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Effect of a second signal.
+/// Effect of a signal after the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Second {
     EndsTheProcess,
@@ -22,17 +22,11 @@ enum Second {
 /// Installs the signal handlers. The first signal sets the returned flag; a second one ends the process at once.
 ///
 /// An ignored SIGHUP (nohup(1)) stays ignored.
-///
-/// # Errors
-/// The signals cannot be caught.
 pub(crate) fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
     register(Second::EndsTheProcess)
 }
 
-/// Installs the handlers for work that must be completed or undone: a second signal does not end the process.
-///
-/// # Errors
-/// The signals cannot be caught.
+/// Installs the handlers for work that must be completed or undone. A second signal does not end the process.
 pub(crate) fn on_signals_only() -> Result<Arc<AtomicBool>, Failure> {
     register(Second::Nothing)
 }
@@ -83,7 +77,7 @@ mod tests {
     use super::*;
     use crate::result_file::ResultFile;
 
-    /// One test, because a process has one flag.
+    /// One test for all cases, because they share the flag of the process.
     #[test]
     fn a_second_signal_does_not_end_work_to_undo_and_the_first_ends_the_wait_for_a_reader() {
         let stopped = on_signals_only().expect("signals are caught");

@@ -1,4 +1,4 @@
-//! Value types of the command line, validated when parsed.
+//! Value types of the command line. Parsing checks their bounds.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -37,13 +37,13 @@ pub(crate) fn level(text: &str) -> Result<Level, String> {
     level.ok_or_else(|| String::from("a level is a number from 0 to 7, 7 the most critical"))
 }
 
-/// Parses one of a set of words, with shell completion and suggestions for misspelt words. The option's own help
-/// explains the words.
+/// Parses one of the words of `W`, with shell completion and suggestions for misspelt words. The help of each option
+/// explains its words.
 pub(crate) fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     one_of(W::WORDS)
 }
 
-/// Parses one of these words, as [`word`].
+/// Parses one of `words`, with completion and suggestions as [`word`].
 pub(crate) fn one_of<T: Copy + Send + Sync>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -53,11 +53,11 @@ pub(crate) fn one_of<T: Copy + Send + Sync>(
     })
 }
 
-/// Unicast discovery address.
+/// Address to which SPDP announcements are sent by unicast (`--peer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Ipv4Addr,
-    /// Port; `None`: the standard ports of a domain's first participants (RTPS 2.5 §9.6.2.3).
+    /// Port; `None`: the discovery ports of the domain's first participants (RTPS 2.5 §9.6.2.3).
     pub(crate) port: Option<u16>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) enum MeasuredDatapath {
     Udp,
     /// AF_XDP.
     Xdp,
-    /// Memory of one process.
+    /// Memory shared by participants of one process.
     Memory,
 }
 
@@ -190,13 +190,13 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Parses a payload of a measurement (the serialised size in bytes without the encapsulation header) that fits one frame
-/// in both directions.
+/// Parses the payload size of a round-trip measurement, in bytes without the encapsulation header. A message of this
+/// size fits one Ethernet frame in both directions.
 pub(crate) fn payload_of_round_trip(text: &str) -> Result<u32, String> {
     payload(text, MAX_RTT_MESSAGE_BYTES)
 }
 
-/// Parses a payload of a measurement that fits one sample.
+/// Parses the payload size of a throughput measurement, in bytes without the encapsulation header.
 pub(crate) fn payload_of_sample(text: &str) -> Result<u32, String> {
     payload(text, MAX_PAYLOAD_BYTES)
 }

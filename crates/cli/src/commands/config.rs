@@ -1,4 +1,4 @@
-//! `isolane config`: the complete description with the source of each value, or an example.
+//! `isolane config`: prints the complete description with the source of each value, or an example.
 
 use std::num::NonZeroU32;
 
@@ -30,7 +30,7 @@ impl Config {
     /// Prints the description, or the example.
     pub(super) fn run(&self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
-        // The description has been read unless the example is requested.
+        // `Settings` has read a description, unless `--example` is given.
         match (&settings.system, &self.json) {
             (None, _) => output::print(isolane_model::example()),
             (Some(system), None) => output::print(&system.to_toml_with_sources()),
@@ -39,7 +39,7 @@ impl Config {
     }
 }
 
-/// JSON form (`--json`): every value with its source; times in microseconds.
+/// JSON form of the description (`--json`): every value with its source, and times in microseconds.
 fn of_system(system: &System) -> Value {
     json!({
         "schema": "isolane/config/2",
@@ -90,7 +90,7 @@ fn of_host(host: &Host) -> Value {
     host_json
 }
 
-/// Tuning switches in their written form, without quotes.
+/// Tuning switches by name. Text that is valid JSON becomes a JSON value; other text becomes a string.
 fn of_tuning(tuning: &Tuning) -> Value {
     let switch = |(key, written, source): (&str, String, &Source)| {
         let value = serde_json::from_str(&written).unwrap_or(Value::String(written));
@@ -100,7 +100,7 @@ fn of_tuning(tuning: &Tuning) -> Value {
     Value::Object(tuning.entries().into_iter().map(switch).collect())
 }
 
-/// Options of a datapath by key; levels as a list, numbers of levels as an object.
+/// Options of a datapath by key. A set of levels is a list. Numbers for levels are an object with the level as key.
 fn of_datapath(settings: &DatapathSettings) -> Value {
     let option = |(spec, value): (&OptionSpec, &Sourced<Option<OptionValue>>)| {
         let value = sourced(value, |value| value.map_or(Value::Null, option_value));

@@ -1,5 +1,5 @@
-//! `isolane doctor`: comparison of this machine with the needs of critical topics, and of running participants' core and
-//! scheduling policy with the description.
+//! `isolane doctor`: compares this machine with the needs of critical topics. Also compares the core and scheduling
+//! policy of running participants with the description.
 
 use std::fmt::Write as _;
 use std::io;
@@ -43,7 +43,7 @@ pub(crate) struct Doctor {
     json: Option<Destination>,
 }
 
-/// JSON form (`--json`).
+/// JSON form of the findings (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -54,7 +54,7 @@ struct Report<'a> {
 }
 
 impl Doctor {
-    /// Examines the machine and prints the findings; exit code 1 if the described topics cannot work.
+    /// Examines the machine and prints the findings. The exit code is 1 if a finding is an error.
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
         settings.check_host(self.host.as_ref())?;
@@ -89,7 +89,7 @@ impl Doctor {
     }
 }
 
-/// Groups of findings by the prefix of their ids.
+/// Groups of findings in the text: the first part of their ids, and a title.
 const GROUPS: [(&str, &str); 12] = [
     ("description", "Description"),
     ("kernel", "Kernel and time"),
@@ -153,7 +153,7 @@ fn describe(text: &mut String, finding: &Finding) {
         Severity::Warn => "WARN",
         Severity::Error => "ERROR",
     };
-    // Names of interfaces and programs are untrusted and must stay on one line.
+    // Names of interfaces and programs are untrusted. `visible_line` keeps them on one line.
     let _ = writeln!(
         text,
         "  {mark:<5}  {}  [{}]",
@@ -167,12 +167,12 @@ fn describe(text: &mut String, finding: &Finding) {
     }
 }
 
-/// Time limit for the participants' snapshots, which are published once a second.
+/// Maximum wait for the snapshots of running participants, which are published once a second.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Polling interval.
+/// Interval at which the participants' connections are read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Findings about the running participants of a domain, on a host with a described core or priority.
+/// Findings about the running participants of a domain. There are none if `host` describes neither core nor priority.
 fn examine_placements(host: &Host, domain: u32) -> Vec<Finding> {
     if host.core.value.is_none() && host.priority.value.is_none() {
         return Vec::new();
@@ -185,7 +185,7 @@ fn examine_placements(host: &Host, domain: u32) -> Vec<Finding> {
         .collect()
 }
 
-/// Snapshots of a domain's participants.
+/// Snapshots of the running participants of a domain on this host.
 fn running(domain: u32) -> io::Result<Vec<ParticipantSample>> {
     let mut watcher = Watcher::new(Some(domain));
     let begun = Instant::now();

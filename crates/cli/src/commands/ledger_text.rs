@@ -1,4 +1,4 @@
-//! Ledgers as text: the first count, and all others that are not zero, by the names that `isolane top` has for them.
+//! Ledgers as text: the main count, and all other counts that are not zero. Their names are those of `isolane top`.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::output::{count_of, tell};
 /// Text of a reader's ledger.
 pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     let mut counts = reader_counts(ledger);
-    // Sum of the others except `waiting`, `duplicates`, `deferred` and `skipped`.
+    // `accounted` is the sum of the other counts except `waiting`, `duplicates`, `deferred` and `skipped`.
     counts.remove("accounted");
     words("delivered", &counts)
 }
 
-/// Text of a topic's response deadline and its misses.
+/// Text of a topic's response deadline, and of the samples that missed it.
 pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     let deadline = format_duration(response.deadline);
     let missed = count_of(response.missed, "sample");
@@ -34,7 +34,7 @@ pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     }
 }
 
-/// Text of a writer's ledger, and of its control messages.
+/// Text of a writer's ledger.
 pub(super) fn of_writer(ledger: &WriterLedger) -> String {
     words("written", &writer_counts(ledger))
 }
@@ -63,7 +63,7 @@ pub(super) fn tell_all(participant: &Participant) {
     tell(format!("protocol: {protocol}"));
 }
 
-/// Lists counts: the one named `first` always, the others unless they are zero.
+/// Lists the counts that are not zero. The count with the name `first` comes first, even if it is zero.
 fn words(first: &str, counts: &Counts) -> String {
     let mut words = vec![format!("{} {first}", counts.get(first).unwrap_or(&0))];
     let others = counts

@@ -1,4 +1,4 @@
-//! `isolane ls`: the discovered participants with their writers and readers.
+//! `isolane ls`: lists the discovered participants with their writers and readers.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl List {
             tell(format!("note: {unreached_peers}"));
         }
         if until.interrupted() {
-            // An interrupt determines the exit code, even if the list could not be written.
+            // After a signal, the exit code reports the signal, even if the list could not be written.
             return Ok(ExitCode::Interrupted);
         }
         if listing.participants.is_empty() {
@@ -76,13 +76,13 @@ impl List {
     }
 }
 
-/// Discovered participants. The JSON form (`--json`).
+/// Discovered participants, in the JSON form of the list (`--json`).
 #[derive(Debug, Serialize)]
 struct Listing {
     schema: &'static str,
-    /// Discovery data that did not fit this command's tables.
+    /// Counts of discovery data that this command's full tables refused; `None` if none was refused.
     refused: Option<String>,
-    /// Participants that `--peer` did not reach.
+    /// Sentence on the participants that `--peer` without a port does not reach; `None` if there is no such `--peer`.
     unreached_peers: Option<String>,
     participants: Vec<ListedParticipant>,
 }

@@ -1,5 +1,5 @@
-//! `isolane completions` and `isolane man`, generated from the same arguments as the help; and the hidden `isolane
-//! child`.
+//! `isolane completions` and `isolane man`, generated from the arguments that also define the help. Also the hidden
+//! command `isolane child`.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ impl Man {
         let Some(directory) = &self.directory else {
             return print(&page(&whole)?);
         };
-        // Completes every command's name and adds the common options.
+        // `build` gives each subcommand its full name and the common options.
         whole.build();
         std::fs::create_dir_all(directory).map_err(|error| {
             let what = format!(
@@ -72,7 +72,7 @@ impl Man {
     }
 }
 
-/// Writes the page of a command, and those of its subcommands.
+/// Writes the manual page of a command, and the pages of its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     for subcommand in command.get_subcommands() {
         write_pages(subcommand, directory)?;
@@ -81,7 +81,7 @@ fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     write_text(&page(command)?, &directory.join(name)).map(drop)
 }
 
-/// Manual page of a command, with the end of its help moved to the conventional sections.
+/// Manual page of a command. Examples, related commands and exit codes of its help become sections of the page.
 fn page(command: &Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     let made = clap_mangen::Man::new(command.clone()).render(&mut page);
@@ -95,7 +95,7 @@ fn page(command: &Command) -> Result<String, Failure> {
         .replace("\n\nExit codes: ", "\n.SH \"EXIT STATUS\"\n"))
 }
 
-/// Command without hidden subcommands.
+/// Grammar of the command line without the hidden subcommands.
 fn command() -> Command {
     let whole = Arguments::grammar();
     let visible: Vec<Command> = whole

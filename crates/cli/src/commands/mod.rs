@@ -1,4 +1,4 @@
-//! Commands, one per file or folder: options and settings in, an exit code or a failure out.
+//! Commands, one in each file or folder. Each takes its options and settings, and returns an exit code or a failure.
 
 pub(crate) mod bench;
 pub(crate) mod config;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 /// Runs a command.
 ///
 /// # Errors
-/// Reason why it failed.
+/// The reason why the command failed.
 pub(crate) fn run(command: Command, settings: Settings) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo(demo) => demo.run(&settings),
@@ -36,7 +36,7 @@ pub(crate) fn run(command: Command, settings: Settings) -> Result<ExitCode, Fail
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
         Command::Datapaths(datapaths) => datapaths.run(&settings),
-        // A process of a measurement reports to its parent in its own format.
+        // A child process of a measurement reports to its parent in its own format, and needs no settings.
         Command::Child(child) => Ok(child.run()),
         Command::Config(config) => config.run(&settings),
         Command::Doctor(doctor) => doctor.run(&settings),

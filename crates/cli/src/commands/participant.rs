@@ -1,5 +1,5 @@
-//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of
-//! the command.
+//! Common part of the commands with a participant: creates the participant from the settings or the description, runs
+//! it until the command ends, and reports problems.
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
@@ -22,11 +22,11 @@ use crate::settings::{LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::Peer;
 
-/// Interval at which the loop checks for a stop. A signal interrupts its sleep, so the interval only bounds a signal
-/// that arrives just before.
+/// Interval at which the loop checks whether to stop. A signal interrupts the loop's sleep. The interval bounds the
+/// delay of a signal that arrives just before the sleep.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Creates the participant of an observing command, named after it, and reports its notes.
+/// Creates the participant of a command that only observes, and reports the participant's notes.
 pub(super) fn build<'a>(
     name: &str,
     network: &'a NetworkSettings,
@@ -35,7 +35,7 @@ pub(super) fn build<'a>(
     build_with(name, network, &observing(lane), None, &lane.peers).map_err(failure)
 }
 
-/// Creates the participant of an endpoint, which may be a described one.
+/// Creates the participant of `pub` or `sub`, which may be a participant of the description.
 pub(super) fn build_endpoint<'a>(
     name: &str,
     settings: &'a EndpointSettings,
@@ -45,8 +45,8 @@ pub(super) fn build_endpoint<'a>(
     build_with(name, network, &lane.host, described, &lane.peers).map_err(failure)
 }
 
-/// Settings of an observing command, which needs neither the host's core nor the protection of receivers, and knows all
-/// participants by default.
+/// Host entry for a command that only observes. Such a command does not use the host's core, priority, locked memory or
+/// receive budgets. By default its tables have room for all participants.
 pub(super) fn observing(lane: &LaneSettings) -> Host {
     let mut host = lane.host.clone();
     (host.core.value, host.priority.value) = (None, None);
@@ -57,7 +57,7 @@ pub(super) fn observing(lane: &LaneSettings) -> Host {
     host
 }
 
-/// Creates a participant for callers that handle errors themselves.
+/// Creates a participant. The caller handles the library's error.
 pub(super) fn build_with<'a>(
     name: &str,
     network: &'a NetworkSettings,
@@ -89,7 +89,7 @@ pub(super) fn build_with<'a>(
     Ok((participant, notes))
 }
 
-/// Notes of a participant on missing capabilities, each reported once.
+/// Printer of a participant's notes on missing capabilities. Each note is printed once.
 pub(super) struct Notes<'a> {
     network: &'a NetworkSettings,
     peers: &'a [Peer],
@@ -97,12 +97,12 @@ pub(super) struct Notes<'a> {
 }
 
 impl Notes<'_> {
-    /// Reports new notes; creating an endpoint may add some.
+    /// Prints the notes that were not printed yet. Creating an endpoint may add notes.
     pub(super) fn tell(&mut self, participant: &Participant) {
         for note in participant.warnings() {
             let is_news = !self.printed.contains(&note);
             if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
-                // The note names the library's function.
+                // Notes of the library name its function; the user needs the option.
                 let said = note.replace("Builder::peer", "--peer ADDRESS");
                 tell(format!("note: {said}"));
             }
@@ -111,13 +111,13 @@ impl Notes<'_> {
     }
 }
 
-/// Returns whether a note is redundant: `--peer` makes multicast unnecessary, and the loopback interface usually has no
-/// multicast.
+/// Returns whether a note is redundant. The loopback interface usually has no multicast, and `--peer` makes multicast
+/// unnecessary.
 fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
     !peers.is_empty() && note.starts_with("no multicast on interface lo:")
 }
 
-/// Discovery data that did not fit a full table; `None` if all fitted.
+/// Counts of discovery data that full tables refused, and the remedy; `None` if nothing was refused.
 pub(super) fn full_tables(participant: &Participant, lane: &LaneSettings) -> Option<FullTables> {
     let refused = refused(&participant.counters())?;
     let most = lane.host.max_participants.value;
@@ -146,7 +146,7 @@ fn refused(counters: &Counters) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// Participants that `--peer` does not reach; `None` if every peer has a port.
+/// Sentence on the participants that `--peer` without a port does not reach; `None` if every peer has a port.
 pub(super) fn unreached_peers(peers: &[Peer]) -> Option<String> {
     peers.iter().any(|peer| peer.port.is_none()).then(|| {
         format!(
@@ -169,11 +169,11 @@ pub(super) fn failure(error: BuildError) -> Failure {
     )
 }
 
-/// End condition of a command: a signal, or the end of its time.
+/// End of a command: after a signal, or when its time is over.
 pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
-    /// Interfaces in use, whose state changes are reported.
+    /// Interfaces in use, if changes of their state are reported.
     interfaces: Option<RefCell<InterfaceWatch>>,
 }
 
@@ -193,7 +193,7 @@ impl Until {
         self
     }
 
-    /// Flag set by a signal, for other loops.
+    /// Flag that a signal sets, for loops outside this module.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.interrupted
     }
@@ -207,14 +207,15 @@ impl Until {
         self.interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Remaining time, limited to `at_most`.
+    /// Time until the end of the command, at most `at_most`.
     pub(super) fn left(&self, at_most: Duration) -> Duration {
         self.end.map_or(at_most, |end| {
             end.saturating_duration_since(Instant::now()).min(at_most)
         })
     }
 
-    /// Runs the loop until `done`, a signal, or the end of the time; returns whether it was `done`.
+    /// Runs the participant's loop until `done` returns true, a signal arrives, or the time is over. Returns whether
+    /// `done` returned true.
     pub(super) fn run(&self, participant: &Participant, mut done: impl FnMut() -> bool) -> bool {
         loop {
             if done() {
@@ -231,11 +232,11 @@ impl Until {
     }
 }
 
-/// Polling interval: soon enough for a person, cheap for a machine.
+/// Interval at which the states of interfaces are read. A person accepts this delay, and the cost is low.
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// Interfaces in use with their states. A socket does not report the loss of its interface, so the command reports it and
-/// continues, because links come back.
+/// Interfaces in use with their states. Sockets do not report the loss of an interface, so the command does. It then
+/// continues, because the interface may come back.
 struct InterfaceWatch {
     interfaces: Vec<(String, InterfaceState)>,
     looked: Instant,
@@ -267,7 +268,7 @@ impl InterfaceState {
 }
 
 impl InterfaceWatch {
-    /// Interfaces of the settings, or all non-loopback interfaces that are up now.
+    /// Watches the named interfaces, or all interfaces except loopback that are up now and have an address.
     fn new(network: &NetworkSettings) -> Self {
         let names = match &network.interfaces.value {
             Interfaces::Named(names) => names.clone(),
@@ -287,7 +288,7 @@ impl InterfaceWatch {
         }
     }
 
-    /// Polls the interfaces when due, and reports changes.
+    /// Reads the states of the interfaces when `WATCH_PERIOD` has passed, and reports changes.
     fn look(&mut self) {
         if self.looked.elapsed() < WATCH_PERIOD || self.interfaces.is_empty() {
             return;
@@ -299,7 +300,7 @@ impl InterfaceWatch {
         }
     }
 
-    /// Sentences on changed states.
+    /// Updates the states, and returns sentences on the changes.
     fn compare(&mut self, present: &[isolane_tune::Interface]) -> Vec<String> {
         let mut changed = Vec::new();
         for (name, state) in &mut self.interfaces {
@@ -320,7 +321,7 @@ impl InterfaceWatch {
     }
 }
 
-/// Participant of a description, with the whole description.
+/// Described participant as which the command runs, with the whole description.
 #[derive(Clone, Debug)]
 pub(crate) struct DescribedAs {
     pub(crate) name: Sourced<String>,
@@ -328,7 +329,7 @@ pub(crate) struct DescribedAs {
 }
 
 impl DescribedAs {
-    /// Participant with the given name; `None` without a name.
+    /// Finds the described participant of this name; `None` without a name.
     pub(super) fn new(
         name: Option<String>,
         system: Option<&System>,
@@ -371,8 +372,8 @@ impl DescribedAs {
     }
 }
 
-/// Checks that no described participant has a port that RTPS assigns in the command's domain. The description was
-/// checked for its own domain, and the command's may differ.
+/// Checks that no described participant has a port that RTPS assigns in this domain. The description was checked only
+/// with its own domain, and `--domain` may name another.
 pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(), Failure> {
     let taken = domain.value.ports();
     let mut participants = system.participants().iter();

@@ -1,5 +1,4 @@
-//! Settings of the datapath: this machine's host entry in the description, xdp lanes, and the common protection of
-//! receivers.
+//! Settings of a participant's datapath and discovery, from this machine's host entry and the command line.
 
 use std::num::NonZeroU32;
 
@@ -19,19 +18,19 @@ use super::NetworkSettings;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
-    /// This machine's host entry in the description, or defaults, with the values of the command line.
+    /// This machine's host entry in the description, or defaults. Values of the command line replace both.
     pub(crate) host: Host,
-    /// True if the description has an entry of this machine.
+    /// True if `host` comes from the description.
     pub(crate) is_described: bool,
-    /// Unicast discovery addresses.
+    /// Addresses to which SPDP announcements are sent by unicast (`--peer`).
     pub(crate) peers: Vec<Peer>,
-    /// Note that this machine is not in the description.
+    /// Note to the user if the description has no entry of this machine.
     pub(crate) note: Option<String>,
 }
 
 impl LaneSettings {
-    /// Combines the command line with this machine's host entry, which also supplies the interface unless the command
-    /// line names one.
+    /// Combines the command line with this machine's host entry. The entry also supplies the interface, unless the
+    /// command line names one.
     pub(super) fn new(
         arguments: LaneArguments,
         network: &mut NetworkSettings,
@@ -66,7 +65,7 @@ impl LaneSettings {
         })
     }
 
-    /// Reports the settings with their sources.
+    /// Calls `line` with the name, value and source of each setting.
     pub(super) fn describe(&self, mut line: impl FnMut(&str, String, &Source)) {
         let host = &self.host;
         let (name, source) = match self.is_described {
@@ -129,7 +128,7 @@ impl LaneSettings {
     }
 }
 
-/// Host without a description: kernel sockets, if this program has them, and memory for long histories.
+/// Host entry for a machine without one: kernel sockets, if this program has them, and memory for long histories.
 fn undescribed() -> Host {
     let mut host = Host::new(kinds());
     if let Some(kind) = kinds().iter().find(|kind| kind.name() == "udp") {
@@ -139,14 +138,15 @@ fn undescribed() -> Host {
     host
 }
 
-/// Sets the options of the command line.
+/// Sets the datapath options that the command line gives.
 fn set_options(datapaths: &mut [DatapathSettings], argument: &DatapathArgument) {
     let mut datapaths = datapaths.iter_mut();
     let chosen = datapaths.find(|it| argument.choice == DatapathChoice::Named(it.kind().name()));
     let Some(chosen) = chosen else {
         return;
     };
-    // In the order of the kind, so that an option that overrides another one does not unset its value of this call.
+    // Setting one option may unset another. In the order that the datapath kind lists them, no option of this call
+    // unsets another option of this call.
     for spec in chosen.kind().options() {
         let mut given = argument.options.iter();
         if let Some((key, value)) = given.find(|(key, _)| *key == spec.key) {
@@ -155,7 +155,7 @@ fn set_options(datapaths: &mut [DatapathSettings], argument: &DatapathArgument) 
     }
 }
 
-/// Refuses options of the chosen datapaths that contradict each other or the loop.
+/// Refuses datapath options that contradict each other, or that have no effect because the event loop sleeps.
 fn check_options(host: &Host) -> Result<(), Failure> {
     for settings in host.chosen_datapaths() {
         let (kind, options) = (settings.kind(), settings.options());
@@ -174,7 +174,7 @@ fn check_options(host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Host entry with the given name, else with this machine's name, else the only one.
+/// Host entry with the name `wanted`. Without a name, the entry with this machine's name, else the only entry.
 fn host<'a>(
     wanted: Option<&str>,
     system: Option<&'a System>,
@@ -211,7 +211,7 @@ fn names(system: &System) -> impl Iterator<Item = &str> {
     hosts.map(|host| host.name.value.as_str())
 }
 
-/// Note for a description without an entry of this machine.
+/// Note that the description has hosts, but none of them is this machine.
 fn no_host(system: &System) -> Option<String> {
     names(system).next()?;
     Some(format!(

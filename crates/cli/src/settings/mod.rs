@@ -1,8 +1,8 @@
-//! Layered settings of a call: a value comes from the command line, else from the environment, else from the
-//! description, else from the default.
+//! Settings of a call. Each value is taken from the first of these that has it: command line, environment, description,
+//! default.
 //!
-//! clap knows the options and their defaults. This module adds the layers below: the environment and the description
-//! ([`Settings::layered`]). Every value is kept with its source, and `-v` prints them ([`Settings::describe`]).
+//! clap parses the options and has most defaults. This module adds the environment and the description
+//! ([`Settings::layered`]). It records every value with its source; `-v` prints them ([`Settings::describe`]).
 
 mod lane;
 #[cfg(test)]
@@ -27,20 +27,20 @@ pub(crate) use self::lane::LaneSettings;
 /// Default description of `config`, `doctor` and `tune`.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
 
-/// Column of the sources, unless a line is longer.
+/// Column at which `-v` prints the source of a value. After a longer value the source follows directly.
 const SOURCE_COLUMN: usize = 36;
 
-/// Lookup of an environment variable; a parameter, so that tests need no environment.
+/// Lookup of an environment variable. Tests pass their own, so that they do not depend on the real environment.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Settings common to all commands, and the values of this call with their sources.
+/// Settings common to all commands, and the lines that `-v` prints.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) network: NetworkSettings,
-    /// Description, in the call's domain.
+    /// Description, with its domain replaced by the domain of this call.
     pub(crate) system: Option<System>,
     lines: Vec<SettingLine>,
-    /// Notes on missing entries of the description.
+    /// Notes on missing entries of the description, printed before the command begins.
     notes: Vec<String>,
     /// Files that the command will write at its end.
     outputs: Vec<Destination>,
@@ -57,9 +57,9 @@ pub(crate) struct SettingLine {
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     pub(crate) domain: Sourced<Domain>,
-    /// All that can multicast, or named ones without duplicates.
+    /// All interfaces that can multicast, or the named interfaces without duplicates.
     pub(crate) interfaces: Sourced<Interfaces>,
-    /// Verbosity. 0: results only; 1: settings too; 2: internals too.
+    /// Number of `-v` options. 0 prints only results, 1 also the settings, 2 also matches, jobs, ledgers and counters.
     pub(crate) verbosity: u8,
 }
 
@@ -67,7 +67,7 @@ impl Settings {
     /// Reads the description and resolves the common options.
     ///
     /// # Errors
-    /// Problems of the common options, the environment or the description.
+    /// A common option, an environment variable or the description is invalid.
     pub(crate) fn new(
         call: Call,
         environment: Environment<'_>,
@@ -103,8 +103,8 @@ impl Settings {
         Ok((call.command, settings))
     }
 
-    /// Resolves an option that the description may supply: the command line's value, else the description's, else the
-    /// default. `option` is its name with dashes.
+    /// Resolves an option that the description may supply. Takes the value of the command line, else that of the
+    /// description, else the default. `option` is the option's name with its dashes.
     pub(crate) fn layered<T: Clone>(
         &mut self,
         option: &'static str,
@@ -123,7 +123,7 @@ impl Settings {
         value
     }
 
-    /// Records the value of a setting; replaces an earlier one of that name.
+    /// Records the value of a setting. Replaces an earlier value of that name.
     pub(crate) fn set(&mut self, name: &str, value: impl Display, source: &Source) {
         let line = SettingLine {
             name: name.to_owned(),
@@ -148,7 +148,8 @@ impl Settings {
         self.set("verbosity", network.verbosity, &Source::CommandLine("-v"));
     }
 
-    /// Resolves the options of the datapath with this machine's host entry, which may supply the interface.
+    /// Resolves the datapath options with this machine's host entry. That entry also supplies the interface, unless the
+    /// command line names one.
     pub(crate) fn lane(&mut self, arguments: LaneArguments) -> Result<LaneSettings, Failure> {
         let system = self.system.as_ref();
         let lane = LaneSettings::new(arguments, &mut self.network, system, &hostname())?;
@@ -158,12 +159,12 @@ impl Settings {
         Ok(lane)
     }
 
-    /// Adds a note, which is printed before the command begins.
+    /// Adds a note to print before the command begins.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// Domain to which an observing command is limited: a named one, else all.
+    /// Domain to which a command that observes all domains by default is limited; `None` if no domain was named.
     pub(crate) fn chosen_domain(&mut self) -> Option<u32> {
         let domain = self.network.domain.clone();
         if domain.source == Source::Default {
@@ -172,7 +173,7 @@ impl Settings {
         (domain.source != Source::Default).then(|| domain.value.get())
     }
 
-    /// Refuses an option's value that is given twice, because the results of both could not be distinguished.
+    /// Refuses an option whose list names a value twice, because the results of both could not be distinguished.
     pub(crate) fn refuse_duplicates(&self) -> Result<(), Failure> {
         for SettingLine { name, value, .. } in &self.lines {
             let words: Vec<&str> = value.split(',').collect();
@@ -187,7 +188,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Requires a description where `--host` names an entry of it.
+    /// Checks that there is a description if `--host` is given.
     pub(crate) fn check_host(&self, host: Option<&String>) -> Result<(), Failure> {
         match (host, &self.system) {
             (Some(_), None) => Err(Failure::wrong_usage(
@@ -199,7 +200,7 @@ impl Settings {
         }
     }
 
-    /// Needs of this machine's host entry, or of the domain alone without a description.
+    /// Requirements of this machine's host entry. Without a description, only the domain is known.
     pub(crate) fn needs(&self, host: Option<&str>, hostname: &str) -> Result<Needs, Failure> {
         let Some(system) = &self.system else {
             return Ok(Needs::of_domain(self.network.domain.value.get()));
@@ -216,11 +217,8 @@ impl Settings {
         })
     }
 
-    /// Prints warnings, notes and, with `-v`, the settings; checks that the results can be written, and installs the
-    /// log.
-    ///
-    /// # Errors
-    /// A result cannot be written.
+    /// Prints warnings, notes and, with `-v`, the settings. Then checks that the results can be written, and installs
+    /// the printer of log records.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         let warnings = self.system.as_ref().map_or(&[][..], System::warnings);
         if !warnings.is_empty() {
@@ -246,7 +244,7 @@ impl Settings {
             source,
         } in &self.lines
         {
-            // Names and paths are untrusted and must stay on one line.
+            // Names and paths are untrusted. Escaping keeps each setting on one line.
             let setting = format!("{name} = {}", value.escape_debug());
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{setting:SOURCE_COLUMN$} # {source}");
@@ -261,7 +259,7 @@ fn hostname() -> String {
     name.map_or_else(|_| String::new(), |name| name.trim_end().to_owned())
 }
 
-/// Refuses a common option without effect on the command.
+/// Refuses a common option that has no effect on the command.
 fn refuse_without_effect(common: &CommonArguments, command: &str) -> Result<(), Failure> {
     let (refused, why) = refused(command);
     let is_given = |option: &&&str| match **option {
@@ -293,7 +291,7 @@ fn description(
         Command::Completions(_) | Command::Man(_) | Command::Top(_) => return Ok(None),
         Command::Datapaths(_) => return Ok(None),
         Command::Config(_) => Some(usual),
-        // The description is optional here.
+        // These commands work without a description.
         Command::Doctor(_) | Command::Tune(_) => Some(usual).filter(|path| path.exists()),
         _ => None,
     };

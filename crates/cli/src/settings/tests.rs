@@ -1,4 +1,4 @@
-//! Tests of how command line, environment and description become settings.
+//! Tests of settings that are resolved from command line, environment and description.
 
 use isolane_model::{DatapathChoice, Durability, History, Reliability, Word};
 
@@ -10,7 +10,7 @@ fn call(line: &str) -> Call {
     Call::parse(line.split_whitespace()).expect(line)
 }
 
-/// Settings of a command with its options resolved, and those of its endpoint or participant.
+/// Settings of a command after its options are resolved, and the settings of its endpoint or participant.
 #[derive(Debug)]
 struct Resolved {
     settings: Settings,
@@ -64,7 +64,7 @@ fn resolved(line: &str) -> Resolved {
     Resolved::new(line, &|_| None).unwrap_or_else(|failure| panic!("{line}: {failure}"))
 }
 
-/// Settings of a command with a description.
+/// Resolves a command line together with the description in `text`.
 fn with_description(line: &str, text: &str) -> Result<Resolved, Failure> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("isolane.toml");
@@ -74,7 +74,7 @@ fn with_description(line: &str, text: &str) -> Result<Resolved, Failure> {
     })
 }
 
-/// Settings for the example's topic, with the type of `pub`.
+/// Resolves a command line with the example description, in which the topic has the type that `pub` writes.
 fn described(line: &str) -> Resolved {
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
     with_description(line, &text).expect(line)

@@ -1,7 +1,7 @@
 //! `isolane demo`: a demonstration on this machine.
 //!
-//! A critical topic makes round trips between two hosts over a link; a flood fills the link, or the participants do
-//! other work.
+//! A critical topic makes round trips between two hosts over a link. In some runs a flood fills the link; in others the
+//! hosts or participants do other work.
 
 use std::time::Duration;
 
@@ -18,12 +18,13 @@ use crate::output::tell;
 use crate::settings::Settings;
 use crate::values::{MeasuredDatapath, one_of, payload_of_round_trip, seconds};
 
-/// Default duration of a run in seconds; all rows take about two minutes.
+/// Default duration of a run in seconds, so that all runs together take about two minutes.
 const RUN_SECONDS: u32 = 2;
-/// Default duration of a run with an inside disturbance in seconds: at 2000 Hz a p99.9 takes 10,000 samples.
+/// Default duration in seconds of a run in which the participants' own work disturbs. At 2000 Hz, such a run yields the
+/// 10,000 samples that a p99.9 needs.
 const INSIDE_SECONDS: u32 = 5;
 
-/// Parts in display order.
+/// Parts of the demonstration by their words for `--rows`, in display order.
 const PARTS: &[(&str, Part)] = &[
     ("link", Part::Link),
     ("arbiter", Part::Arbiter),
@@ -59,14 +60,14 @@ pub(crate) struct Demo {
     payload: Vec<u32>,
 }
 
-/// Announcement of the measurement.
+/// Sentence printed before the measurement begins.
 const WHAT: &str = "\
 two hosts in network namespaces, a link
 between them, and a critical topic that makes 2000 round trips a second: without and with a flood
 on the link, with heavy receive work on the hosts, and with work inside its own participants. Nothing
 leaves this machine, and nothing of it stays.";
 
-/// Outlook, and advice on reading the numbers.
+/// Text after the results: a planned row, and advice on reading the numbers.
 const MEANING_OF_NUMBERS: &str = "\
 Later versions will add one row: the machine's own tuning.
 
@@ -75,7 +76,7 @@ machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: 
 sender's and the link's timers were). Compare the median, p99 and the median of one-second p99s
 between rows of this run, and quote ratios.";
 
-/// Explanations of the selected parts.
+/// Explanations of the selected parts, and advice on reading the numbers.
 fn meaning(parts: &[Part]) -> String {
     let mut paragraphs: Vec<&str> = parts.iter().map(|part| part.meaning()).collect();
     paragraphs.push(MEANING_OF_NUMBERS);
@@ -122,7 +123,7 @@ impl Demo {
                 own @ ("memory" | "xdp") => {
                     rows.extend(plan::quiet(own, &payloads, seconds.link));
                 }
-                // The memory rows show the round trip without sockets.
+                // Without test hosts, runs in memory are added, to show the round trip without sockets.
                 loopback => {
                     rows.extend(plan::quiet(loopback, &payloads, seconds.link));
                     if !self

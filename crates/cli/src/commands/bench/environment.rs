@@ -1,5 +1,5 @@
-//! Environment of `demo` and `bench`: two hosts in namespaces with a cable between them, or loopback and memory where
-//! the machine does not allow namespaces.
+//! Environment of `demo` and `bench`: two test hosts in network namespaces with an emulated cable between them. Where
+//! the machine does not allow namespaces, measurements use loopback and memory.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::values::MeasuredDatapath;
 pub(super) struct BenchEnvironment {
     pub(super) hosts: Result<TestHosts, TestHostsError>,
     pub(super) program: Program,
-    /// Stop request; readable after SIGINT, SIGTERM or SIGHUP.
+    /// Stop request, signalled by SIGINT, SIGTERM or SIGHUP.
     pub(super) stop: Arc<Stop>,
 }
 
 impl BenchEnvironment {
-    /// Makes the hosts. From now on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with their
-    /// parent, and namespaces with the last process in them.
+    /// Creates the hosts. From then on SIGINT, SIGTERM and SIGHUP only signal `stop`. When this process ends, its
+    /// children end too, and the namespaces end with the last process in them.
     ///
-    /// Call it before the process has other threads.
+    /// Call this function before the process starts other threads.
     pub(super) fn set_up() -> Result<Self, Failure> {
         let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
         let program =
@@ -45,7 +45,7 @@ impl BenchEnvironment {
         })
     }
 
-    /// Explanation of the missing hosts and its effect on the results.
+    /// Explanation why there are no test hosts, and what the results then show; `None` if there are hosts.
     pub(super) fn without_hosts(&self) -> Option<String> {
         let reason = self.hosts.as_ref().err()?;
         Some(format!(
@@ -57,7 +57,7 @@ impl BenchEnvironment {
         ))
     }
 
-    /// Reason why lanes are impossible between the hosts; `None` where they work, and without hosts.
+    /// Reason why AF_XDP lanes are impossible between the hosts; `None` if lanes work, or if there are no hosts.
     pub(super) fn without_lanes(&self) -> Option<String> {
         let hosts = self.hosts.as_ref().ok()?;
         match transport::lanes_impossible(hosts) {
@@ -66,7 +66,8 @@ impl BenchEnvironment {
         }
     }
 
-    /// Removes runs that need lanes where they are impossible, and reports it; the reason is added to the result.
+    /// Removes the runs that need AF_XDP lanes if lanes are impossible, and tells the user. Returns the number of
+    /// removed runs and the reason, for the result.
     pub(super) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
         if !rows.iter().any(rtt::Config::takes_lanes) {
             return Vec::new();
@@ -86,7 +87,7 @@ impl BenchEnvironment {
         }]
     }
 
-    /// Measures one run on its datapath.
+    /// Executes one run on the datapath that the configuration names.
     pub(super) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
         match (config.scenario.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),
@@ -113,7 +114,7 @@ impl BenchEnvironment {
     }
 }
 
-/// Refuses an impossible message size before anything is measured.
+/// Refuses an invalid configuration before anything is measured.
 pub(super) fn check(config: &rtt::Config) -> Result<(), Failure> {
     config.check().map_err(|error| failure(&error.into()))
 }

@@ -1,12 +1,12 @@
-//! Sequential runs, whose finished results survive an interruption or a failed run.
+//! Runs one after another. Results of finished runs are kept if a run fails or a signal interrupts.
 //!
 //! ```text
 //!   worker thread: runs  --+
-//!                          +--> events --> this thread: progress, then what there is
+//!                          +--> events --> this thread: progress, then the finished results
 //!   signal thread: stop  --+
 //! ```
 //!
-//! On an interruption this thread returns at once; the worker ends with the process, and its children with the worker.
+//! On an interruption this thread returns at once. The worker thread ends with the process, as do its child processes.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -23,15 +23,15 @@ use crate::output::{count_of, tell};
 
 /// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
-/// Expected overhead of a run: starting processes, discovery, and waiting for late messages.
+/// Expected time of a run beyond its duration: to start processes, to discover, and to wait for late messages.
 const OVERHEAD: Duration = Duration::from_millis(1_100);
-/// Maximum delay of the exit after an interruption, while results are written.
+/// Time after an interruption in which this thread may write results. Then the process ends.
 const LAST_WORDS: Duration = Duration::from_millis(800);
 
 /// Planned run.
 pub(super) struct Row<C> {
     pub(super) config: C,
-    /// Description that distinguishes it from the others.
+    /// Text that distinguishes the run from the others.
     pub(super) title: String,
     pub(super) seconds: u32,
 }
@@ -39,7 +39,7 @@ pub(super) struct Row<C> {
 pub(super) struct Measured<R> {
     /// Finished runs in the order of the rows.
     pub(super) finished: Vec<R>,
-    /// Runs without a result.
+    /// Runs without a result, each with the reason.
     pub(super) missing: Vec<Missing>,
     pub(super) interrupted: bool,
 }
@@ -50,11 +50,11 @@ enum Event<R> {
     Interrupted,
 }
 
-/// Executes the runs. `what` completes the sentence "N runs of N s, about N"; `keep` is called with each finished
-/// result.
+/// Executes the runs in order. `what` ends the sentence "N runs of N s, about N: ". `keep` is called with the result of
+/// each finished run.
 ///
 /// # Errors
-/// The error of the first run that failed, if no run has a result and nothing interrupted.
+/// The error of the first failed run, if no run has a result and no signal interrupted.
 pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     hosts: BenchEnvironment,
     what: &str,
@@ -69,7 +69,7 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     forward_signals(&hosts, events.clone());
     thread::spawn(move || {
         for row in rows {
-            // The receiver is gone after an interruption.
+            // After an interruption nobody receives events.
             if events.send(Event::Begun(row.title.clone())).is_err() {
                 return;
             }
@@ -139,7 +139,7 @@ fn collect<R>(
                 measured.interrupted = true;
                 break;
             }
-            // The worker has panicked with a message; finished results are kept.
+            // The worker has panicked, and its message was printed. Finished results are kept.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -168,7 +168,7 @@ fn collect<R>(
 }
 
 impl<R> Measured<R> {
-    /// Exit code of the command; `is_result` returns whether a run is valid.
+    /// Exit code of the command. `is_result` returns whether a finished run is valid.
     pub(super) fn exit_code(&self, is_result: impl Fn(&R) -> bool) -> ExitCode {
         if self.interrupted {
             ExitCode::Interrupted
@@ -179,7 +179,7 @@ impl<R> Measured<R> {
         }
     }
 
-    /// Lines that report runs without a result.
+    /// Lines that report runs without a result, except runs that a signal prevented.
     pub(super) fn failures(&self) -> String {
         let failed = self.missing.iter();
         failed
@@ -189,8 +189,8 @@ impl<R> Measured<R> {
     }
 }
 
-/// Reports SIGINT, SIGTERM and SIGHUP from a thread. Ends the process `LAST_WORDS` later, or at once if the receiver of
-/// events is gone.
+/// Starts a thread that waits for SIGINT, SIGTERM or SIGHUP and sends `Event::Interrupted`. The thread ends the process
+/// `LAST_WORDS` later, or at once if nobody receives events.
 fn forward_signals<R: Send + 'static>(hosts: &BenchEnvironment, events: Sender<Event<R>>) {
     let stop = hosts.stop.clone();
     thread::spawn(move || {
@@ -202,11 +202,11 @@ fn forward_signals<R: Send + 'static>(hosts: &BenchEnvironment, events: Sender<E
     });
 }
 
-/// Parts of a measurement with their expected durations.
+/// Progress of a measurement through parts with expected durations, shown as a bar or as lines of text.
 pub(super) struct Progress {
     bar: ProgressBar,
     parts: Vec<Duration>,
-    /// Number of parts begun.
+    /// Number of parts that have begun.
     begun: usize,
     part_began: Instant,
 }
@@ -215,7 +215,7 @@ impl Progress {
     /// Creates the progress of parts with the given expected durations.
     pub(super) fn new(parts: Vec<Duration>) -> Self {
         let bar = ProgressBar::new(milliseconds(parts.iter().sum()));
-        // Falls back to the plain bar if the template does not parse.
+        // If the template does not parse, the default bar is used.
         if let Ok(style) = ProgressStyle::with_template("[{elapsed}] {wide_bar} {prefix}  {msg}") {
             bar.set_style(style);
         }
@@ -259,7 +259,7 @@ impl Progress {
         all.saturating_sub(self.passed())
     }
 
-    /// Expected duration of the finished parts, and of the current one up to its end.
+    /// Expected durations of the finished parts, and the time in the current part, at most its expected duration.
     fn passed(&self) -> Duration {
         let Some((current, before)) = self.parts[..self.begun].split_last() else {
             return Duration::ZERO;
@@ -297,7 +297,7 @@ mod tests {
         ConfigError::ThreadInMemory.into()
     }
 
-    /// Result of events about the rows a, b and c.
+    /// Result of `collect` after these events. The runs have the titles a, b and c.
     fn collected(events: Vec<Event<u32>>) -> Result<Measured<u32>, Failure> {
         let (sender, receiver) = mpsc::channel();
         for event in events {

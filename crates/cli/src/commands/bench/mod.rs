@@ -1,7 +1,8 @@
-//! `isolane demo` and `isolane bench`: measurements between two test hosts, or on loopback and in memory without them.
+//! `isolane demo` and `isolane bench`: measurements between two test hosts. Without test hosts they use loopback and
+//! memory.
 //!
-//! `environment` makes the hosts, `interruptible_runs` executes the runs of a plan, and `round_trips` shows those of `demo` and
-//! `bench rtt`.
+//! `environment` creates the hosts. `interruptible_runs` executes the runs. `round_trips` shows the results of `demo`
+//! and `bench rtt`.
 
 mod demo;
 mod environment;

@@ -1,4 +1,4 @@
-//! Common part of `demo` and `bench rtt`: runs the plan and shows the results.
+//! Common part of `demo` and `bench rtt`: executes the planned runs and shows their results.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -42,11 +42,12 @@ fn page_file(text: &str) -> Result<PathBuf, String> {
 
 pub(super) struct Plan {
     pub(super) rows: Vec<rtt::Config>,
-    /// Runs this machine does not support.
+    /// Runs that this machine does not support, with the reason.
     pub(super) left_out: Vec<Missing>,
 }
 
-/// Executes the runs and shows them with their explanation; the exit code tells whether all are valid.
+/// Executes the runs, and shows their results with the explanation `meaning`. The exit code tells whether all runs are
+/// valid.
 pub(super) fn run(
     hosts: BenchEnvironment,
     what: &str,
@@ -80,7 +81,7 @@ pub(super) fn run(
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
-    // Files come first, because an interrupted terminal may be closed.
+    // Files are written before the text, because after SIGHUP the terminal may be gone.
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(&report)?;
     }
@@ -134,7 +135,7 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
     disturbance.map_or("undisturbed", Disturbance::word)
 }
 
-/// Text with tables, disturbances and notes.
+/// Text of a report: tables, failed runs, achieved rates of floods and storms, and notes.
 fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
     let mut text = tables(&report.runs, shown).join("\n");
     text.push_str(&measured.failures());
@@ -153,10 +154,10 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
     text
 }
 
-/// Tolerated deviation of a flood's rate, as a multiple of the link's rate.
+/// Tolerated difference between a flood's requested and achieved rate, as a fraction of the link's rate.
 const FLOOD_TOLERANCE: f64 = 0.02;
 
-/// Lines on the achieved flood rates: one for all runs with the requested rate, and one for each deviating run.
+/// Adds lines on the achieved flood rates: one for all runs with the requested rate, and one for each other run.
 fn floods(text: &mut String, runs: &[Run]) {
     let reached = runs.iter().filter_map(|run| {
         let asked = run.flood.as_ref()?;
@@ -198,7 +199,7 @@ fn floods(text: &mut String, runs: &[Run]) {
     }
 }
 
-/// Line on the storms: minimum and maximum rate, requested rate, and number of sockets.
+/// Adds a line on the storms of all runs: minimum, maximum and requested rate, and number of receiving sockets.
 fn storms(text: &mut String, runs: &[Run]) {
     let storms = runs.iter().filter_map(|run| {
         let asked = run.storm?;
@@ -223,7 +224,7 @@ fn storms(text: &mut String, runs: &[Run]) {
     );
 }
 
-/// Prints the text; to standard error if JSON goes to standard output.
+/// Prints the text to standard output, or to standard error if JSON goes to standard output.
 pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure> {
     if json == Some(&Destination::StandardOutput) {
         tell(text);
@@ -240,7 +241,7 @@ mod tests {
     use isolane_bench::scenario::ablation::{Ablation, Condition};
     use isolane_bench::scenario::plan::{self, Part};
 
-    /// Basis of the durations stated in the help.
+    /// Checks the durations that the help texts state.
     #[test]
     fn measurements_take_as_long_as_their_help_says() {
         let expected_s = |rows: Vec<rtt::Config>| {

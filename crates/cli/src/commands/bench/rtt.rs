@@ -30,8 +30,8 @@ const DISTURBANCES: &[(&str, Condition)] = &[
 const ARBITERS: &[(&str, Arbiter)] = &[("fifo", Arbiter::Fifo), ("strict", Arbiter::Strict)];
 const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order::Fifo)];
 
-// `--ablation` has different defaults: at 2000 Hz for three seconds, sixty samples lie beyond each p99. No run has a
-// p99.9 then; stalls of the machine would dominate it anyway.
+// Runs of `--ablation` last 3 s by default, so at 2000 Hz each p99 has 60 samples beyond it. That is too few for a
+// p99.9, which stalls of the machine would dominate anyway.
 #[derive(Debug, Args)]
 pub(crate) struct Rtt {
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// Measures each datapath, payload and disturbance, and prints the results.
+    /// Measures every combination of datapath, payload and disturbance, or the ablation, and prints the results.
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         if self.ablation {
             self.check_outside()?;
@@ -130,7 +130,7 @@ impl Rtt {
         round_trips::run(hosts, what, plan, "", &self.round_trips, shown)
     }
 
-    /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
+    /// Refuses disturbances inside the participants. An ablation measures remedies against disturbances from outside.
     fn check_outside(&self) -> Result<(), Failure> {
         let is_in_process =
             |it: &&Condition| it.disturbance.is_some_and(Disturbance::is_in_process);
@@ -165,7 +165,7 @@ impl Rtt {
         Ok(rows)
     }
 
-    /// Runs in order, with runs to be compared adjacent.
+    /// Planned runs in order. Runs whose results are compared follow each other.
     fn rows(&self, hosts: &BenchEnvironment) -> Result<Vec<rtt::Config>, Failure> {
         let mut rows: Vec<rtt::Config> = Vec::new();
         for &datapath in &self.round_trips.measured.datapath {
@@ -189,7 +189,7 @@ impl Rtt {
         Ok(repeated.collect())
     }
 
-    /// Runs for each arbiter and job order.
+    /// Runs for each selected arbiter and job order.
     fn variants(
         &self,
         datapath: &str,
@@ -198,8 +198,8 @@ impl Rtt {
         place: Place,
     ) -> Vec<rtt::Config> {
         let seconds = self.seconds.as_secs() as u32;
-        // The memory datapath has no second thread to publish from. With inside disturbances, pings are the executor's
-        // own work.
+        // The memory datapath has no second thread that could publish. If the participants' own work disturbs, pings
+        // must compete with that work as jobs of the executor.
         let publisher = match datapath {
             "memory" => Publisher::Job,
             _ if place != Place::Link => Publisher::Job,
@@ -217,7 +217,7 @@ impl Rtt {
                     false => config,
                 };
                 rows.push(config.through(*arbiter));
-                // Without a link the arbiter is irrelevant.
+                // Without a link there is no arbiter: one run for each job order is enough.
                 if !has_link(datapath) || place == Place::Pair {
                     break;
                 }
@@ -233,7 +233,8 @@ fn word_of(disturbance: Condition) -> &'static str {
     known.map_or("none", |(word, _)| word)
 }
 
-/// Places of a disturbance's runs. Undisturbed runs are made in the place of each disturbance they are compared with.
+/// Places of the runs with a disturbance. Undisturbed runs are made in the place of every selected disturbance, for
+/// comparison.
 fn places(disturbance: Condition, all: &[Condition]) -> Vec<Place> {
     let place = |it: Condition| it.disturbance.map(Disturbance::place);
     if let Some(place) = place(disturbance) {
@@ -248,7 +249,7 @@ fn places(disturbance: Condition, all: &[Condition]) -> Vec<Place> {
     }
 }
 
-/// Returns whether a datapath's runs are made between two hosts.
+/// Returns whether runs on this datapath are made between two hosts, over a link.
 fn has_link(datapath: &str) -> bool {
     matches!(datapath, "udp" | "xdp")
 }

@@ -111,7 +111,7 @@ fn run_one(
     Planned { datapath, config }: &Planned,
 ) -> Result<Run, ScenarioError> {
     match &hosts.hosts {
-        // With one queue, frames arrive where the lanes are. Sockets use it too, for comparison.
+        // With a single receive queue, all frames reach the lanes' queue. Runs over sockets use a single queue too.
         Ok(_) => {
             let joined = TestHosts::without_cable(&TestHostsConfig {
                 queues: 1,

@@ -1,4 +1,4 @@
-//! Reports of `pub` and `sub` on the other side: incompatible endpoints with the reason, and with `-v -v` also matches.
+//! Reports of `pub` and `sub` on remote endpoints: incompatible ones with the policy, and with `-v -v` also matches.
 
 use isolane::Incompatible;
 
@@ -11,14 +11,14 @@ pub(super) enum Side {
     Reader,
 }
 
-/// State of the reports.
+/// Reporter of matches and of incompatible endpoints. Remembers the numbers that it reported last.
 #[derive(Debug)]
 pub(super) struct MatchReport {
     side: Side,
     tells_matches: bool,
     matched: usize,
     most_matched: usize,
-    /// Last incompatible endpoint, and the total number.
+    /// Last incompatible endpoint, and the number of incompatible endpoints so far.
     incompatible: Option<Incompatible>,
 }
 
@@ -34,7 +34,7 @@ impl MatchReport {
         }
     }
 
-    /// Reports changes since the last call.
+    /// Reports changes of matched and incompatible endpoints since the last call.
     pub(super) fn look(&mut self, matched: usize, incompatible: Option<Incompatible>) {
         if let Some(news) = self.news_of_matches(matched) {
             tell(news);
@@ -44,7 +44,7 @@ impl MatchReport {
         }
     }
 
-    /// Repeats at the end the incompatible endpoints.
+    /// Reports at the end how many endpoints were incompatible.
     pub(super) fn tell_end(&self) {
         if let Some(found) = self.incompatible {
             tell(format!(
@@ -55,7 +55,7 @@ impl MatchReport {
         }
     }
 
-    /// Number of matches as text, with the maximum if some have left.
+    /// Number of matched endpoints as text, with their maximum number if that was larger.
     pub(super) fn matched(&self) -> String {
         let matched = count_of(self.matched as u64, self.others());
         match self.most_matched {

@@ -1,5 +1,5 @@
-//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, taken from the command line, the
-//! description, or the defaults.
+//! Common part of `isolane pub` and `isolane sub`: options of a writer or a reader. Their values come from the command
+//! line, the description or the defaults.
 
 mod match_report;
 mod publish;
@@ -32,7 +32,7 @@ use crate::limits::READER_HISTORY;
 use crate::settings::{LaneSettings, NetworkSettings, Settings};
 use crate::values::{Representation, level, seconds, word};
 
-/// Name of the type of both commands, as announced.
+/// Announced type name of the topics of `pub` and `sub`.
 const TYPE_NAME: &str = "ShapeType";
 
 /// Options of a writer or a reader.
@@ -85,20 +85,20 @@ pub(crate) struct EndpointArguments {
 pub(crate) struct EndpointSettings {
     pub(crate) network: NetworkSettings,
     pub(crate) lane: LaneSettings,
-    /// Described participant to run as.
+    /// Participant of the description as which the command runs; `None`: an undescribed participant.
     pub(crate) described: Option<DescribedAs>,
     pub(crate) topic: String,
     pub(crate) level: Level,
     pub(crate) qos: Qos,
     pub(crate) is_reliable: bool,
     pub(crate) is_volatile: bool,
-    /// Run time; `None`: until stopped.
+    /// Run time; `None`: until the count is reached or a signal arrives.
     pub(crate) run_for: Option<Duration>,
 }
 
 impl EndpointArguments {
-    /// Resolves the options with the description's topic, if it has one. `period` is that of a writer from the command
-    /// line, which overrides the description's.
+    /// Resolves the options with the topic of the description, if it has that topic. A writer's `--period` is `period`,
+    /// which replaces the period of the description.
     fn resolve(
         self,
         side: Side,
@@ -178,7 +178,8 @@ impl EndpointArguments {
         let deadline = deadline.unwrap_or(Sourced::default_value(None));
         let shown = deadline.value.map_or(String::from("none"), format_duration);
         settings.set("deadline", shown, &deadline.source);
-        // One sample may be early by the whole deadline, and the next late by it.
+        // `deadline` bounds the response time of a sample. If one sample arrives at once and the next one only at its
+        // deadline, they are period + deadline apart. This sum is the period of the QoS policy DEADLINE.
         let period = period.or(topic.and_then(|topic| topic.period.value));
         let separation_max = period.zip(deadline.value).map(|(period, by)| period + by);
         let shown = separation_max.map_or(String::from("none"), format_duration);
@@ -222,8 +223,8 @@ pub(super) fn check_topic(topic: &str) -> Result<(), Failure> {
     })
 }
 
-/// Note on a topic missing in the description. It is allowed, for experiments in a described system, but may be a
-/// misspelling.
+/// Note on a topic that the description does not contain. Such a topic is allowed, for experiments in a described
+/// system, but its name may be misspelt.
 fn undescribed_topic(topic: &str, system: &System) -> Option<String> {
     let names = system.topics().iter();
     let names: Vec<&str> = names.map(|topic| topic.name.value.as_str()).collect();
@@ -240,8 +241,8 @@ fn undescribed_topic(topic: &str, system: &System) -> Option<String> {
     }
 }
 
-/// Default reliability (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match any other side. A
-/// transient-local reader is reliable, because only a reliable match delivers history.
+/// Default reliability (DDS 1.4 §2.2.3.14). A reliable writer matches any reader, and a best-effort reader any writer.
+/// A transient-local reader is reliable, because only a reliable match delivers history.
 fn default_reliability(is_writer: bool, durability: Durability) -> Sourced<Reliability> {
     let (reliability, endpoints) = match (is_writer, durability) {
         (true, _) => (Reliability::Reliable, "writers"),
@@ -251,7 +252,8 @@ fn default_reliability(is_writer: bool, durability: Durability) -> Sourced<Relia
     Sourced::new(reliability, Source::DefaultFor(endpoints))
 }
 
-/// Default history: the standard's for a writer; for a printing reader, enough for a burst.
+/// Default history. A writer has the default of DDS. A reader keeps more, because it prints more slowly than a burst
+/// arrives.
 fn default_history(is_writer: bool) -> Sourced<History> {
     match is_writer {
         true => Sourced::default_value(History::default()),

@@ -21,12 +21,12 @@ use crate::output::tell;
 use crate::settings::Settings;
 use crate::values::{count, duration};
 
-/// Time limit for the last acknowledgements of a reliable writer.
+/// Maximum wait for the last acknowledgements of a reliable writer.
 const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(5);
-/// Time that a best-effort writer stays, so that readers take its last samples before they see it leave.
+/// Time that the writer remains after its last sample, so that readers take that sample before the writer leaves.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Default period, as in shapes demonstrations.
+/// Default period, as in the shapes demonstrations of other DDS implementations.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
 
 #[derive(Debug, Args)]
@@ -65,14 +65,14 @@ pub(crate) struct PublishSettings {
     pub(crate) endpoint: EndpointSettings,
     pub(crate) period: Duration,
     shape: ShapeType,
-    /// Samples to write; `None`: until stopped.
+    /// Number of samples to write; `None`: until the time is over or a signal arrives.
     count: Option<u64>,
     dispose_at_end: bool,
     unregister_at_end: bool,
 }
 
 impl Publish {
-    /// Publishes until the count, the time or a signal ends it.
+    /// Publishes until the count is reached, the time is over, or a signal arrives.
     pub(crate) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let publish = self.resolve(&mut settings)?;
         settings.begin()?;
@@ -109,7 +109,7 @@ impl Publish {
     }
 }
 
-/// Parses a colour that a ShapeType can have.
+/// Parses a colour; refuses one that is longer than ShapeType allows.
 fn color(text: &str) -> Result<BoundedString<MAX_COLOR_BYTES>, String> {
     BoundedString::try_from(text)
         .map_err(|_| format!("ShapeType's color holds at most {MAX_COLOR_BYTES} bytes"))
@@ -146,7 +146,7 @@ fn run(settings: &PublishSettings) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// Waits for a subscriber if the durability is volatile, publishes, and ends the instance.
+/// Publishes, and ends the instance. A volatile writer first waits for a subscriber.
 fn publish_all(
     participant: &Participant,
     writer: &Rc<DataWriter<ShapeType>>,
@@ -181,8 +181,8 @@ fn publish_all(
     }
 }
 
-/// Writes a sample per period from a time-triggered job, and returns the number written. A sample refused by a full
-/// history is retried a period later.
+/// Writes one sample each period in a timer's job, and returns the number of samples written. If the history is full,
+/// the sample is written again one period later.
 fn publish(
     participant: &Participant,
     writer: &Rc<DataWriter<ShapeType>>,
@@ -202,7 +202,7 @@ fn publish(
                 return;
             }
             [shape.x, shape.y] = position(written.get());
-            // The ledger counts refusals.
+            // The writer's ledger counts refused samples.
             if writer.write(&shape).is_ok() {
                 written.set(written.get() + 1);
             }
@@ -222,8 +222,8 @@ fn publish(
     Ok(written.get())
 }
 
-/// Waits for acknowledgements, because the end of the instance would evict samples from a KEEP_LAST history, then ends
-/// the instance as configured. Returns whether all samples were acknowledged.
+/// Waits for acknowledgements, and then ends the instance as configured. To end an instance is a change, which could
+/// replace unacknowledged samples of a KEEP_LAST history. Returns whether all samples were acknowledged.
 fn finish(
     participant: &Participant,
     writer: &DataWriter<ShapeType>,

@@ -3,13 +3,13 @@
 use isolane::TopicType;
 use isolane::types::BoundedString;
 
-/// Coloured shape on a small plane, with the colour as key.
+/// Coloured shape on a small plane. Its key is the colour.
 ///
-/// Writers send XCDR1 unless `--representation xcdr2` is given. Its bytes are those of a final ShapeType, which Cyclone
-/// DDS makes of an IDL file without annotations, and the only form Fast DDS 2.9 accepts. XCDR2 is that of an appendable
-/// type.
+/// Writers send XCDR1 unless `--representation xcdr2` is given. In XCDR1, final and appendable types have the same
+/// bytes. Cyclone DDS makes a final type of an IDL file without annotations, and Fast DDS 2.9 accepts only these bytes.
+/// In XCDR2, the bytes are those of an appendable type.
 ///
-/// `additional_payload_size` has no bound; `--max-bytes` bounds the sample.
+/// `additional_payload_size` has no bound of its own, but `--max-bytes` bounds the sample.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 #[topic(appendable)]
 pub(crate) struct ShapeType {
@@ -24,14 +24,13 @@ pub(crate) struct ShapeType {
 /// Width and height of the plane.
 const PLANE: [i32; 2] = [240, 270];
 
-/// Position of a shape after `n` samples. It moves right and down, and wraps around. `x` counts the samples as long as
-/// there are fewer than the plane is wide.
+/// Position of a shape after `n` samples. The shape moves right and down by one, and starts again at the edge.
 pub(crate) fn position(n: u64) -> [i32; 2] {
     let along = |length: i32| (n % length as u64) as i32;
     [along(PLANE[0]), along(PLANE[1])]
 }
 
-/// Line for a sample, in the format of shapes programs.
+/// Line of text for a sample, in the format of the shapes demonstrations of other DDS implementations.
 pub(crate) fn line(topic: &str, shape: &ShapeType) -> String {
     let ShapeType {
         color,
@@ -53,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// `ShapeType` as most programs declare it, without `@appendable`.
+    /// `ShapeType` as most programs declare it: without `@appendable`, and so final in isolane.
     #[derive(TopicType, Debug, Clone, PartialEq, Default)]
     struct FinalShape {
         #[topic(key)]
@@ -65,7 +64,7 @@ mod tests {
         additional_payload_size: Vec<u8>,
     }
 
-    /// XCDR1 is identical for final and appendable declarations; XCDR2 is for appendable ones. All forms are read.
+    /// XCDR1 bytes are the same for final and appendable types; XCDR2 bytes differ. A reader takes all these forms.
     #[test]
     fn xcdr1_is_the_same_for_final_and_appendable_shapes_and_each_form_is_read() {
         let shape = ShapeType {

@@ -1,4 +1,4 @@
-//! `isolane sub`: a reader that prints every received shape, a line each, as text or as JSON.
+//! `isolane sub`: a reader that prints each received shape on a line, as text or as JSON.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +42,13 @@ pub(crate) struct SubscribeSettings {
     pub(crate) endpoint: EndpointSettings,
     /// Receive budget of the topic; `None`: unlimited.
     pub(crate) budget: Option<ReceiveBudget>,
-    /// Samples to receive; `None`: until stopped.
+    /// Number of samples to print; `None`: until the time is over or a signal arrives.
     count: Option<u64>,
     json: Option<Destination>,
 }
 
 impl Subscribe {
-    /// Subscribes until the count, the time or a signal ends it.
+    /// Subscribes until the count is reached, the time is over, or a signal arrives.
     pub(crate) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let subscribe = self.resolve(&mut settings)?;
         settings.begin()?;
@@ -103,7 +103,7 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
     let mut printed = Ok(());
     until.run(&participant, || {
         report.look(reader.matched_writers(), reader.incompatible());
-        // Keeps the first failure, because the callback runs again before the loop ends.
+        // After a failure nothing more is printed: the loop calls this closure again before it ends.
         if printed.is_ok() {
             printed = printer.print_available(&reader);
         }
@@ -183,7 +183,7 @@ fn with_budget(settings: &SubscribeSettings) -> Qos {
     }
 }
 
-/// Number of datagrams dropped by the reader's own budget.
+/// Number of datagrams that were dropped because they exceeded the reader's budget.
 fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
     let flow = reader.flow();
     let decisions = flow.iter().flat_map(|flow| &flow.decisions);
@@ -194,14 +194,14 @@ fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
 struct Printer {
     topic: String,
     json: Option<JsonLines>,
-    /// True when samples are printed as text.
+    /// True if samples are printed as text.
     text: bool,
-    /// Colours by key hash, because the end of an instance may carry only the hash.
+    /// Colours by key hash. The message that ends an instance may contain only the hash.
     colors: BTreeMap<[u8; 16], String>,
     /// Number of samples to print.
     wanted: u64,
     printed: u64,
-    /// Samples received after that number was printed.
+    /// Number of samples received after `wanted` samples were printed.
     beyond: u64,
     unreadable: u64,
 }
@@ -221,7 +221,7 @@ impl Printer {
         })
     }
 
-    /// Completes the JSON file, also without samples.
+    /// Completes the JSON file, even if no sample was received.
     fn finish(&mut self) -> Result<(), Failure> {
         self.json.as_mut().map_or(Ok(()), JsonLines::finish)
     }
@@ -243,7 +243,7 @@ impl Printer {
         if sample.value.is_some() {
             self.printed += 1;
         } else if sample.info.instance_state == InstanceState::Alive {
-            // One of several writers unregistered the instance, which a user would not notice.
+            // One of several writers unregistered the instance, which stays alive. Nothing is printed.
             return Ok(());
         }
         if let Some(lines) = &mut self.json {
@@ -285,7 +285,7 @@ fn state(info: &SampleInfo) -> &'static str {
     }
 }
 
-/// JSON line of a sample. The end of an instance has no value.
+/// JSON form of a sample. For the end of an instance, `value` is null.
 fn as_json(topic: &str, sample: &Sample<ShapeType>) -> Value {
     let value = sample.value.as_ref().map(|shape| {
         json!({

@@ -1,7 +1,7 @@
-//! Capture: frames from a file, frames from the interfaces of this host, and a file of frames.
+//! Captured frames: reader of a capture file, listener on the interfaces of this host, and writer of a capture file.
 //!
-//! `pcap_parser` reads pcap (microseconds or nanoseconds, either byte order) and pcapng, in a buffer of fixed size: a
-//! longer block ends the capture.
+//! `pcap_parser` reads pcap (microseconds or nanoseconds, either byte order) and pcapng. Its buffer has a fixed size:
+//! reading ends at a block that is longer.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ pub(super) struct Frame<'a> {
     pub(super) bytes: &'a [u8],
     /// Length on the wire in bytes.
     pub(super) original_len: usize,
-    /// Time of capture in nanoseconds since 1970; `None` if the source has none, as a Simple Packet Block.
+    /// Time of capture in nanoseconds since 1970; `None` if the source has no time, such as a Simple Packet Block.
     pub(super) time_ns: Option<u64>,
     pub(super) interface: Option<&'a str>,
 }
@@ -85,11 +85,11 @@ impl CaptureFile {
         })
     }
 
-    /// Gives every frame to `each`, in the order of the file, until it returns false. Returns whether the file ends
-    /// within a block: the capture was stopped, the file is cut or malformed.
+    /// Calls `each` with every frame, in the order of the file, until `each` returns false. Returns whether the file
+    /// ends within a block: the capture was stopped, or the file is cut or malformed.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// The error of `each`.
     pub(super) fn read(
         mut self,
         mut each: impl FnMut(&Frame<'_>) -> Result<bool, Failure>,
@@ -116,14 +116,14 @@ impl CaptureFile {
     }
 }
 
-/// File or standard input. A signal ends it.
+/// File or standard input. After a signal, `read` reports the end of the file.
 struct Input {
     file: File,
     has_header: bool,
 }
 
 /// Returns the minimum length of the first read: a pcap header, or a whole Section Header Block of pcapng. The parser
-/// does not read again before it has parsed this header.
+/// needs the whole header after its first read.
 fn header_bytes(begin: &[u8]) -> usize {
     const PCAP_HEADER_BYTES: usize = 24;
     const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -140,8 +140,8 @@ fn header_bytes(begin: &[u8]) -> usize {
 }
 
 impl Read for Input {
-    /// Waits for bytes and returns those available, without filling the buffer, so that `spy` shows the frames of a
-    /// running capture at once.
+    /// Waits for bytes, and returns the available bytes without waiting for a full buffer. So `spy` shows the frames of
+    /// a running capture at once.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const SIGNAL_POLL_NS: i64 = 100_000_000;
         let mut length = 0;
@@ -173,22 +173,23 @@ impl Read for Input {
     }
 }
 
-/// Interfaces of the section that is being read; a pcap has one.
+/// Interfaces of the current section of a pcapng file. A pcap file has one interface.
 #[derive(Default)]
 struct Interfaces(Vec<Interface>);
 
 struct Interface {
     link: Linktype,
     name: Option<String>,
-    /// Most bytes that were captured of a frame; 0: all.
+    /// Maximum number of bytes captured of a frame; 0: no limit.
     snaplen: u32,
-    /// Resolution of time stamps; `None` if it is out of range.
+    /// Resolution of time stamps; `None` if `u64` cannot express it.
     units_per_second: Option<u64>,
     offset_seconds: i64,
 }
 
 impl Interfaces {
-    /// Returns the frame of a packet block. Other blocks change the interfaces or nothing.
+    /// Returns the frame of a packet block. Blocks that describe a section or an interface change `self`; other blocks
+    /// are ignored.
     fn take<'a>(&'a mut self, block: &'a PcapBlockOwned<'_>) -> Option<Frame<'a>> {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
@@ -235,7 +236,7 @@ impl Interfaces {
             PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
                 let interface = self.0.first()?;
                 let bytes = packet.packet_data();
-                // The block has no captured length: the bytes behind the snapshot length are padding.
+                // The block does not state the captured length. Bytes beyond the snapshot length are padding.
                 let captured = match interface.snaplen as usize {
                     0 => bytes,
                     limit => &bytes[..bytes.len().min(limit)],
@@ -269,12 +270,12 @@ pub(super) struct Live {
     socket: packet_socket::Capture,
     /// Interfaces to listen on; empty: all.
     interfaces: Vec<String>,
-    /// Names by interface index, at most `CAPTURE_INTERFACES`.
+    /// Names by interface index, at most `CAPTURE_INTERFACES`; `None` for an unknown index.
     names: BTreeMap<u32, Option<String>>,
 }
 
 impl Live {
-    /// Listens on the interfaces of these names, or on all.
+    /// Listens on the interfaces of these names. Without names, listens on all interfaces.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or an interface does not exist.
@@ -298,10 +299,10 @@ impl Live {
         })
     }
 
-    /// Gives the next frame to `each`; false: none is waiting.
+    /// Calls `each` with the next frame of a chosen interface. Returns false if no frame is waiting.
     ///
     /// # Errors
-    /// Those of `each`, or the interface is gone or down.
+    /// The error of `each`, or the interface is gone or down.
     pub(super) fn take(
         &mut self,
         each: impl FnOnce(&Frame<'_>) -> Result<(), Failure>,
@@ -314,7 +315,7 @@ impl Live {
         }
         let name = self.names.entry(frame.interface);
         let name = name.or_insert_with(|| interface_name(frame.interface));
-        // The socket listens on one interface or on all.
+        // The socket listens on one interface or on all, so frames are filtered if several interfaces are named.
         let is_chosen = self.interfaces.len() < 2
             || name.as_ref().is_some_and(|it| self.interfaces.contains(it));
         if is_chosen {
@@ -340,8 +341,8 @@ impl Live {
         self.socket.wait(at_most).map_err(cannot_listen)
     }
 
-    /// Frames that the kernel dropped since the start. The kernel's counter has 32 bits: call this while listening,
-    /// too.
+    /// Number of frames that the kernel dropped since the start. Call this function regularly, because the kernel's
+    /// counter has 32 bits.
     pub(super) fn dropped(&mut self) -> Option<u64> {
         self.socket.dropped().ok()
     }
@@ -364,16 +365,13 @@ fn lacks_right() -> Failure {
 pub(super) struct CaptureWriter {
     file: ResultFile,
     path: PathBuf,
-    /// Interfaces of the section: link type, name and snapshot length. If there would be more than
-    /// `CAPTURE_INTERFACES`, another section begins.
+    /// Interfaces of the section: link type, name and snapshot length. After `CAPTURE_INTERFACES` of them, the next
+    /// interface begins another section.
     interfaces: Vec<(Linktype, Option<String>, u32)>,
 }
 
 impl CaptureWriter {
     /// Creates the file. An existing file at `path` stays until the first frame is written.
-    ///
-    /// # Errors
-    /// The file cannot be created.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let file = ResultFile::create(path).map_err(|error| not_written(path, &error))?;
         let mut writer = Self {
@@ -385,10 +383,7 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Adds a frame. With the first frame, the file appears at its path.
-    ///
-    /// # Errors
-    /// The frame cannot be written.
+    /// Adds a frame. After the first frame the file is visible at its path.
     pub(super) fn write(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
         let (captured, original) = (frame.bytes.len() as u32, frame.original_len as u32);
         if let Some(time) = frame.time_ns {
@@ -396,7 +391,7 @@ impl CaptureWriter {
             let words = [number, (time >> 32) as u32, time as u32, captured, original];
             self.block(EPB_MAGIC, &words, frame.bytes)?;
         } else {
-            // A Simple Packet Block has no time stamp and no captured length, and is of the first interface.
+            // A Simple Packet Block has no time stamp, captured length or interface: the first interface applies.
             let snaplen = if captured < original { captured } else { 0 };
             if self.number_of(frame, snaplen) != Some(0) {
                 self.begin_section()?;
@@ -407,10 +402,7 @@ impl CaptureWriter {
         self.finish()
     }
 
-    /// Completes the file, so that it appears at its path.
-    ///
-    /// # Errors
-    /// The file cannot be completed.
+    /// Completes the file. It is visible at its path then, even without frames.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         let finished = self.file.finish();
         finished.map_err(|error| not_written(&self.path, &error))
@@ -424,7 +416,8 @@ impl CaptureWriter {
         found.map(|number| number as u32)
     }
 
-    /// Writes the description of an interface that is not in the section, and returns its number.
+    /// Returns the number of the frame's interface in the section. If the section does not describe the interface yet,
+    /// writes the description first.
     fn describe_interface(&mut self, frame: &Frame<'_>, snaplen: u32) -> Result<u32, Failure> {
         if let Some(number) = self.number_of(frame, snaplen) {
             return Ok(number);

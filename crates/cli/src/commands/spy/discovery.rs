@@ -1,5 +1,5 @@
-//! Participants and endpoints that discovery has announced so far: names, topics, domains and levels of later
-//! datagrams.
+//! Participants and endpoints that discovery has announced so far. They supply names, topics, domains and levels for
+//! later datagrams.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -13,10 +13,10 @@ use super::message::Item;
 use super::network::Datagram;
 use crate::limits::{KNOWN_ENDPOINTS, KNOWN_PARTICIPANTS};
 
-/// PB and DG of RTPS 2.5 9.6.2.3.
+/// Parameters PB and DG of the port formulas (RTPS 2.5 9.6.2.3).
 const PORT_BASE: u16 = 7400;
 const DOMAIN_GAIN: u16 = 250;
-/// First port that Linux assigns by itself: from here on, a port says nothing about the domain.
+/// First ephemeral port of Linux. From this port on, a port number does not show the domain.
 const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 /// Third byte of the multicast group of level 0 (ARCHITECTURE.md, "Who talks with whom").
 const LEVEL_GROUP_BASE: u8 = 16;
@@ -45,7 +45,7 @@ struct Endpoint {
 }
 
 impl Discovery {
-    /// Adds a participant, or replaces what was announced of it.
+    /// Adds a participant, or replaces its earlier announcement.
     pub(super) fn add_participant(&mut self, data: &ParticipantData) {
         let mut ports = data.metatraffic_unicast.iter().map(|locator| locator.port);
         let by_port = || ports.find_map(|port| domain_of_port(u16::try_from(port).ok()?));
@@ -57,7 +57,7 @@ impl Discovery {
             .set(data.guid.prefix, participant, KNOWN_PARTICIPANTS);
     }
 
-    /// Adds a writer or reader, or replaces what was announced of it.
+    /// Adds a writer or reader, or replaces its earlier announcement.
     pub(super) fn add_endpoint(&mut self, data: &EndpointData) {
         let endpoint = Endpoint {
             topic: data.topic_name.as_str().into(),
@@ -77,7 +77,7 @@ impl Discovery {
         Some(&self.endpoints.get(&guid)?.topic)
     }
 
-    /// Domain of a datagram: that of its sender, or else the one of its ports (RTPS 2.5 9.6.2.3).
+    /// Domain of a datagram: the announced domain of its sender, else the domain of its ports (RTPS 2.5 9.6.2.3).
     pub(super) fn domain(&self, sender: GuidPrefix, datagram: &Datagram) -> Option<u32> {
         let announced = self.participants.get(&sender).and_then(|it| it.domain);
         let by_port = |address: SocketAddrV4| {
@@ -89,8 +89,8 @@ impl Discovery {
             .or_else(|| by_port(datagram.source))
     }
 
-    /// Purpose of a datagram, by the surest sign there is: multicast group, built-in writers alone, announced level of
-    /// the writers or readers, DSCP.
+    /// Purpose of a datagram. The first of these decides: the multicast group; built-in writers only; the announced
+    /// level of the writers or readers; DSCP.
     pub(super) fn traffic(&self, datagram: &Datagram, items: &[Item]) -> Option<Traffic> {
         if let Some(traffic) = traffic_of_group(datagram.destination) {
             return Some(traffic);
@@ -111,7 +111,7 @@ impl Discovery {
     }
 }
 
-/// Purpose of the multicast groups of discovery and of the levels.
+/// Purpose of a datagram to a multicast group of discovery or of a level.
 fn traffic_of_group(destination: SocketAddrV4) -> Option<Traffic> {
     let offset = destination.port().checked_sub(PORT_BASE)? % DOMAIN_GAIN;
     match (destination.ip().octets(), offset) {
@@ -128,7 +128,7 @@ fn domain_of_port(port: u16) -> Option<u32> {
     Some(u32::from(port.checked_sub(PORT_BASE)? / DOMAIN_GAIN))
 }
 
-/// Bounded map: a new key displaces the oldest.
+/// Bounded map. If it is full, a new key replaces the oldest key.
 struct Table<K, V> {
     values: HashMap<K, V>,
     order: VecDeque<K>,

@@ -1,4 +1,4 @@
-//! RTPS messages: one item a submessage, with writer, reader, topic and fields.
+//! RTPS messages. Each submessage becomes an item with writer, reader, topic and fields.
 
 use std::borrow::Borrow;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::network::Datagram;
 /// Kind of a submessage, as `--kind` and the summary name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// DATA of no writer that the kinds below name.
+    /// DATA of a user's writer, or of a built-in writer for which there is no other kind.
     Data,
     DataFragment,
     Heartbeat,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     /// INFO_TS, INFO_SRC, INFO_DST, INFO_REPLY, INFO_REPLY_IP4.
     Info,
     Pad,
-    /// Submessage of a vendor, of DDS Security, or of a later version.
+    /// Submessage of a vendor, of DDS Security, or of a later RTPS version.
     Unknown,
     Malformed,
 }
@@ -66,7 +66,8 @@ impl Word for Kind {
     ];
 }
 
-/// Names and values of text and JSON in a fixed order, the kind first. Absent values are null, false or empty.
+/// Named values of the text and JSON forms, in a fixed order that begins with the kind. An absent value is null, false
+/// or empty.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
 macro_rules! fields {
@@ -75,7 +76,7 @@ macro_rules! fields {
     };
 }
 
-/// RTPS message.
+/// Decoded RTPS message.
 pub(super) struct Message {
     pub(super) header: Result<Header, isolane_wire::Error>,
     /// Name of the participant that sent the message.
@@ -85,30 +86,30 @@ pub(super) struct Message {
     pub(super) items: Vec<Item>,
 }
 
-/// Submessage.
+/// Decoded submessage.
 pub(super) struct Item {
     pub(super) kind: Kind,
-    /// Position in the message in bytes.
+    /// Position of the submessage in the message, in bytes.
     pub(super) offset: usize,
     pub(super) writer: Option<Guid>,
-    /// Reader; without an entity: all matched ones.
+    /// Reader. With the entity id `UNKNOWN`, the submessage is for all matched readers.
     pub(super) reader: Option<Guid>,
-    /// Topic of the writer, of the reader or of the announced endpoint, as far as discovery has announced it.
+    /// Topic of the announced endpoint, else of the writer or the reader. `None` if discovery has not announced it.
     pub(super) topic: Option<String>,
     pub(super) fields: Fields,
-    /// Fields of what a built-in writer announces.
+    /// Fields of the announcement in DATA of a built-in writer.
     pub(super) announcement: Option<Fields>,
-    /// True when the capture ends within the submessage.
+    /// True if the capture ends within the submessage.
     pub(super) is_cut: bool,
 }
 
 impl Message {
-    /// Decodes a message, and adds to `discovery` what the message announces.
+    /// Decodes a message, and adds its announcements to `discovery`.
     pub(super) fn read(datagram: &Datagram, discovery: &mut Discovery) -> Self {
         let payload = &datagram.payload[..];
         let header = Header::parse(payload);
         let sender = header.map(|header| header.prefix).unwrap_or_default();
-        // Receiver state (RTPS 2.5 8.3.4).
+        // State of the RTPS receiver: source and destination GUID prefix (RTPS 2.5 8.3.4).
         let (mut source, mut destination) = (sender, GuidPrefix::UNKNOWN);
         let start = header.map_or(payload.len(), |_| HEADER_BYTES);
         let mut submessages = Submessages::new(payload, start);
@@ -170,7 +171,7 @@ impl Item {
             ),
         };
         let entities = submessage.as_ref().ok().and_then(entities_of);
-        // Readers send ACKNACK and NACK_FRAG; the others come from writers.
+        // Readers send ACKNACK and NACK_FRAG. Writers send the other submessages.
         let (writer, reader) = match kind {
             Kind::AckNack | Kind::NackFragment => (destination, source),
             _ => (source, destination),
@@ -214,7 +215,7 @@ fn kind_of(submessage: &Submessage<'_>) -> Kind {
     }
 }
 
-/// Writer and reader of a submessage that has both.
+/// Entity ids of writer and reader, if the submessage has them.
 fn entities_of(submessage: &Submessage<'_>) -> Option<(EntityId, EntityId)> {
     Some(match submessage {
         Submessage::Data(it) => (it.writer, it.reader),
@@ -239,7 +240,7 @@ fn fields_of(submessage: &Submessage<'_>) -> Fields {
                 PayloadKind::Key => "key",
             },
             "bytes": it.bytes.len(),
-            // Null: there is none, or the payload has a form of the vendor.
+            // Null if there is no payload, or if the vendor defines its format.
             "encapsulation": encapsulation(it.bytes).filter(|_| !it.non_standard),
             "key_hash": it.key_hash().map(|hash| hexadecimal(&hash)),
             "disposed": it.status_info().disposed,
@@ -339,7 +340,7 @@ fn fields_of(submessage: &Submessage<'_>) -> Fields {
     }
 }
 
-/// Returns what DATA of a built-in writer announces, and adds it to `discovery`.
+/// Returns the announcement in DATA of a built-in writer, and adds it to `discovery`.
 fn announcement(data: &Data<'_>, discovery: &mut Discovery) -> Option<Fields> {
     let bytes = data.bytes;
     let fields = match (data.writer, data.payload) {
@@ -385,14 +386,14 @@ fn of_participant(data: &ParticipantData) -> Fields {
         "name": data.entity_name.as_str(),
         "vendor": names::vendor(data.vendor),
         "domain": data.domain_id,
-        // Null: infinite.
+        // Null if the lease is infinite.
         "lease_s": (data.lease != Duration::MAX).then_some(data.lease.as_secs_f64()),
         "metatraffic_unicast": texts(data.metatraffic_unicast.iter()),
         "default_unicast": texts(data.default_unicast.iter()),
     }
 }
 
-/// `qos` holds the policies that differ from `defaults`.
+/// Fields of an announced endpoint. `qos` contains only the policies that differ from `defaults`.
 fn of_endpoint(what: &str, data: &EndpointData, defaults: &QosPolicies) -> Fields {
     let policies = names::policies(&data.qos, defaults).into_iter();
     let policies = policies.map(|(name, value)| (name.to_owned(), value.into()));
@@ -434,7 +435,7 @@ fn of_participant_message(message: &ParticipantMessage<'_>) -> Fields {
     }
 }
 
-/// Returns the field of this name, if it is a text.
+/// Returns the value of the field of this name, if that value is a string.
 pub(super) fn text_of<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     let (_, value) = fields.iter().find(|(known, _)| *known == name)?;
     value.as_str()

@@ -1,11 +1,11 @@
-//! `isolane spy`: RTPS traffic of the interfaces of this host or of a capture, decoded.
+//! `isolane spy`: decodes RTPS traffic on the interfaces of this host, or in a capture.
 //!
-//! A frame passes [`capture`] (from a file or an interface), [`network`] (Ethernet to UDP, fragments put together),
-//! [`message`] (one item a submessage; [`discovery`] adds topic and level), [`Filter`], and [`record`] (text, JSON and
-//! the counts of the summary) or the capture writer. Only `isolane_wire` decodes. No length is used before it is
-//! checked, and every table has a bound.
+//! [`capture`] reads frames. [`network`] extracts UDP datagrams and reassembles IP fragments. [`message`] decodes the
+//! submessages, and [`discovery`] adds topic and level. [`Filter`] selects datagrams. [`record`] formats them as text
+//! and JSON, and counts them for the summary. Only `isolane_wire` decodes protocol headers. Lengths are checked before
+//! use, and every table has a bound.
 //!
-//! `spy` decodes RTPS only. `--write` keeps the shown frames, and Wireshark decodes them byte by byte.
+//! `spy` decodes RTPS, but not the samples of user topics. `--write` saves the shown frames, for Wireshark.
 
 mod capture;
 mod discovery;
@@ -36,7 +36,7 @@ use crate::output::{JsonLines, print, tell};
 use crate::settings::Settings;
 use crate::values::{Destination, count, level, seconds, word};
 
-/// Longest wait for a frame. After it, the participant runs, and `spy` checks whether to stop.
+/// Maximum wait for a frame, and interval at which `spy` runs its own participant.
 const SLICE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -78,14 +78,14 @@ pub(crate) struct Spy {
 }
 
 impl Spy {
-    /// Shows datagrams until the end of the file, the count, the time or a signal.
+    /// Shows datagrams until the file ends, the count is reached, the time is over, or a signal arrives.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let interfaces = match settings.network.interfaces.value.clone() {
             Interfaces::Named(names) => names,
             _ => Vec::new(),
         };
         self.check(!interfaces.is_empty())?;
-        // The default is all domains: interfaces carry more than one.
+        // The default is all domains, because an interface may carry the traffic of several domains.
         let filter = Filter {
             domain: settings.chosen_domain(),
             levels: self.level,
@@ -114,7 +114,7 @@ impl Spy {
             Some(path) => decoder.read(path, &until),
             None => decoder.listen(Live::open(&interfaces)?, &interfaces, &until),
         };
-        // The counts are printed after a failure, too.
+        // The counts are printed even after a failure.
         let finished = decoder.finish();
         ended?;
         finished?;
@@ -124,7 +124,7 @@ impl Spy {
         })
     }
 
-    /// Refuses options without effect on a capture.
+    /// Refuses options that have no effect on a capture, and `--write -`.
     fn check(&self, has_interfaces: bool) -> Result<(), Failure> {
         if self.file.is_some() && has_interfaces {
             return Err(Failure::wrong_usage(
@@ -153,7 +153,7 @@ impl Spy {
 struct Decoder {
     filter: Filter,
     is_file: bool,
-    /// True when the text shows INFO submessages and PAD.
+    /// True if the text includes INFO submessages and PAD.
     with_context: bool,
     with_text: bool,
     json: Option<JsonLines>,
@@ -163,13 +163,13 @@ struct Decoder {
     network: Network,
     discovery: Discovery,
     summary: Summary,
-    /// Last link type that is not decoded.
+    /// Link type of the last frame whose link type is not decoded.
     unknown_link: Option<i32>,
 }
 
 impl Decoder {
-    /// Reads a capture. With topics, a first pass reads announcements: they may follow the samples. Standard input is
-    /// read once.
+    /// Reads a capture. If topics are selected, a first pass reads the announcements, which may follow the samples.
+    /// Standard input can be read only once, so it has no first pass.
     fn read(&mut self, path: &Path, until: &Until) -> Result<(), Failure> {
         if !self.filter.topics.is_empty() && path.as_os_str() != "-" {
             let mut network = Network::default();
@@ -216,7 +216,7 @@ impl Decoder {
                 if let Some(participant) = &participant {
                     participant.run_for(Duration::ZERO);
                 }
-                // The kernel's counter starts again when it is read, and has 32 bits.
+                // Reading the kernel's counter resets it. It has 32 bits, and is read here before it can overflow.
                 live.dropped();
             }
         };
@@ -242,7 +242,7 @@ impl Decoder {
                 if let Other::UnknownLink(link) = other {
                     self.unknown_link = Some(link.0);
                 }
-                // The datagram of a fragment is not known yet.
+                // An incomplete datagram cannot be filtered yet, so all its fragments are written.
                 return match &mut self.capture {
                     Some(capture) if other == Other::Fragment => capture.write(frame),
                     _ => Ok(()),
@@ -283,7 +283,7 @@ impl Decoder {
         }
     }
 
-    /// Prints the counts.
+    /// Prints the counts, and completes the capture file and the JSON output.
     fn finish(mut self) -> Result<(), Failure> {
         self.summary.incomplete_packets = self.network.incomplete_packets();
         tell(self.summary.text());
@@ -317,8 +317,8 @@ impl Decoder {
     }
 }
 
-/// Creates a participant that asks for the topics of writers that were announced before `spy` started: discovery sends
-/// the announcements again, and `spy` captures them.
+/// Creates a participant, so that other participants send it their announcements again. `spy` captures these, and so
+/// learns the topics of writers that were announced before `spy` started.
 fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let mut builder = Participant::builder(domain).name("isolane spy");
     if !interfaces.is_empty() {
@@ -337,7 +337,7 @@ fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     built.ok()
 }
 
-/// Conditions of the command line. An empty list is no condition.
+/// Conditions of the command line. An empty list matches everything.
 #[derive(Clone, Debug, Default)]
 struct Filter {
     domain: Option<u32>,
@@ -348,7 +348,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// Returns true when the message has a chosen domain and level.
+    /// Returns whether the message has the chosen domain and one of the chosen levels.
     fn matches(&self, message: &Message) -> bool {
         let is_of_level = |level: &Level| message.traffic == Some(Traffic::Level(*level));
         self.domain
@@ -356,12 +356,12 @@ impl Filter {
             && (self.levels.is_empty() || self.levels.iter().any(is_of_level))
     }
 
-    /// Returns true when there are conditions on single submessages.
+    /// Returns whether there are conditions on single submessages.
     fn chooses_items(&self) -> bool {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Returns true when a sample may be of a chosen topic, because its writer was not announced.
+    /// Returns whether topics are chosen and the topic of this sample is unknown, because its writer was not announced.
     fn is_unannounced(&self, item: &Item) -> bool {
         !self.topics.is_empty()
             && item.kind == Kind::Data
@@ -371,8 +371,8 @@ impl Filter {
             && item.topic.is_none()
     }
 
-    /// Returns true for a submessage of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an
-    /// unannounced writer counts as any topic.
+    /// Returns whether a submessage has a chosen topic, entity and kind. With `shows_unannounced`, a sample of an
+    /// unannounced writer matches any topic.
     fn matches_item(&self, item: &Item, shows_unannounced: bool) -> bool {
         let is_topic = |topic: &String| item.topic.as_ref() == Some(topic);
         let is_entity = |pattern: &EntityPattern| {
@@ -387,7 +387,7 @@ impl Filter {
     }
 }
 
-/// GUID, prefix of a participant, or entity id of any participant, as [`Guid`] prints them.
+/// Text of a GUID, of a GUID prefix, or of an entity id in any participant, in the format of [`Guid`].
 #[derive(Clone, Debug)]
 struct EntityPattern(String);
 

@@ -1,4 +1,4 @@
-//! Names and values in words: vendors, built-in entities, QoS policies. `ls` and `why` use them, too.
+//! Text for vendors, built-in entities and QoS policies. `ls` and `why` use it too.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use isolane_wire::qos::{
     DataRepresentationId, HistoryKind, LENGTH_UNLIMITED, PolicyId, QosPolicies,
 };
 
-/// Vendors as the OMG has registered them ("RTPS vendor IDs", omg.org/dds).
+/// Vendor ids registered by the OMG ("RTPS vendor IDs", omg.org/dds).
 const VENDORS: &[([u8; 2], &str)] = &[
     ([0x01, 0x01], "RTI Connext"),
     ([0x01, 0x02], "OpenSplice"),
@@ -28,7 +28,7 @@ const VENDORS: &[([u8; 2], &str)] = &[
     (VENDOR_ID, "isolane"),
 ];
 
-/// Returns a vendor's name, or its number.
+/// Returns a vendor's name, or its vendor id if the name is unknown.
 pub(in crate::commands) fn vendor(id: [u8; 2]) -> String {
     match VENDORS.iter().find(|(known, _)| *known == id) {
         Some((_, name)) => String::from(*name),
@@ -36,7 +36,7 @@ pub(in crate::commands) fn vendor(id: [u8; 2]) -> String {
     }
 }
 
-/// Returns what a built-in entity is for; `None`: it is a user's, or a vendor's.
+/// Returns the purpose of a built-in entity; `None` for an entity of a user or a vendor.
 pub(super) fn built_in_entity(entity: EntityId) -> Option<&'static str> {
     Some(match entity {
         EntityId::SPDP_WRITER | EntityId::SPDP_READER => "participants",
@@ -49,21 +49,21 @@ pub(super) fn built_in_entity(entity: EntityId) -> Option<&'static str> {
     })
 }
 
-/// Returns names and values of the policies that differ from the standard's defaults.
+/// Returns the names and values of the policies that differ from `defaults`.
 pub(super) fn policies(qos: &QosPolicies, defaults: &QosPolicies) -> Vec<(&'static str, String)> {
     let policies = described(qos).into_iter().zip(described(defaults));
     let different = policies.filter(|(own, default)| own != default);
     different.map(|(own, _)| own).collect()
 }
 
-/// Returns the value of one policy, in words.
+/// Returns the value of one policy as text.
 pub(in crate::commands) fn policy_value(policy: PolicyId, qos: &QosPolicies) -> String {
     let mut all = described(qos).into_iter();
     let found = all.find(|(name, _)| *name == policy.name());
     found.map_or_else(|| String::from("something else"), |(_, value)| value)
 }
 
-/// Policies that discovery announces, but for DURABILITY_SERVICE and user data.
+/// Names and values of all policies that discovery announces, except DURABILITY_SERVICE and user data.
 fn described(qos: &QosPolicies) -> Vec<(&'static str, String)> {
     let liveliness = constant(qos.liveliness.kind);
     vec![
@@ -89,7 +89,7 @@ fn described(qos: &QosPolicies) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes an enumerator as the standard does: `ByReceptionTimestamp` is BY_RECEPTION_TIMESTAMP.
+/// Converts the name of an enumerator to the form in DDS: `ByReceptionTimestamp` to BY_RECEPTION_TIMESTAMP.
 fn constant(enumerator: impl Debug) -> String {
     let mut text = String::new();
     for letter in format!("{enumerator:?}").chars() {

@@ -1,4 +1,4 @@
-//! UDP datagrams in frames: link header, VLAN tags, IPv4 with its fragments, UDP.
+//! UDP datagrams from frames: decodes link header, VLAN tags, IPv4 and UDP, and reassembles IPv4 fragments.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
@@ -21,7 +21,7 @@ pub(super) struct Datagram {
     pub(super) dscp: u8,
     /// Innermost VLAN tag.
     pub(super) vlan: Option<VlanTag>,
-    /// Number of IP packets; more than one if the datagram was fragmented.
+    /// Number of IP packets that carried the datagram; more than one if it was fragmented.
     pub(super) packets: usize,
     /// Captured part of the payload.
     pub(super) payload: Vec<u8>,
@@ -30,34 +30,34 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// Returns true when the capture omits a part of the payload.
+    /// Returns whether the capture contains only a part of the payload.
     pub(super) fn is_cut(&self) -> bool {
         self.payload.len() < self.payload_len
     }
 }
 
-/// Reason why a frame completes no UDP datagram.
+/// Reason why a frame yields no UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
     UnknownLink(Linktype),
     Ipv6,
     NotUdp,
-    /// IP fragment of a packet that is not complete.
+    /// IP fragment of a packet that is still incomplete, or cannot be completed.
     Fragment,
     Malformed,
 }
 
-/// Reader of datagrams.
+/// Decoder of frames to datagrams, with the IP fragments received so far.
 #[derive(Default)]
 pub(super) struct Network {
     fragments: Fragments,
 }
 
 impl Network {
-    /// Returns the datagram that a frame completes.
+    /// Returns the datagram in a frame, or the datagram whose last missing fragment is in the frame.
     ///
     /// # Errors
-    /// The frame completes none.
+    /// The frame yields no datagram.
     pub(super) fn read(&mut self, frame: &Frame<'_>) -> Result<Datagram, Other> {
         let (vlan, ether_type, bytes) = unwrap_link(frame)?;
         match ether_type {
@@ -65,7 +65,7 @@ impl Network {
             EtherType::IPV6 => return Err(Other::Ipv6),
             _ => return Err(Other::NotUdp),
         }
-        // The lengths in the headers are those of the whole packet: zeros replace what was not captured.
+        // The headers state the lengths of the whole packet, so zeros replace the bytes that were not captured.
         let missing = frame.original_len.saturating_sub(frame.bytes.len());
         let mut whole = bytes.to_vec();
         whole.resize(bytes.len() + missing.min(PACKET_BYTES), 0);
@@ -95,13 +95,13 @@ impl Network {
         })
     }
 
-    /// Fragmented packets that are incomplete.
+    /// Number of fragmented packets that were never completed.
     pub(super) fn incomplete_packets(&self) -> u64 {
         self.fragments.given_up + self.fragments.packets.len() as u64
     }
 }
 
-/// Returns the innermost VLAN tag, the EtherType and the bytes behind the link header.
+/// Returns the innermost VLAN tag, the EtherType and the bytes after the link header.
 fn unwrap_link<'a>(frame: &Frame<'a>) -> Result<(Option<VlanTag>, u16, &'a [u8]), Other> {
     let version = match frame.link {
         Linktype::ETHERNET => {
@@ -111,7 +111,7 @@ fn unwrap_link<'a>(frame: &Frame<'a>) -> Result<(Option<VlanTag>, u16, &'a [u8])
         Linktype::LINUX_SLL => SllVersion::One,
         Linktype::LINUX_SLL2 => SllVersion::Two,
         Linktype::RAW | Linktype::IPV4 => return ip(frame.bytes),
-        // Address family in the byte order of the host that captured.
+        // The first four bytes are the address family. Its values and byte order depend on the capturing host.
         Linktype::NULL | Linktype::LOOP => return ip(frame.bytes.get(4..).unwrap_or_default()),
         other => return Err(Other::UnknownLink(other)),
     };
@@ -129,26 +129,26 @@ fn ip(bytes: &[u8]) -> Result<(Option<VlanTag>, u16, &[u8]), Other> {
     }
 }
 
-/// IP reassembly (RFC 791 3.2): a large sample in one datagram crosses the wire in many packets.
+/// Reassembly of IP packets (RFC 791 3.2). A sample larger than the MTU may be sent in one fragmented datagram.
 #[derive(Default)]
 struct Fragments {
     /// Incomplete packets, the oldest first, at most `FRAGMENTED_PACKETS`.
     packets: VecDeque<Fragmented>,
-    /// Packets that were dropped incomplete.
+    /// Number of packets that were dropped incomplete, and of fragments that cannot be used.
     given_up: u64,
 }
 
 struct Fragmented {
     /// Source, destination and identification.
     key: ([u8; 4], [u8; 4], u16),
-    /// Parts of the payload by offset; they do not overlap.
+    /// Received parts of the payload by offset, without overlaps.
     parts: BTreeMap<usize, Vec<u8>>,
-    /// Length of the payload, once the last fragment is there.
+    /// Length of the payload; `None` until the last fragment has arrived.
     length: Option<usize>,
 }
 
 impl Fragments {
-    /// Adds a fragment. Returns payload and number of fragments when the packet is complete.
+    /// Adds a fragment. If the packet is complete, returns its payload and the number of its fragments.
     fn add(&mut self, packet: &Packet<&[u8]>, is_cut: bool) -> Result<(Vec<u8>, usize), Other> {
         let bytes = packet.payload();
         let start = packet.fragment_offset();
@@ -164,7 +164,7 @@ impl Fragments {
         );
         let index = self.index_of(key);
         let Fragmented { parts, length, .. } = &mut self.packets[index];
-        // A repeated fragment changes nothing, and one that contradicts another is not used.
+        // A fragment that overlaps with an earlier one is ignored, whether it repeats or contradicts that one.
         if parts
             .iter()
             .any(|(offset, part)| *offset < end && start < offset + part.len())
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// An IPv4 packet with a fragment of another.
+    /// IPv4 packet that is a fragment at `offset`.
     fn fragment(identification: u16, offset: usize, is_last: bool, bytes: &[u8]) -> Vec<u8> {
         let header = Repr {
             source: [10, 0, 0, 1],

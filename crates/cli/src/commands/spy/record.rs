@@ -1,8 +1,8 @@
-//! Output: a datagram as text (a line for it, and one for each submessage) and as JSON (schema `isolane/spy/3`), and
-//! the counts of the summary.
+//! Output of datagrams and of the summary. The text of a datagram is a line for the datagram and a line for each of its
+//! submessages. The schema of the JSON form is `isolane/spy/3`.
 //!
-//! Text and JSON have the same names and values; the text omits what is null, false or empty. Names that peers chose
-//! may hold any character: the text escapes them.
+//! Text and JSON have the same names and values. The text omits values that are null, false or empty. It escapes names
+//! chosen by peers, which may contain any character.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use super::message::{Fields, Item, Kind, Message, text_of};
 use super::names;
 use super::network::{Datagram, Other};
 
-/// Datagram with the submessages to show.
+/// Datagram to show. `message` contains only the selected submessages.
 pub(super) struct Record<'a> {
     pub(super) frame: &'a Frame<'a>,
     pub(super) datagram: &'a Datagram,
@@ -27,7 +27,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Returns the record `datagram`. Unknown values are null.
+    /// Returns the JSON record of kind `datagram`. Unknown values are null.
     pub(super) fn json(&self) -> Value {
         let Self {
             frame,
@@ -96,7 +96,7 @@ impl Record<'_> {
             parts.push(format!("VLAN {} PCP {}", tag.id, tag.pcp));
         }
         let time = frame.time_ns.map(date_and_time);
-        // The time of day, in microseconds.
+        // Time of day without the date, with microseconds.
         let time = time.as_ref().and_then(|time| time.get(11..26));
         let mut text = time.unwrap_or("--:--:--.------").to_owned();
         if let Some(name) = frame.interface {
@@ -146,8 +146,8 @@ impl Item {
         format!("{kind} {}{fields}", self.sender_and_receiver())
     }
 
-    /// Returns entities and topic, as `00000102 -> 00000107 "Square" `. The receiver is omitted if it is every entity,
-    /// or if the sender is a built-in one.
+    /// Returns the entity ids of sender and receiver and the topic, such as `00000102 -> 00000107 "Square" `. The
+    /// receiver is omitted if all entities are addressed, or if the sender is a built-in entity.
     fn sender_and_receiver(&self) -> String {
         let (Some(writer), Some(reader)) = (self.writer, self.reader) else {
             return String::new();
@@ -168,33 +168,33 @@ impl Item {
     }
 }
 
-/// Counts of a run: the record `summary`.
+/// Counts of a run, and the JSON record of kind `summary`.
 #[derive(Default, Serialize)]
 pub(super) struct Summary {
     pub(super) frames: u64,
     /// Datagrams that begin with `RTPS`.
     pub(super) datagrams: u64,
     pub(super) shown: u64,
-    /// RTPS datagrams that the filter omits.
+    /// RTPS datagrams that the filter excludes.
     pub(super) filtered: u64,
-    /// DATA that may be of a topic of the filter: discovery has not announced the writer.
+    /// DATA whose topic is unknown, because discovery has not announced the writer; counted if topics are selected.
     pub(super) unannounced: u64,
-    /// Submessages by the word of their kind.
+    /// Number of submessages of each kind, by the word that `--kind` uses.
     submessages: BTreeMap<&'static str, u64>,
-    /// Unknown submessages by identifier.
+    /// Number of unknown submessages by submessage id.
     unknown_submessages: BTreeMap<String, u64>,
     malformed: Malformed,
     pub(super) other_udp: u64,
     not_udp: u64,
     ipv6: u64,
-    /// Frames of a link type that is not decoded.
+    /// Frames whose link type is not decoded.
     unknown_link: u64,
     ip_fragments: u64,
     pub(super) incomplete_packets: u64,
     truncated_datagrams: u64,
     /// Frames that the kernel dropped; `None` for a file.
     pub(super) kernel_dropped: Option<u64>,
-    /// True when the file ends within a frame.
+    /// True if the file ends within a frame.
     pub(super) is_truncated: bool,
 }
 
@@ -219,7 +219,7 @@ impl Summary {
 
     pub(super) fn count(&mut self, datagram: &Datagram, message: &Message) {
         self.datagrams += 1;
-        // The packet that completes a datagram is a fragment, too.
+        // `count_other` does not count the fragment that completes a datagram.
         self.ip_fragments += u64::from(datagram.packets > 1);
         self.truncated_datagrams += u64::from(datagram.is_cut());
         self.malformed.datagrams += u64::from(message.header.is_err());
@@ -240,7 +240,7 @@ impl Summary {
         }
     }
 
-    /// Returns the last line of `--json`.
+    /// Returns the JSON record of the summary, which is the last line of `--json`.
     pub(super) fn json(&self) -> Value {
         let mut all = json!(self);
         all["schema"] = "isolane/spy/3".into();
@@ -253,7 +253,7 @@ impl Summary {
         all
     }
 
-    /// Returns the counts that are not zero.
+    /// Returns the counts that are not zero, as text.
     pub(super) fn text(&self) -> String {
         let mut all = json!(self);
         let counts = all.as_object_mut().into_iter().flatten();
@@ -274,12 +274,12 @@ fn object(fields: &Fields) -> Map<String, Value> {
         .collect()
 }
 
-/// Returns the value of the first field, and the others as words.
+/// Returns the value of the first field, which is the kind, and the text of the other fields.
 fn kind_and_words(fields: &Fields) -> (&str, String) {
     let mut fields = fields.iter();
     let kind = fields.next().and_then(|(_, kind)| kind.as_str());
     let words = fields.filter_map(|(name, value)| match value {
-        // Policies get their own names; the reason is printed as it is.
+        // Policies are printed without the word `qos`, and a reason without the word `why`.
         Value::Object(policies) if *name == "qos" => Some(named(policies)),
         Value::String(reason) if *name == "why" => Some(reason.clone()),
         value => word(name, value),
@@ -293,7 +293,7 @@ fn named(object: &Map<String, Value>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a name and a value; `None`: the value is null, false or empty.
+/// Returns the text of a name with its value; `None` if the value is null, false or empty.
 fn word(name: &str, value: &Value) -> Option<String> {
     let value = match value {
         Value::Null | Value::Bool(false) => return None,
@@ -315,7 +315,7 @@ fn word(name: &str, value: &Value) -> Option<String> {
     Some(format!("{name} {value}"))
 }
 
-/// Returns a text, in quotes if it is empty or has anything but letters, digits and a few signs.
+/// Returns a text. Adds quotes if it is empty, or contains other characters than letters, digits and `_:/.-+`.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:/.-+".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -324,7 +324,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns ascending numbers with neighbours as ranges: `3 5..9`.
+/// Returns ascending numbers as text. Consecutive numbers become a range: `3 5..9`.
 fn ranges(numbers: &[i64]) -> String {
     let ranges = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let ranges = ranges.map(|range| match range {
@@ -334,7 +334,7 @@ fn ranges(numbers: &[i64]) -> String {
     ranges.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns date and time (RFC 3339, UTC) of nanoseconds since 1970.
+/// Converts nanoseconds since 1970 to date and time in UTC (RFC 3339).
 fn date_and_time(time_ns: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
     humantime::format_rfc3339_nanos(time).to_string()

@@ -1,7 +1,7 @@
-//! Discovery of observable participants of this network namespace, by their sockets in `/proc/net/unix`, and the
-//! connections to them, each with its last two snapshots.
+//! Finds the observable participants of this network namespace by their sockets in `/proc/net/unix`. Keeps a connection
+//! to each participant, with the last two snapshots received from it.
 //!
-//! All operations are non-blocking: the other side may be stopped, or not be isolane.
+//! No operation blocks, because the other process may be stopped, or may not be isolane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,13 +16,13 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use super::sample::{Sample, Seen};
 use crate::limits::{SNAPSHOT_BYTES, UNIX_SOCKETS_BYTES, WATCHED_PARTICIPANTS};
 
-/// Interval of the search for participants.
+/// Interval between searches for participants.
 const FIND_EVERY: Duration = Duration::from_millis(500);
-/// Interval of connection attempts after a failure.
+/// Interval between attempts to connect to a participant.
 const TRY_EVERY: Duration = Duration::from_secs(2);
 
 pub(crate) struct Watcher {
-    /// Domain of the shown participants; `None`: all.
+    /// Domain of the shown participants; `None`: all domains.
     domain: Option<u32>,
     connections: BTreeMap<Address, (Connection, Instant)>,
     found: Option<Instant>,
@@ -37,10 +37,10 @@ impl Watcher {
         }
     }
 
-    /// Searches for participants when due, and reads received data.
+    /// Searches for participants if `FIND_EVERY` has passed, and reads received snapshots.
     ///
     /// # Errors
-    /// The system's list of sockets cannot be read.
+    /// `/proc/net/unix` cannot be read.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         let now = Instant::now();
         if self.found.is_none_or(|at| now - at >= FIND_EVERY) {
@@ -65,7 +65,7 @@ impl Watcher {
             if is_due && (known.is_some() || self.connections.len() < WATCHED_PARTICIPANTS) {
                 let mut connection = Connection::open(address);
                 if let Some((former, _)) = self.connections.remove(&address) {
-                    // Keeps the last snapshots of the former connection.
+                    // The new connection takes over the last snapshots of the closed one.
                     (connection.latest, connection.before) = (former.latest, former.before);
                 }
                 self.connections.insert(address, (connection, now));
@@ -74,7 +74,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Returns whether each participant has two snapshots for rates, or a problem.
+    /// Returns whether each participant has sent two snapshots, as rates need, or has a problem.
     pub(crate) fn is_settled(&self) -> bool {
         let mut all = self.connections.values();
         all.all(|(connection, _)| connection.is_settled())
@@ -102,14 +102,14 @@ impl Watcher {
     }
 }
 
-/// Address of a participant: its process id in its own namespace, and its number within the process.
+/// Address of a participant: its process id in its own PID namespace, and its number within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address {
     pub(super) pid: u32,
     pub(super) number: u32,
 }
 
-/// Lists the current participants.
+/// Lists the participants that run now.
 ///
 /// # Errors
 /// `/proc/net/unix` cannot be read.
@@ -121,7 +121,8 @@ pub(super) fn participants() -> io::Result<BTreeSet<Address>> {
     Ok(listening(&String::from_utf8_lossy(&text)))
 }
 
-/// Flags of a listening socket; accepted connections have the same name.
+/// Flags of a listening socket in `/proc/net/unix`. They distinguish it from accepted connections, which have the same
+/// name.
 const LISTENING: &str = "00010000";
 
 fn listening(text: &str) -> BTreeSet<Address> {
@@ -135,21 +136,21 @@ fn listening(text: &str) -> BTreeSet<Address> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Time without a snapshot, which is sent each second, after which a participant counts as silent.
+/// Time without a snapshot after which a participant counts as silent. Participants send one each second.
 const SILENT_AFTER: Duration = Duration::from_millis(3_500);
 
 pub(super) struct Connection {
     pub(super) address: Address,
-    /// Process, program and user according to the kernel; `None` if unknown.
+    /// Process, user and program, according to the kernel; `None` if unknown.
     pub(super) process: Option<Process>,
     stream: Option<UnixStream>,
-    /// Received part of the next line.
+    /// Received part of the next snapshot, which is one line.
     line: Vec<u8>,
     pub(super) latest: Option<Snapshot>,
     pub(super) before: Option<Snapshot>,
-    /// Time of the last snapshot, or of the connection.
+    /// Time of the last snapshot; before the first snapshot, time of the connection.
     heard: Instant,
-    /// Reason why no snapshots arrive.
+    /// Reason why no snapshots arrive, if there was an error.
     problem: Option<String>,
 }
 
@@ -161,7 +162,7 @@ pub(super) struct Process {
 }
 
 impl Connection {
-    /// Connects, or records the failure.
+    /// Connects to a participant. A failure becomes the connection's problem.
     pub(super) fn open(address: Address) -> Self {
         let mut connection = Self {
             address,
@@ -192,7 +193,7 @@ impl Connection {
         connection
     }
 
-    /// Reads received data.
+    /// Reads received data, and keeps the last two snapshots.
     pub(super) fn read(&mut self) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -226,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Reason why the other side closed the connection, which it does not state.
+    /// Probable reason why the participant closed the connection. The participant does not state it.
     fn ended(&self) -> String {
         let own = rustix::process::geteuid();
         match &self.process {
@@ -239,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Current problem, if any.
+    /// Reason why no snapshots arrive now: an error, or a silent participant.
     pub(super) fn problem(&self) -> Option<String> {
         let is_silent = self.heard.elapsed() > SILENT_AFTER;
         let silent = || match is_stopped(self.address.pid) {
@@ -250,18 +251,18 @@ impl Connection {
         problem.or_else(|| is_silent.then(|| silent().to_owned()))
     }
 
-    /// Returns whether it has two snapshots for rates, or a problem.
+    /// Returns whether two snapshots have arrived, or there is a problem.
     pub(super) fn is_settled(&self) -> bool {
         self.before.is_some() || self.problem().is_some()
     }
 
-    /// Returns whether a new connection attempt makes sense.
+    /// Returns whether the connection is closed, so that a new attempt is needed.
     pub(super) fn is_closed(&self) -> bool {
         self.stream.is_none()
     }
 }
 
-/// Removes the last complete line; earlier lines are outdated.
+/// Parses the last complete line, and removes it and all earlier lines, which are outdated.
 fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
     let no_snapshot = || String::from("sends something that is no snapshot");
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -281,7 +282,7 @@ fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
     Ok(snapshot)
 }
 
-/// Returns whether a signal or a debugger has stopped the process (proc(5), states T and t).
+/// Returns whether a signal or a debugger has stopped the process (states T and t in proc(5)).
 fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat

@@ -1,4 +1,5 @@
-//! Text lines of a sample: levels, topics, flows, rings and jobs of each participant, the most critical first.
+//! A sample as lines of text. For each participant they show levels, topics, flows, rings and jobs, the most critical
+//! first.
 
 use std::cmp::Reverse;
 
@@ -8,13 +9,13 @@ use isolane_model::{format_duration, visible_line};
 use super::sample::{LaneRates, Rates, Sample, Seen, sum};
 use crate::limits::{SHOWN_NAME_CHARACTERS, SHOWN_NOTES};
 
-/// Width at which long sentences are wrapped.
+/// Maximum width of the lines of a wrapped sentence.
 const NOTE_COLUMNS: usize = 96;
 
-/// Width of the list of allowed cores.
+/// Maximum width of the list of allowed cores.
 const CORES_COLUMNS: usize = 24;
 
-/// Line with its kind.
+/// Line of text, with the kind by which the view chooses a style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) kind: Kind,
@@ -23,7 +24,7 @@ pub(crate) struct Line {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Participant.
+    /// First line of a participant.
     Title,
     /// Column headings.
     Heading,
@@ -128,7 +129,7 @@ fn title(seen: &Seen) -> String {
     }
 }
 
-/// Thread of the event loop.
+/// Table of the event loop's thread: its core, allowed cores and scheduling policy.
 fn thread(participant: &ParticipantSample) -> Columns {
     let mut columns = Columns::new(&["thread", ">core", "allowed", "policy"]);
     if let Some(policy) = &participant.policy {
@@ -207,7 +208,7 @@ fn levels(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     columns
 }
 
-/// Counts of lanes with rings; other traffic used kernel sockets.
+/// Table of lanes with AF_XDP rings: how many datagrams used the rings. The other datagrams used kernel sockets.
 fn lanes(snapshot: &Snapshot) -> Columns {
     let mut columns = Columns::new(&["lane", ">in by ring", ">out by ring", "others"]);
     let with_ring = snapshot.lanes.iter().filter(|lane| !lane.counts.is_empty());
@@ -245,7 +246,7 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
         (Reverse(a.level), &a.topic, end_b).cmp(&(Reverse(b.level), &b.topic, end_a))
     });
     for (endpoint, end, counted, per_s) in rows {
-        // Omits the count of the column, the sum, and counts that grow in normal operation.
+        // Omits the count that has its own column, the sum, and counts that grow in normal operation.
         let usual = [counted, "accounted", "sent", "heartbeats"];
         let mut counters = endpoint.ledger.clone();
         counters.retain(|name, _| !usual.contains(&name.as_str()));
@@ -378,7 +379,7 @@ fn frames(participant: &ParticipantSample) -> String {
     )
 }
 
-/// Remaining amount as a bar and in numbers.
+/// Amount `left` of the total `of`, as a bar and in numbers.
 fn bar(left: u64, of: u64) -> String {
     const CELLS: u64 = 8;
     let full = (left.min(of) * CELLS).div_ceil(of.max(1)).min(CELLS);
@@ -392,7 +393,7 @@ fn level(level: Option<u8>, without: &str) -> String {
     level.map_or_else(|| without.to_owned(), |level| level.to_string())
 }
 
-/// Non-zero counts with their names.
+/// Text of the counts that are not zero, with their names.
 fn reasons(counts: &Counts) -> String {
     let counted = counts.iter().filter(|(_, count)| **count > 0);
     let words = counted.map(|(name, count)| format!("{} {}", grouped(*count), clean(name)));
@@ -403,7 +404,7 @@ fn none() -> String {
     String::from("-")
 }
 
-/// Rate as text, with a decimal for small values.
+/// Rate as text, with one decimal if it is less than 10.
 fn rate(rate: Option<f64>) -> String {
     match rate {
         None => none(),
@@ -412,7 +413,7 @@ fn rate(rate: Option<f64>) -> String {
     }
 }
 
-/// Number with thousands separators: 37,120.
+/// Number as text with thousands separators: 37,120.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -425,7 +426,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Untrusted name, shortened to one line.
+/// Text of an untrusted name: one line, limited in length, without control characters.
 fn clean(name: &str) -> String {
     shown(name, SHOWN_NAME_CHARACTERS)
 }
@@ -439,15 +440,15 @@ fn shown(text: &str, characters: usize) -> String {
     shown
 }
 
-/// Rows of cells under a heading, formatted as lines of text.
+/// Table of text: headings, and rows of cells.
 struct Columns {
-    /// Headings; those that begin with `>` have right-aligned columns.
+    /// Headings of the columns. A `>` at the beginning aligns the column to the right.
     heading: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
+    /// Creates a table without rows.
     fn new(heading: &[&'static str]) -> Self {
         Self {
             heading: heading.to_vec(),
@@ -460,7 +461,7 @@ impl Columns {
         self.rows.push(cells);
     }
 
-    /// Heading and rows, or `None` without rows.
+    /// Formats the heading and the rows as lines; `None` if there are no rows.
     fn lines(&self) -> Option<(String, Vec<String>)> {
         if self.rows.is_empty() {
             return None;

@@ -1,10 +1,10 @@
-//! `isolane top`: live state of the isolane processes on this host, as they report it.
+//! `isolane top`: shows the live state of the isolane processes on this host, as they report it.
 //!
-//! `discovery` lists their sockets from `/proc/net/unix` of this network namespace, and reads a snapshot per second;
-//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`), or a scrollable
-//! terminal view (`view`).
+//! `discovery` finds the processes by their sockets in `/proc/net/unix` of this network namespace. It reads a snapshot
+//! of each participant per second. `sample` computes rates from two snapshots, and is the JSON form. `lines` is the
+//! text form. `view` is a scrollable view on the terminal.
 //!
-//! Reports are not trusted: a line has a bound, and control characters are not shown.
+//! Snapshots are not trusted: their length is limited, and control characters are not shown.
 
 pub(super) mod discovery;
 mod lines;
@@ -27,11 +27,11 @@ use crate::output::{JsonLines, count_of, print};
 use crate::settings::Settings;
 use crate::values::{Destination, seconds};
 
-/// Polling interval of the connections.
+/// Interval at which the connections are read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Interval of samples, equal to that of the participants' snapshots.
+/// Interval between samples. Participants send snapshots at the same interval.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// Time limit of a single sample, which needs two snapshots a second apart.
+/// Maximum wait for a sample with rates, which need two snapshots of each participant, one second apart.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Args)]
@@ -48,9 +48,9 @@ pub(crate) struct Top {
 }
 
 impl Top {
-    /// Shows samples until the time or the user ends it, or a single one.
+    /// Shows samples until the time is over or the user ends the command. With `--once`, shows a single sample.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
-        // All domains are shown by default, because the command observes processes.
+        // The default is all domains, because the command observes processes.
         let domain = settings.chosen_domain();
         settings.begin()?;
         let until = Until::new(self.seconds)?;
@@ -75,7 +75,7 @@ impl Top {
                 output.show(&sample)?;
             }
         }
-        // Programs read the last line, so it has rates, which need two snapshots of each participant.
+        // Programs read the last line of JSON, so it must have rates, which need two snapshots of each participant.
         if !self.once && output.json.is_some() && !until.interrupted() && !sample.has_rates() {
             sample = settled_sample(&mut watcher, &|| until.interrupted())?;
             output.show(&sample)?;
@@ -84,7 +84,7 @@ impl Top {
     }
 }
 
-/// Waits for the snapshots of all participants, up to a time limit.
+/// Waits until every participant has sent two snapshots or has a problem, at most `PATIENCE`.
 fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<Sample, Failure> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -116,7 +116,7 @@ fn verdict(sample: &Sample, until: &Until) -> ExitCode {
     }
 }
 
-/// Destinations of samples.
+/// Outputs to which samples are written.
 struct Output {
     json: Option<JsonLines>,
     people: People,
@@ -124,7 +124,7 @@ struct Output {
     printed: u64,
 }
 
-/// Form of the output for people.
+/// Output for people.
 enum People {
     /// Live view on a terminal.
     View(Box<View>),

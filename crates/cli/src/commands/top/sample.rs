@@ -1,5 +1,5 @@
-//! State of all participants at one time, with the rates per second between two snapshots: the JSON form (`--json`),
-//! one line each.
+//! State of all participants at one time, with rates computed from two snapshots. Each sample is one line of the JSON
+//! form (`--json`).
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::discovery::Connection;
 
-/// All participants at one time.
+/// State of all observed participants at one time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
     pub(crate) schema: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Sample {
 /// Observed participant.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Seen {
-    /// Process id in this namespace.
+    /// Process id in the PID namespace of `top`.
     pub(crate) pid: u32,
     /// Number of the participant within the process.
     pub(crate) number: u32,
@@ -31,11 +31,11 @@ pub(crate) struct Seen {
     /// Reason why no new snapshot arrives.
     pub(crate) problem: Option<String>,
     pub(crate) snapshot: Option<Snapshot>,
-    /// Rates between the last two snapshots.
+    /// Rates between the last two snapshots; `None` before the second snapshot.
     pub(crate) rates: Option<Rates>,
 }
 
-/// Explanation of why running participants may not be found.
+/// Explanation why no participant was found.
 pub(crate) const WHY_NONE: &str = "no observable participant runs in this network namespace. Observable \
     are `isolane pub` and `sub`, and programs built with Builder::observable(true). For another network namespace: ip \
     netns exec NAME isolane top (a container has its own)";
@@ -51,7 +51,7 @@ impl Sample {
         }
     }
 
-    /// Returns whether all participants have rates.
+    /// Returns whether every participant has rates.
     pub(crate) fn has_rates(&self) -> bool {
         let mut all = self.participants.iter();
         all.all(|seen| seen.rates.is_some())
@@ -79,25 +79,25 @@ impl Seen {
         }
     }
 
-    /// Most critical level in use, which determines the order; 0 if unknown.
+    /// Most critical level in use; 0 if unknown. Participants are shown in the order of this level.
     pub(super) fn highest_level(&self) -> u8 {
         let lanes = self.snapshot.iter().flat_map(|snapshot| &snapshot.lanes);
         lanes.filter_map(|lane| lane.level).max().unwrap_or(0)
     }
 }
 
-/// Rates, each list in the order of the snapshot's.
+/// Rates per second. Each list has the order of the snapshot's list of the same name.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Rates {
     /// Time between the snapshots, in microseconds.
     pub(crate) interval_us: f64,
     pub(crate) lanes: Vec<LaneRates>,
     pub(crate) jobs: Vec<JobRates>,
-    /// Samples written.
+    /// Written samples per second.
     pub(crate) writers: Vec<Option<f64>>,
-    /// Samples delivered.
+    /// Delivered samples per second.
     pub(crate) readers: Vec<Option<f64>>,
-    /// Frames classified.
+    /// Classified frames per second.
     pub(crate) flows: Vec<Option<f64>>,
 }
 
@@ -114,13 +114,13 @@ pub(crate) struct LaneRates {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct JobRates {
     pub(crate) activations_per_s: Option<f64>,
-    /// Share of one core's time.
+    /// Share of the time of one core, 1 if the job runs all the time.
     pub(crate) share: Option<f64>,
 }
 
 impl Rates {
-    /// Rates between two snapshots. `None` if they are of different participants with the same address, or of the same
-    /// time.
+    /// Rates between two snapshots. `None` if the snapshots are of different participants with the same address, or if
+    /// no time has passed between them.
     pub(crate) fn between(before: &Snapshot, now: &Snapshot) -> Option<Self> {
         let is_same = before.participant.guid_prefix == now.participant.guid_prefix;
         let interval_us = now.participant.at_us - before.participant.at_us;
@@ -148,11 +148,11 @@ impl Rates {
     }
 }
 
-/// Factor from a difference of counts to a rate per second.
+/// Factor that converts a difference of two counts to a rate per second.
 struct PerSecond(f64);
 
 impl PerSecond {
-    /// Rate of a count; `None` if it is new, or was reset.
+    /// Rate of a count; `None` if there is no earlier count, or if the count was reset.
     fn of(&self, before: Option<u64>, now: u64) -> Option<f64> {
         let more = now.checked_sub(before?)?;
         Some(more as f64 * self.0)
@@ -186,7 +186,8 @@ impl JobRates {
     }
 }
 
-/// Rates of endpoints, which have no names: they are matched by position, as long as the topics agree.
+/// Rates of endpoints. Endpoints have no names, so an endpoint is compared with the one at the same position, if both
+/// have the same topic.
 fn endpoints(
     per_s: &PerSecond,
     before: &[EndpointSample],

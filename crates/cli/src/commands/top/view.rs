@@ -1,6 +1,6 @@
-//! Live terminal view: coloured lines to scroll through, with a bar above and below.
+//! Live view on the terminal: coloured lines that can be scrolled, between a title bar and a bar with the keys.
 //!
-//! The terminal's content is restored at the end, also after a panic.
+//! At the end, even after a panic, the terminal shows its earlier content again.
 
 use std::io;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use ratatui::widgets::Paragraph;
 
 use super::lines::{Kind, Line};
 
-/// User's request.
+/// Request of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
-    /// Redraw after scrolling or a resize.
+    /// Redraw the view: it was scrolled, paused or resized.
     Draw,
     Quit,
 }
 
-/// Terminal in the view's mode.
+/// Terminal in raw mode, and what it shows.
 pub(crate) struct View {
     terminal: DefaultTerminal,
     lines: Vec<Line>,
@@ -34,10 +34,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Initialises the terminal.
+    /// Switches the terminal to raw mode and to its alternate screen.
     ///
     /// # Errors
-    /// Standard output is no terminal, or a control operation failed.
+    /// Standard output is no terminal, or the terminal cannot be controlled.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminal: ratatui::try_init()?,
@@ -49,9 +49,6 @@ impl View {
     }
 
     /// Shows new lines, unless the view is paused.
-    ///
-    /// # Errors
-    /// The terminal is gone.
     pub(crate) fn show(&mut self, title: String, lines: Vec<Line>) -> io::Result<()> {
         if self.is_paused {
             return Ok(());
@@ -61,9 +58,6 @@ impl View {
     }
 
     /// Redraws the view.
-    ///
-    /// # Errors
-    /// The terminal is gone.
     pub(crate) fn draw(&mut self) -> io::Result<()> {
         let Self {
             terminal,
@@ -78,10 +72,7 @@ impl View {
         Ok(())
     }
 
-    /// Waits for a request, up to `time`.
-    ///
-    /// # Errors
-    /// The terminal is gone.
+    /// Waits for a request of the user, at most `time`.
     pub(crate) fn wait(&mut self, time: Duration) -> io::Result<Wish> {
         if !event::poll(time)? {
             return Ok(Wish::Nothing);
@@ -115,7 +106,7 @@ impl Drop for View {
     }
 }
 
-/// Maximum horizontal scroll position; lines are rarely longer.
+/// Maximum horizontal scroll position in columns. Lines are rarely longer.
 const MAX_COLUMN: u16 = 160;
 
 #[derive(Default)]
@@ -128,7 +119,7 @@ struct Scroll {
 }
 
 impl Scroll {
-    /// Scrolls by a key; returns false if the key has no effect.
+    /// Scrolls as the key demands. Returns false if the key does not scroll.
     fn by(&mut self, code: KeyCode) -> bool {
         const COLUMNS: u16 = 8;
         let page = self.page.saturating_sub(1).max(1);
@@ -150,13 +141,13 @@ impl Scroll {
         true
     }
 
-    /// Limits the position to the content.
+    /// Limits the vertical position, so that the last page is full.
     fn within(&mut self, lines: usize, height: usize) {
         self.first = self.first.min(lines.saturating_sub(height));
     }
 }
 
-/// Draws the view; returns the number of visible lines.
+/// Draws the view. Returns the height of the area for lines.
 fn draw(
     frame: &mut Frame<'_>,
     title: &str,
@@ -242,7 +233,7 @@ mod tests {
         scroll.by(KeyCode::Up);
         assert!(drawn(&lines, &mut scroll).contains("row 5"));
         assert!(!scroll.by(KeyCode::Char('x')));
-        // Narrow terminals can scroll right.
+        // On narrow terminals, lines can be scrolled to the right.
         scroll.by(KeyCode::Right);
         let right = drawn(&[line(Kind::Row, "left ... right")], &mut scroll);
         assert!(

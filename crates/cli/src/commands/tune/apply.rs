@@ -1,4 +1,4 @@
-//! `isolane tune apply`: applies a plan, or the saved one at boot.
+//! `isolane tune apply`: applies a plan, or at boot the saved plan.
 
 use std::fs::Metadata;
 use std::io;
@@ -48,7 +48,7 @@ impl Apply {
         let folder = &self.state.state;
         let mut machine = ThisMachine::new();
         let is_stopped = || stopped.load(Ordering::Relaxed);
-        // The grammar requires a file or `--boot`.
+        // The command line has a file or `--boot`: clap requires one of them.
         let Some(path) = &self.plan else {
             return at_boot(folder, &mut machine, &is_stopped);
         };
@@ -72,8 +72,8 @@ impl Apply {
     }
 }
 
-/// Applies the saved plan once its interfaces are up. It has two parts, because the first may change interface and
-/// interrupt numbers that the second needs.
+/// Applies the saved plan once its interfaces are up. The plan is applied in two parts, because the first part may
+/// change interface and interrupt numbers that the second part needs.
 fn at_boot(
     folder: &Path,
     machine: &mut ThisMachine,
@@ -111,7 +111,7 @@ fn in_two_parts(
     )
 }
 
-/// Reports omitted steps, which were not possible at boot or which the kernel refuses.
+/// Reports the steps that were left out, because they are not possible at boot or the kernel refused them.
 fn left_out(obstacles: &[FailedStep]) {
     for FailedStep {
         id, setting, why, ..
@@ -121,7 +121,7 @@ fn left_out(obstacles: &[FailedStep]) {
     }
 }
 
-/// Reads a plan. The file is opened once, so that the checked content is the content read.
+/// Reads a plan. The file is opened only once, so that the checked file is the one that is read.
 fn read(path: &Path) -> Result<PlanFile, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the plan in {}", path.display()), why)
@@ -144,10 +144,10 @@ fn read(path: &Path) -> Result<PlanFile, Failure> {
     })
 }
 
-/// Checks that only root, this user or the caller of sudo(8) can have written a file.
+/// Checks that only root, this user or the caller of sudo(8) can write to a file.
 ///
 /// # Errors
-/// A sentence that names other writers.
+/// A sentence on who else can write to the file.
 fn check_writers(metadata: &Metadata) -> Result<(), String> {
     let sudo = std::env::var("SUDO_UID").ok();
     let mut trusted = vec![0, geteuid().as_raw()];
@@ -164,7 +164,8 @@ fn check_writers(metadata: &Metadata) -> Result<(), String> {
     }
 }
 
-/// Adds the unit that applies the plan after each boot, where systemd runs.
+/// Adds the systemd unit that applies the plan after each boot. Without systemd, prints a note and returns the plan
+/// unchanged.
 fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Failure> {
     if !BootPart::is_possible() {
         tell(
@@ -182,7 +183,7 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
     part.added_to(&plan, numbers, machine).map_err(not_kept)
 }
 
-/// Failure to save a plan, with a remedy.
+/// Failure for a plan that cannot be saved for the next boot, with a remedy.
 fn not_kept(error: BootError) -> Failure {
     let remedy = match &error {
         BootError::Program(..) => {

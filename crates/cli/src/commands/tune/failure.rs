@@ -11,7 +11,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::count_of;
 
-/// Converts an apply error to a failure. `what` describes the failed action.
+/// Converts an error of applying or undoing a plan to a failure. `what` describes the failed action.
 pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
     match error {
         ApplyError::Foreign { plan, here } => Failure::wrong_usage(
@@ -119,14 +119,14 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         .with_remedy("isolane tune rollback tries it again; its journal is kept")
 }
 
-/// Maximum number of impossible steps to list.
+/// Maximum number of steps to list that `isolane tune plan` never makes.
 const SHOWN_STEPS: usize = 10;
 
-/// Remedy for a plan or journal of another version.
+/// Remedy for a plan or journal in the format of another version.
 pub(super) const OF_ANOTHER_VERSION: &str =
     "use the isolane that wrote it, or plan again with this one";
 
-/// Remedy for a journal that could not be closed.
+/// Remedy for a journal that still lists settings although they were restored.
 pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
                                    it would set back what others change meanwhile";
 
@@ -138,7 +138,7 @@ pub(super) fn unclosed_text(journal_not_closed: &JournalNotClosed) -> String {
     )
 }
 
-/// Lines on settings that were not restored.
+/// A line for each setting that was not restored.
 pub(super) fn left(left: &[Unrestored]) -> String {
     let line = |left: &Unrestored| {
         format!(

@@ -126,7 +126,7 @@ impl Tune {
     }
 }
 
-/// Returns the single interface, which is required because queues belong to an interface.
+/// Returns the interface of `--interface`. Exactly one must be named, because each interface has its own queues.
 fn only_interface(settings: &Settings) -> Result<&str, Failure> {
     match &settings.network.interfaces.value {
         Interfaces::Named(names) if names.len() == 1 => Ok(&names[0]),
@@ -142,7 +142,8 @@ fn no_interface() -> Failure {
     .with_remedy("name one: --interface NAME")
 }
 
-/// First address of an interface, and the receive queues of its device; for a VLAN, of the underlying device.
+/// First address of an interface, and the receive queues of its device. The device of a VLAN interface is the
+/// underlying device.
 fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     let (known, device) = served_by(interface)?;
     let failed = |why: &str| {
@@ -157,7 +158,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     Ok((*address, queues))
 }
 
-/// Interface and its device; for a VLAN, the underlying device.
+/// Interface and its device. The device of a VLAN interface is the underlying device.
 fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let failed = |why: String| {
         let what = format!("{interface} cannot be used");
@@ -172,7 +173,8 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
 
-/// Checks that a named state folder exists, because a misspelt name would look like "no plan applied".
+/// Checks that the folder named by `--state` exists. Without the check, a misspelt name would look like a machine
+/// without a plan.
 fn check_state(state: &StateArguments) -> Result<(), Failure> {
     let folder = &state.state;
     if folder.as_os_str() == STATE_FOLDER || folder.symlink_metadata().is_ok() {
@@ -185,13 +187,13 @@ fn check_state(state: &StateArguments) -> Result<(), Failure> {
     .with_remedy("name the folder that the plan was applied with: --state DIR"))
 }
 
-/// Damaged journals that earlier rollbacks kept.
+/// Paths of damaged journals, which earlier rollbacks set aside.
 fn damaged(state: &StateArguments) -> Result<Vec<PathBuf>, Failure> {
     let kept = damaged_journals(&state.state);
     kept.map_err(|error| failure("cannot look for damaged journals", &error.into()))
 }
 
-/// Sentence on damaged journals and what they leave changed; `None` if there are none.
+/// Sentence on damaged journals and their consequence; `None` if there are none.
 fn damage_note(kept: &[PathBuf]) -> Option<String> {
     let paths = joined(kept.iter().map(|path| path.display()), ", ");
     (!kept.is_empty()).then(|| {
@@ -201,7 +203,7 @@ fn damage_note(kept: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Fails with [`ExitCode::AnswerIsNo`] while damaged journals are kept.
+/// Returns a failure with [`ExitCode::AnswerIsNo`] if there are damaged journals.
 fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
     let Some(why) = damage_note(kept) else {
         return Ok(());
@@ -212,7 +214,7 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
     ))
 }
 
-/// Failure to bind a port.
+/// Failure for a port that cannot be bound.
 fn taken(port: u16, error: &io::Error) -> Failure {
     let what = format!("port {port} cannot be opened");
     Failure::forbidden(what, error).with_remedy(match error.kind() {
@@ -226,7 +228,7 @@ fn taken(port: u16, error: &io::Error) -> Failure {
     })
 }
 
-/// Failure to get answers from a peer. `remedy` names the command to run there.
+/// Failure of a measurement with a peer. `remedy` names the command to run on the peer if it did not answer.
 fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
     match error {
         ProbeError::Port(port, error) => taken(port, &error),
@@ -249,7 +251,7 @@ fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
     }
 }
 
-/// Waits for interrupted links, because the caller's next step may send, and reports those that did not return.
+/// Waits until the links that went down are up again, because the user may send next. Reports links that stay down.
 fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
     let down = match links {
         Ok(links) => links.wait(is_stopped),

@@ -1,5 +1,5 @@
-//! `isolane tune plan` and `isolane tune export`: planned changes with reasons and costs, printed, or written in
-//! another tool's format. Nothing is changed.
+//! `isolane tune plan` and `isolane tune export`: plan changes with reasons and costs. They print the plan, or write it
+//! in another tool's format, and do not change the machine.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -79,7 +79,7 @@ pub(crate) struct Export {
 }
 
 impl PlanChanges {
-    /// Prints the plan, and writes it to a file if requested.
+    /// Prints the plan, and writes it as JSON if a destination is named.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let tuning = self.from.tuning(&mut settings)?;
         settings.begin()?;
@@ -107,9 +107,9 @@ impl PlanChanges {
         }
     }
 
-    /// Settings of earlier plans, which the plan restores where they are no longer needed.
+    /// Settings that earlier plans applied. The new plan restores those that are no longer needed.
     fn standing(&self) -> Vec<SettingStatus> {
-        // The journal of a machine with recorded facts is not available here.
+        // The recorded facts may be of another machine, whose journal is not here.
         if self.from.facts.is_some() {
             return Vec::new();
         }
@@ -148,8 +148,8 @@ impl Export {
 }
 
 impl PlanSource {
-    /// Profile in effect: a named one replaces the description's profile and keeps its single switches; a file replaces
-    /// both.
+    /// Profile and switches to plan with. The name of a profile replaces the description's profile, and keeps the
+    /// switches that the description sets. A file replaces both.
     fn tuning(&self, settings: &mut Settings) -> Result<Tuning, Failure> {
         settings.check_host(self.host.as_ref())?;
         let described = settings.system.as_ref();
@@ -206,8 +206,8 @@ fn chosen(profile: &str, described: Tuning) -> Result<Tuning, Failure> {
     Tuning::load(profile).map_err(Failure::Description)
 }
 
-/// Restricts write permission on a plan to its owner, as `apply` requires. Does not follow links, which another user
-/// may have placed.
+/// Restricts write permission on a plan to its owner, as `tune apply` requires. Does not follow symbolic links, which
+/// another user may have placed.
 fn keep_from_others(path: &Path) -> io::Result<()> {
     if !path.symlink_metadata()?.is_file() {
         return Ok(());
@@ -223,7 +223,7 @@ fn keep_from_others(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Text on the plan's file and the next step.
+/// Text that says where the plan is, and how to apply it.
 fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     let path = path.display();
     let next = match (plan.steps.is_empty(), &from.facts) {
@@ -239,7 +239,7 @@ fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     format!("\nThe plan is written to {path}; {next}\n")
 }
 
-/// Failure for placements of another boot.
+/// Failure for receive-queue measurements of another boot than the facts.
 fn outdated(path: &Path) -> Failure {
     Failure::new(
         ExitCode::AnswerIsNo,
@@ -255,10 +255,10 @@ fn outdated(path: &Path) -> Failure {
     )
 }
 
-/// Command that writes facts.
+/// Command that records the facts of a machine.
 pub(in crate::commands) const FACTS: &str = "isolane doctor --facts --json FILE";
 
-/// Reads recorded JSON, which the command `form` writes.
+/// Reads a JSON file. The command `form` writes such files, and `what` names their content.
 pub(in crate::commands) fn recorded<T: DeserializeOwned>(
     path: &Path,
     what: &str,
@@ -273,7 +273,7 @@ pub(in crate::commands) fn recorded<T: DeserializeOwned>(
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
-/// Text of a single file, or of several with their paths.
+/// Text of the exported files. If there are several, each follows its path.
 fn text(exported: &Exported) -> String {
     match exported.files.as_slice() {
         [only] => only.text.clone(),

@@ -1,5 +1,5 @@
-//! `isolane tune ports`, `learn` and `answer`: the receive queues of datagrams between two hosts. One host asks, the
-//! other answers with the queue of each datagram.
+//! `isolane tune ports`, `learn` and `answer`: find the receive queues of datagrams between two hosts. One host sends
+//! questions. The other host answers with the queue in which each question arrived.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::stop;
 use crate::values::{Destination, level, seconds};
 
-/// Default number of participant slots to try; each slot has one port for each level.
+/// Default number of participants whose suggested ports are tried. A participant has one port for each level.
 const PLACES: u16 = 16;
 
 #[derive(Debug, Args)]
@@ -103,13 +103,14 @@ pub(crate) struct Learn {
     json: Option<Destination>,
 }
 
-/// Ports of a level for the first [`PLACES`] participant slots of the suggested ports.
+/// Ports of a level, one for each of [`PLACES`] participants with suggested ports.
 fn places(level: Level) -> Vec<u16> {
     let first = SUGGESTED_PORTS.start + u16::from(level.get());
     (0..PLACES).map(|place| first + 8 * place).collect()
 }
 
-/// Returns the given ports. Without any, returns the default ports of the level and records them in the settings.
+/// Returns the given ports. If none are given, returns the default ports of the level, and records them as setting
+/// `name`.
 fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Settings) -> Vec<u16> {
     if !given.is_empty() {
         return given.to_vec();
@@ -119,27 +120,27 @@ fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Setti
     ports
 }
 
-/// JSON form (`--json`).
+/// JSON form of the measured port pairs (`--json`).
 #[derive(Serialize)]
 struct PortsReport<'a> {
     schema: &'static str,
     interface: &'a str,
     level: u8,
     peer: Ipv4Addr,
-    /// Boot id of this machine, and of the peer if known: the results hold for these boots.
+    /// Boot id of this machine. The results hold until this machine or the peer (`peer_boot`) is rebooted.
     boot_id: &'a str,
     peer_boot: Option<BootMark>,
     queue: Option<u32>,
     peer_queue: Option<u32>,
     pairs: &'a [Pair],
-    /// Pairs with the requested queues.
+    /// Ports of the pairs that `Ports::fits` accepts.
     matching_pairs: Vec<(u16, u16)>,
-    /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --receive-queues`.
+    /// Flows that arrived on a single known queue, of pairs without loss, for `tune plan --receive-queues`.
     flows: Vec<FlowQueue>,
 }
 
 impl Ports {
-    /// Measures the port pairs; exit code 1 if queues were requested and no pair fits.
+    /// Measures the pairs of ports. The exit code is 1 if queues were requested and no pair fits.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let own = ports_or_places("ports", &self.ports, self.level, &mut settings);
         let others = ports_or_places("peer_ports", &self.peer_ports, self.level, &mut settings);
@@ -152,7 +153,7 @@ impl Ports {
             pairs: all_port_pairs(&own, &others),
             level: self.level,
             times: self.times,
-            // The standard library's hashers start with a random key.
+            // A random number: the standard library's hashers start with a random key.
             run: RandomState::new().hash_one(std::process::id()),
         };
         let until = Until::new(None)?;
@@ -194,7 +195,8 @@ impl Ports {
         })
     }
 
-    /// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
+    /// Returns whether all datagrams of a pair arrived on a single known queue in each direction. If a queue was
+    /// requested, they must have arrived on that queue.
     fn fits(&self, pair: &Pair) -> bool {
         let is = |landing: &QueueCounts, wanted: Option<u32>| {
             let only = landing.single_queue();
@@ -245,7 +247,7 @@ impl Ports {
     }
 }
 
-/// Receive queue as text: `1`; with several queues each with its number of datagrams, as `0:2 1:1`.
+/// Receive queue as text: `1`. If there are several, each is followed by its number of datagrams: `0:2 1:1`.
 pub(super) fn landed(landing: &QueueCounts) -> String {
     if let Some(only) = landing.single_queue() {
         return only.to_string();
@@ -264,7 +266,7 @@ pub(super) fn landed(landing: &QueueCounts) -> String {
     }
 }
 
-/// JSON form (`--json`).
+/// JSON form of the learnt table entries (`--json`).
 #[derive(Serialize)]
 struct LearnReport<'a> {
     schema: &'static str,
@@ -290,13 +292,13 @@ impl Learn {
         let needs = settings.needs(self.host.as_deref(), &here.machine.hostname)?;
         let flows = flows_from(&needs, self.peer)?;
         let lesson = LearnParameters {
-            // The table belongs to the device.
+            // The RSS indirection table belongs to the device, not to a VLAN interface.
             interface: served_by(interface)?.1.name,
             address,
             queues,
             peer: self.peer,
             level: self.level,
-            // The standard library's hashers start with a random key.
+            // A random number: the standard library's hashers start with a random key.
             run: RandomState::new().hash_one(std::process::id()),
         };
         let stopped = stop::on_signals_only()?;

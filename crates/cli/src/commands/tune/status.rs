@@ -1,5 +1,5 @@
-//! `isolane tune status` and `isolane tune rollback`: the applied settings, whether they are still in effect, and their
-//! end.
+//! `isolane tune status` and `isolane tune rollback`: show the applied settings and whether they are still in effect,
+//! and restore the earlier settings.
 
 use clap::Args;
 use isolane_tune::apply::{Links, SettingStatus, Status, rollback as roll_back};
@@ -23,12 +23,12 @@ pub(crate) struct ShowStatus {
     json: Option<Destination>,
 }
 
-/// JSON form (`--json`).
+/// JSON form of the status (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
     applied: Option<&'a Status>,
-    /// Paths of damaged journals that earlier rollbacks kept.
+    /// Paths of damaged journals, which earlier rollbacks set aside.
     damaged_journals: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
     let folder = &state.state;
     let links = Links::now();
     let done = roll_back(&mut ThisMachine::new(), &here(), folder);
-    // The rollback is complete; Ctrl-C ends only the wait.
+    // The rollback is complete: Ctrl-C may end the process during this wait.
     await_links(&links, &|| false);
     let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
     let Some(restored) = done.restored else {

@@ -1,4 +1,5 @@
-//! `isolane tune verify`: measures whether the settings are effective: settings, wake-ups, transmit and receive queues.
+//! `isolane tune verify`: checks that the settings are in effect, and measures wake-up latency, transmit queues and
+//! receive queues.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -32,13 +33,13 @@ use crate::output::{count_of, joined, print, print_json_or, tell};
 use crate::settings::Settings;
 use crate::values::{Destination, duration, seconds};
 
-/// Wake-up period, the usual one of a critical topic.
+/// Period of the measured wake-ups, usual for a critical topic.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Datagrams sent per level.
+/// Number of datagrams sent for each level.
 const DATAGRAMS: u32 = 100;
 
-/// Questions sent per described flow.
+/// Number of questions sent for each described flow.
 const QUESTIONS: u32 = 20;
 
 #[derive(Debug, Args)]
@@ -79,25 +80,25 @@ pub(crate) struct Verify {
     json: Option<Destination>,
 }
 
-/// JSON form (`--json`).
+/// JSON form of the results (`--json`).
 #[derive(Serialize)]
 struct Report {
     schema: &'static str,
-    /// Applied plan; `None` if there is none.
+    /// Status of the applied plan; `None` if no plan is applied.
     applied: Option<Status>,
     wake_ups: Vec<LatencyReport>,
-    /// Transmit queue counts; `None` if not requested, or if the device's qdisc does not count per queue.
+    /// Datagrams by transmit queue; `None` if not requested, or if the device's qdisc does not count each queue.
     transmit_queues: Option<Vec<TransmitReport>>,
-    /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
+    /// Receive queues of described flows; `None` if not requested, or if there is no described flow with the peer.
     receive_queues: Option<Vec<FlowReport>>,
-    /// True when anything was checked: a setting, a wake-up by `--max-latency`, a queue.
+    /// True if anything was checked: a setting, a wake-up against `--max-latency`, or a queue.
     checked: bool,
     /// Failed checks, as sentences.
     failed: Vec<String>,
 }
 
 impl Verify {
-    /// Verifies the machine. Exit code 1 if any check failed; 2 if there was nothing to check.
+    /// Verifies the machine. The exit code is 1 if a check failed, and 2 if there was nothing to check.
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
         check_state(&self.state)?;
@@ -113,7 +114,7 @@ impl Verify {
             failed: Vec::new(),
         };
         let asked = interface.as_deref().filter(|_| self.peer.is_some());
-        // The counted queues belong to the device; for a VLAN, to the underlying one.
+        // The counted queues belong to the device. A VLAN interface has those of the underlying device.
         let device = asked.map(served_by).transpose()?;
         let device = device.map(|(_, device)| device.name);
         if let (Some(peer), Some(interface), Some(device)) = (self.peer, &interface, &device)
@@ -154,7 +155,8 @@ impl Verify {
         })
     }
 
-    /// Cores and interface to check: the named ones, or those of the described host.
+    /// Needs of the host, and the cores and interface to check. The command line names cores and interface, else the
+    /// description.
     fn meant(&self, settings: &Settings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
         let hostname = here().machine.hostname;
         let needs = settings.needs(self.host.as_deref(), &hostname)?;
@@ -197,7 +199,7 @@ impl Verify {
         Ok(found)
     }
 
-    /// Returns whether anything was checked.
+    /// Returns whether the report contains a result that can pass or fail.
     fn is_judged(&self, report: &Report) -> bool {
         let mut departures = report.transmit_queues.iter().flatten();
         let mut landings = report.receive_queues.iter().flatten();
@@ -207,7 +209,7 @@ impl Verify {
             || landings.any(|flow| flow.is_as_expected().is_some())
     }
 
-    /// Failed checks, one sentence each.
+    /// Failed checks of settings, wake-ups and transmit queues, a sentence each.
     fn failed(&self, report: &Report) -> Vec<String> {
         let mut failed = Vec::new();
         if let Some(status) = &report.applied {
@@ -245,7 +247,7 @@ impl Verify {
         failed
     }
 
-    /// Complete report.
+    /// Text form of the report. `interface` is the device whose transmit queues were counted.
     fn text(&self, interface: Option<&str>, report: &Report) -> String {
         // Writing to a string cannot fail.
         let mut text = String::new();
@@ -349,8 +351,8 @@ impl Verify {
     }
 }
 
-/// Measures the receive queues of described flows with the peer. `Err` holds a sentence on why the peer could not be
-/// asked; `None` without such flows.
+/// Measures the receive queues of the described flows with the peer; `None` if there are no such flows. The inner `Err`
+/// is a failed check: a sentence that says that the peer does not answer.
 fn landings(
     system: Option<&System>,
     needs: &Needs,
@@ -370,7 +372,7 @@ fn landings(
         pairs,
         level: Level::MAX,
         times: QUESTIONS,
-        // The standard library's hashers start with a random key.
+        // A random number: the standard library's hashers start with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
     let driver = served_by(interface)?.1.driver;
@@ -389,7 +391,7 @@ fn landings(
     }
 }
 
-/// Sentence on a flow that arrived on a wrong queue.
+/// Sentence on a flow that arrived on a wrong queue; `None` if the queue is right or cannot be judged.
 fn misplaced(flow: &FlowReport) -> Option<String> {
     (flow.is_as_expected() == Some(false)).then(|| {
         let queue = flow.critical_queue.unwrap_or_default();
@@ -406,16 +408,16 @@ fn misplaced(flow: &FlowReport) -> Option<String> {
     })
 }
 
-/// Applied settings; `None` without a plan.
+/// Status of the applied plan; `None` if no plan is applied.
 pub(super) fn applied(state: &StateArguments) -> Result<Option<Status>, Failure> {
     status(&mut ThisMachine::new(), &here(), &state.state)
         .map_err(|error| failure("cannot read what is applied", &error))
 }
 
-/// Maximum number of threads and interrupts named per core.
+/// Maximum number of threads, and of interrupts, to name for a core.
 const NAMED: usize = 5;
 
-/// Other work on the core: longest-running threads, most frequent interrupts.
+/// Adds lines on other work on the core: the threads with the longest run time, and the most frequent interrupts.
 fn used(text: &mut String, used: &CoreActivity) {
     let threads: Vec<String> = used
         .threads
@@ -457,7 +459,7 @@ fn listed(queues: &[u32]) -> String {
     joined(queues, ",")
 }
 
-/// Queue counts as text: `queue 0: 3, queue 1: 100`.
+/// Number of datagrams in each transmit queue as text: `queue 0: 3, queue 1: 100`.
 fn by_queue(departure: &TransmitReport) -> String {
     let queues: Vec<String> = departure
         .by_queue
@@ -479,10 +481,10 @@ fn named(flow: &FlowReport) -> String {
     format!("{} (level {}, {way})", flow.topics.join(", "), flow.level)
 }
 
-/// Polling interval.
+/// Interval at which `--watch` reads the settings.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Polls the settings and reports changes until a signal.
+/// Reads the settings each second, and prints their changes, until a signal arrives.
 fn watch(state: &StateArguments, mut before: Option<Status>, until: &Until) -> Result<(), Failure> {
     tell("watching the settings, until Ctrl-C");
     while !until.flag().load(Ordering::Relaxed) {
@@ -496,7 +498,7 @@ fn watch(state: &StateArguments, mut before: Option<Status>, until: &Until) -> R
     Ok(())
 }
 
-/// Sentences on changes between two states.
+/// Sentences on the changes between two reads of the settings.
 fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
     let (before, now) = match (before, now) {
         (Some(before), Some(now)) => (before, now),
@@ -511,7 +513,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
             return None;
         }
         Some(match (&setting.now, setting.in_force) {
-            // The device or thread of the setting is gone.
+            // The device or thread to which the setting belongs is gone.
             (Some(Value::Absent), false) => format!(
                 "{} is gone; it should be {}",
                 setting.setting, setting.applied

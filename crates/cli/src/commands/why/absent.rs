@@ -1,4 +1,5 @@
-//! Reasons for a missing side: no endpoint, a similar topic name, or another domain.
+//! Reasons why the topic has no writer or no reader: none was announced, its topic has a similar name, or it is in
+//! another domain.
 
 use isolane::EndpointKind;
 
@@ -33,7 +34,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-/// Reason for refused discovery data: the missing side may exist.
+/// Reason that the missing writer or reader may exist, because this command's full tables refused discovery data.
 fn table_full(facts: &Facts, full: &FullTables) -> Reason {
     Reason::new(
         "table-full",
@@ -62,7 +63,7 @@ fn topic(facts: &Facts) -> String {
     format!("\"{}\"", facts.topic.escape_debug())
 }
 
-/// Number of endpoints of each kind, as text.
+/// Number of writers and readers of a topic, as text.
 fn said(heard: &Heard, topic: &str) -> String {
     let counts = KINDS.map(|kind| {
         let count = heard.of_topic(topic, kind).count() as u64;
@@ -75,7 +76,7 @@ fn said(heard: &Heard, topic: &str) -> String {
         .join(" and ")
 }
 
-/// Reasons for the missing side in another domain.
+/// Reasons that the missing writer or reader is in another domain.
 fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     let has = |heard: &&Heard| {
         let mut kinds = missing.iter();
@@ -104,7 +105,7 @@ fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     domains.map(reason).collect()
 }
 
-/// Reasons for the missing side under a similar name.
+/// Reasons that the missing writer or reader has a topic with a similar name.
 fn nearly_so_called(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     let here = &facts.here;
     let mut found = Vec::<&str>::new();
@@ -176,8 +177,8 @@ fn nowhere(facts: &Facts, missing: &[EndpointKind]) -> Reason {
     }
 }
 
-/// Returns whether two names may mean the same topic: equal except for case, separators and the prefix of ROS 2, or a
-/// few letters apart.
+/// Returns whether two different names may mean the same topic. Case, separators and the prefix of ROS 2 are ignored;
+/// then the names are equal, or differ in a few letters.
 fn is_near(one: &str, other: &str) -> bool {
     if one == other {
         return false;
@@ -189,7 +190,7 @@ fn is_near(one: &str, other: &str) -> bool {
     };
     let (one, other) = (plain(one), plain(other));
     let longer = one.chars().count().max(other.chars().count());
-    // One letter in five: `Square` and `Squares`, not `Left` and `Lift2`.
+    // One letter in five may differ: `Square` is near `Squares`, `Left` is not near `Lift2`.
     strsim::levenshtein(&one, &other) <= longer / 5
 }
 

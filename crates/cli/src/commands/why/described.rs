@@ -1,5 +1,5 @@
-//! Reasons about a described topic. Its endpoints are not announced, so only the presence of the participants and the
-//! digest of their description can be checked.
+//! Reasons about a topic of the description. Described endpoints are not announced. So only the participants'
+//! announcements and the digests of their descriptions can be checked.
 
 use isolane::{EndpointKind, RemoteEndpoint as Endpoint, differences};
 use isolane_wire::guid::GuidPrefix;
@@ -10,16 +10,16 @@ use super::facts::{Facts, Reason, Verdict, Who, kind_of};
 #[derive(Debug)]
 pub(crate) struct DescribedHere {
     pub(crate) name: String,
-    /// File and line of the description.
+    /// File and line at which the description has this participant.
     pub(crate) said_in: String,
     pub(crate) address: [u8; 4],
-    /// Kinds of the endpoint: writer, reader, or both.
+    /// Kinds of its endpoints of the topic: writer, reader, or both.
     pub(crate) kinds: Vec<EndpointKind>,
-    /// True when it announces itself.
+    /// True if it announces itself by SPDP.
     pub(crate) is_announced: bool,
-    /// GUID prefix, except for the last four bytes.
+    /// GUID prefix. Its last four bytes are not known, and are not compared.
     pub(crate) prefix: GuidPrefix,
-    /// Digest of its endpoints in its announcement.
+    /// Digest of its endpoints, which its announcement should contain.
     pub(crate) digest: u64,
 }
 
@@ -40,7 +40,7 @@ impl DescribedHere {
     }
 }
 
-/// Reasons from the description; empty if it does not contain the topic.
+/// Reasons from the description; empty if the description does not contain the topic.
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     if facts.described.is_empty() {
         return Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
             "if samples are missing all the same: `isolane top` shows where they went",
         ));
     }
-    // Discovered endpoints do not change these reasons.
+    // Discovered endpoints of the topic do not change the reasons so far, and have reasons of their own.
     let discovered_ones = facts.here.endpoints.iter();
     let of_topic = discovered_ones.filter(|it| it.data.topic_name == facts.topic.as_str());
     reasons.extend(of_topic.map(|endpoint| discovered(facts, endpoint)));
@@ -150,7 +150,8 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
     ))
 }
 
-/// Reason for a discovered endpoint. It matches described endpoints of its own participant only.
+/// Reason about a discovered endpoint of a described topic. Such an endpoint matches no described endpoints except
+/// those of its own participant.
 fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
     let topic = topic(facts);
@@ -172,7 +173,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
         "the {said} was discovered, and meets none of those that are described: these are not announced{}",
         other_matches(facts, endpoint)
     );
-    // Probably intended participant: a described one with the same role that was not heard.
+    // The user probably meant a described participant that has an endpoint of this kind and was not heard.
     let is_heard = |one: &DescribedHere| {
         let mut heard = facts.here.participants.iter();
         heard.any(|who| one.is(who.prefix))
@@ -191,7 +192,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     about(facts, "not-described", Verdict::No, sentence, &remedy)
 }
 
-/// Text on other discovered endpoints that match it.
+/// Text on the number of other discovered endpoints that match `endpoint`.
 fn other_matches(facts: &Facts, endpoint: &Endpoint) -> String {
     let (other, said) = match endpoint.kind {
         EndpointKind::Writer => (EndpointKind::Reader, "readers"),
@@ -208,7 +209,7 @@ fn other_matches(facts: &Facts, endpoint: &Endpoint) -> String {
     }
 }
 
-/// Key in the description.
+/// Key in the description that lists the topics of such endpoints.
 fn key_of(kind: EndpointKind) -> &'static str {
     match kind {
         EndpointKind::Writer => "writes",

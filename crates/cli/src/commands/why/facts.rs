@@ -1,4 +1,4 @@
-//! Facts from which `isolane why` derives its reasons, and the form of a reason.
+//! Facts from which `isolane why` derives its reasons, and the type of a reason.
 
 use isolane::{EndpointKind, Participant, RemoteEndpoint as Endpoint, RemoteParticipant};
 use isolane_tune::PacketFilters;
@@ -20,25 +20,25 @@ pub(crate) struct Facts {
     pub(crate) networks: Vec<LocalNetwork>,
     /// Ignore lists of observable participants on this host.
     pub(crate) ignoring: Vec<Ignoring>,
-    /// Samples that readers of such participants refused because of their encapsulation.
+    /// Samples that readers of observable participants on this host refused because of the encapsulation.
     pub(crate) refusals: Vec<Refusal>,
     /// Described participants that write or read the topic.
     pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
     pub(crate) full: Option<FullTables>,
-    /// Participants that `--peer` did not reach.
+    /// Sentence on the participants that `--peer` without a port does not reach; `None` if there is no such `--peer`.
     pub(crate) unreached_peers: Option<String>,
 }
 
-/// Full discovery tables of this command.
+/// Discovery data that this command's full tables refused, and the remedy.
 #[derive(Debug)]
 pub(crate) struct FullTables {
-    /// Refused discovery data.
+    /// Counts of refused discovery data, as text.
     pub(crate) refused: String,
     pub(crate) remedy: &'static str,
 }
 
-/// Discovery data of a domain.
+/// Discovery data received in one domain.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) domain: u32,
@@ -46,21 +46,21 @@ pub(crate) struct Heard {
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-/// Participant.
+/// Discovered participant.
 #[derive(Debug)]
 pub(crate) struct Who {
     pub(crate) prefix: GuidPrefix,
     pub(crate) name: String,
     pub(crate) vendor: String,
-    /// Default unicast addresses of its endpoints.
+    /// IPv4 addresses of its default unicast locators.
     pub(crate) addresses: Vec<[u8; 4]>,
-    /// True when the participant answered this command from an announced address, or from this host.
+    /// True if one of its announced addresses is validated: the participant has answered this command from there.
     pub(crate) is_validated: bool,
-    /// Digest of its description, if it follows one.
+    /// Digest in its announcement of the endpoints that its description gives it; `None` without a description.
     pub(crate) digest: Option<u64>,
 }
 
-/// Address of this host with the prefix length of its network.
+/// Address of this host, with the prefix length of its network in bits.
 #[derive(Debug)]
 pub(crate) struct LocalNetwork {
     pub(crate) interface: String,
@@ -68,7 +68,7 @@ pub(crate) struct LocalNetwork {
     pub(crate) prefix_bits: u8,
 }
 
-/// Ignore lists of a participant on this host, and samples too large for its readers.
+/// What a participant on this host ignores, and how many samples were too large for its readers.
 #[derive(Debug)]
 pub(crate) struct Ignoring {
     /// GUID prefix as text.
@@ -76,14 +76,14 @@ pub(crate) struct Ignoring {
     /// Ignored GUIDs as text.
     pub(crate) entities: Vec<String>,
     pub(crate) topics: Vec<String>,
-    /// Samples of the topic larger than its readers accept.
+    /// Number of samples of the topic that were larger than its readers accept.
     pub(crate) too_large: u64,
 }
 
-/// Samples that a reader of this host refused because its type does not allow their encapsulation.
+/// Samples that a reader on this host refused, because the reader's type excludes their encapsulation.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// GUID prefix of its participant as text.
+    /// GUID prefix of the reader's participant as text.
     pub(crate) reader_prefix: String,
     pub(crate) topic: String,
     /// GUID of the writer as text.
@@ -101,7 +101,7 @@ impl Heard {
         }
     }
 
-    /// Endpoints of a topic and kind.
+    /// Endpoints of this topic and this kind.
     pub(crate) fn of_topic<'a>(
         &'a self,
         topic: &'a str,
@@ -111,7 +111,7 @@ impl Heard {
         all.filter(move |it| it.kind == kind && it.data.topic_name == topic)
     }
 
-    /// Vendor of an endpoint's participant; `None` if that participant was not heard.
+    /// Vendor of an endpoint's participant; `None` if the participant was not discovered.
     pub(crate) fn vendor(&self, endpoint: &Endpoint) -> Option<&str> {
         self.who(endpoint).map(|who| who.vendor.as_str())
     }
@@ -121,7 +121,7 @@ impl Heard {
         self.participants.iter().find(|who| who.prefix == prefix)
     }
 
-    /// Description of an endpoint with its participant and addresses.
+    /// Text that names an endpoint, its participant and its addresses.
     pub(crate) fn said(&self, endpoint: &Endpoint) -> String {
         let kind = kind_of(endpoint.kind);
         let guid = endpoint.data.guid;
@@ -143,7 +143,7 @@ impl Heard {
         }
     }
 
-    /// Host addresses of an endpoint.
+    /// IPv4 addresses of an endpoint's unicast locators, else those of its participant.
     pub(crate) fn addresses(&self, endpoint: &Endpoint) -> Vec<[u8; 4]> {
         let own = addresses(&endpoint.data.unicast);
         match own.is_empty() {
@@ -194,38 +194,38 @@ fn addresses(locators: &LocatorList) -> Vec<[u8; 4]> {
     all
 }
 
-/// Verdict on the communication of endpoints.
+/// Whether endpoints communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
-    /// No communication, for this reason.
+    /// They do not communicate, for this reason.
     No,
-    /// Possible obstacle, or undetermined.
+    /// There may be an obstacle, or `why` cannot find out.
     Perhaps,
-    /// Communication works.
+    /// Nothing prevents communication.
     Yes,
 }
 
 /// Reason why endpoints do not communicate, or confirmation that they do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Reason {
-    /// Kind of reason: see the documentation of `--json`.
+    /// Kind of the reason, as the documentation of `--json` lists it.
     pub(crate) id: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) sentence: String,
     pub(crate) remedy: String,
     pub(crate) domain: u32,
-    /// GUIDs of the pair, if it is about one.
+    /// GUID of the writer, if the reason is about a pair of a writer and a reader.
     pub(crate) writer: Option<String>,
     pub(crate) reader: Option<String>,
-    /// Differences of the pair, with both values.
+    /// Differences between writer and reader, with both values.
     pub(crate) differences: Vec<Disagreement>,
 }
 
 /// Difference between two endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Disagreement {
-    /// Policy name in the standard, `type name`, or `key`.
+    /// Name of the QoS policy in DDS, or `type name`, or `key`.
     pub(crate) name: String,
     pub(crate) offered: String,
     pub(crate) requested: String,

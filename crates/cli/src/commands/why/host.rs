@@ -6,11 +6,12 @@ use isolane_tune::{Direction, Verdict as Filtered};
 use super::facts::Facts;
 use super::facts::{Reason, Verdict};
 
-/// Port offsets within a domain (RTPS 2.5 §9.6.2.3): discovery multicast, user multicast, and discovery unicast of the
-/// first participant.
+/// Offsets of ports from the first port of a domain (RTPS 2.5 §9.6.2.3): discovery multicast, user multicast, and
+/// discovery unicast of the first participant.
 const OFFSETS: [u32; 3] = [0, 1, 10];
 
-/// Reasons of this host. `is_explained`: another reason was found, so unreadable filters are not reported.
+/// Reasons from the packet filters. If `is_explained`, another reason was found, and unreadable filters are not
+/// reported.
 pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = dropping(facts);
@@ -29,7 +30,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     reasons
 }
 
-/// Reasons from the rules that were read.
+/// Reasons from packet-filter rules that could be read, at most one for each direction.
 fn dropping(facts: &Facts) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = Vec::new();
@@ -73,7 +74,8 @@ fn base(domain: u32) -> u32 {
     7_400 + 250 * domain
 }
 
-/// Destination ports of the topic's datagrams: outgoing those of all readers, incoming those of this host's readers.
+/// Destination ports of the topic's datagrams and of discovery. Outgoing datagrams have the ports of all readers,
+/// incoming datagrams those of this host's readers.
 fn ports(facts: &Facts, direction: Direction) -> Vec<u16> {
     let of_domain = OFFSETS
         .iter()

@@ -1,8 +1,8 @@
-//! `isolane why`: reasons why the endpoints of a topic do not communicate, a sentence each.
+//! `isolane why`: finds reasons why the endpoints of a topic do not communicate, and prints a sentence for each.
 //!
-//! Discovery data, interfaces, packet filters and participants of this host form a plain value ([`Facts`]). [`judge`]
-//! is a function of it, so that its tests need no network. `pair` compares writers with readers, `absent` covers a
-//! missing side, `described` covers static discovery, `host` covers packet filters.
+//! [`Facts`] holds discovery data, interfaces, packet filters, and the state of participants on this host. [`judge`]
+//! derives the reasons from facts alone, so that its tests need no network. `pair` compares writers with readers.
+//! `absent` explains a missing writer or reader. `described` covers static discovery, and `host` packet filters.
 
 mod absent;
 mod described;
@@ -64,34 +64,35 @@ pub(crate) struct Why {
     json: Option<Destination>,
 }
 
-/// JSON form (`--json`).
+/// JSON form of the answer (`--json`).
 #[derive(Serialize)]
 struct Answer<'a> {
     schema: &'static str,
     topic: &'a str,
     domain: u32,
-    /// True when all endpoints of the topic communicate.
+    /// True if there is a reason with the verdict yes, and none with the verdict no.
     communicates: bool,
     participants: usize,
     writers: usize,
     readers: usize,
-    /// Other domains that were observed.
+    /// Other domains in which `why` listened.
     other_domains: Vec<u32>,
     firewall: Firewall,
     reasons: &'a [Reason],
 }
 
-/// Packet filters that could be read.
+/// What is known of the packet filters.
 #[derive(Serialize)]
 struct Firewall {
-    /// Tools that listed rules: `nft`, `iptables-legacy`.
+    /// Tools that listed their rules: `nft`, `iptables-legacy`.
     read_by: Vec<&'static str>,
-    /// Reason why existing or possible rules were not read.
+    /// Reason why rules that exist, or may exist, could not be read.
     unreadable: Option<String>,
 }
 
 impl Why {
-    /// Listens, judges and reports; exit code 1 unless every writer and reader of the topic match.
+    /// Listens, derives the reasons and prints them. The exit code is 1 unless the endpoints communicate
+    /// (`Answer::communicates`).
     pub(super) fn run(mut self, mut settings: Settings) -> Result<ExitCode, Failure> {
         let lane = settings.lane(self.lane.clone())?;
         check_topic(&self.topic)?;
@@ -121,7 +122,7 @@ impl Why {
             for (_, other) in &others {
                 while other.poll() > 0 && !until.over() {}
             }
-            // Participants that cannot be observed have no known ignore lists.
+            // If this fails, ignore lists and refused samples are unknown, and no reason is derived from them.
             let _ = watcher.look();
             false
         });
@@ -150,7 +151,7 @@ impl Why {
         self.answer(&facts.here, &facts.elsewhere, &facts.filters, &reasons)
     }
 
-    /// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
+    /// Creates a participant in each other domain to search. Domains that cannot be joined are skipped.
     fn other_participants(
         &self,
         settings: &Settings,
@@ -162,7 +163,7 @@ impl Why {
             let mut builder = builder.host_limits(host);
             builder = builder.interfaces(settings.network.interfaces.value.clone());
             for peer in peers {
-                // A port belongs to a domain.
+                // The port of a peer belongs to one domain, so only the address is used.
                 builder = builder.peer(peer.address);
             }
             let participant = builder.build();
@@ -171,7 +172,7 @@ impl Why {
         made.filter_map(Result::ok).collect()
     }
 
-    /// Answer when the domain cannot be joined.
+    /// Prints the answer for a domain that cannot be joined, because a port is in use.
     fn answer_port(&self, domain: Domain, error: &BuildError) -> Result<ExitCode, Failure> {
         let domain = domain.get();
         let reason = Reason::new(
@@ -223,10 +224,10 @@ impl Why {
     }
 }
 
-/// All reasons, those that prevent communication first.
+/// All reasons. The reasons that prevent communication come first.
 fn judge(facts: &Facts) -> Vec<Reason> {
     let mut reasons = pair::reasons(facts);
-    // Described endpoints are not announced.
+    // Endpoints of a described topic are not announced, so an absent announcement is no reason.
     match facts.described.is_empty() {
         true => reasons.extend(absent::reasons(facts)),
         false => reasons.extend(described::reasons(facts)),
@@ -296,7 +297,7 @@ fn refusals(watcher: &Watcher) -> Vec<Refusal> {
     snapshots.flat_map(of).collect()
 }
 
-/// Described participants that write or read the topic.
+/// Participants of the description that write or read the topic.
 fn described(system: Option<&System>, topic: &String) -> Vec<DescribedHere> {
     let Some(system) = system else {
         return Vec::new();
@@ -313,7 +314,7 @@ fn described(system: Option<&System>, topic: &String) -> Vec<DescribedHere> {
             address: participant.address.value.octets(),
             is_announced: participant.announces.value != isolane_model::Announces::Nothing,
             prefix: known.prefix(),
-            // Participants following an invalid description refuse it themselves.
+            // A participant with an invalid description reports the error itself.
             digest: known.digest().ok()?,
             kinds,
         })

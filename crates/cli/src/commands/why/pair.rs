@@ -1,4 +1,4 @@
-//! Reasons about pairs of a writer and a reader: QoS and types, networks, ignore lists.
+//! Reasons about pairs of a writer and a reader: QoS, types, networks, ignore lists and encapsulations.
 
 use isolane::{Difference, EndpointKind, PolicyId, RemoteEndpoint as Endpoint, differences};
 use isolane_wire::qos::DataRepresentationId;
@@ -10,7 +10,7 @@ use crate::output::{count_of, joined};
 
 const LOOPBACK: u8 = 127;
 
-/// Name of isolane's vendor id.
+/// Vendor name of isolane.
 const OWN: &str = "isolane";
 
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
@@ -126,7 +126,8 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
     about("match", Verdict::Yes, sentence, remedy)
 }
 
-/// Reports that the reader, on this host, refused the writer's samples because of their encapsulation.
+/// Explanation and remedy if the reader refused the writer's samples because of their encapsulation. This is known only
+/// of readers on this host.
 fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
     let prefix = reader.data.guid.prefix.to_string();
     let guid = writer.data.guid.to_string();
@@ -162,8 +163,8 @@ fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(Strin
     ))
 }
 
-/// Unknown extensibility between an endpoint of isolane and one of another implementation, with advice. The
-/// extensibility of a type is not announced, and readers may silently drop samples with another encapsulation.
+/// Text and advice if the pair has one endpoint of isolane, and the extensibility of the other endpoint's type is
+/// unknown. Extensibility is not announced, and readers may silently drop samples with another encapsulation.
 fn unknown_extensibility(
     facts: &Facts,
     writer: &Endpoint,
@@ -211,7 +212,7 @@ fn id_of(difference: Difference) -> &'static str {
     }
 }
 
-/// Both values of a difference.
+/// Values of the writer and the reader that differ.
 fn values(difference: Difference, writer: &Endpoint, reader: &Endpoint) -> Disagreement {
     let of = |endpoint: &Endpoint| {
         let data = &endpoint.data;
@@ -280,7 +281,7 @@ fn remedy(difference: Difference) -> &'static str {
     }
 }
 
-/// Reports that one of the two, on this host, ignores the other.
+/// Explanation if the participant of one endpoint ignores the other endpoint. Known only of participants on this host.
 fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String> {
     let topic = &facts.topic;
     for (own, other) in [(writer, reader), (reader, writer)] {
@@ -305,7 +306,7 @@ fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String
     None
 }
 
-/// Reports that the two are on unconnected networks, as far as this host can tell.
+/// Verdict, explanation and remedy if writer and reader are on unconnected networks, as far as this host can tell.
 fn apart(
     facts: &Facts,
     writer: &Endpoint,
@@ -342,7 +343,7 @@ fn apart(
         let names = |of: &[&LocalNetwork]| -> String {
             joined(of.iter().map(|net| &net.interface), ", ")
         };
-        // Routers and named peers may still connect them.
+        // Routers and named peers may still connect the two networks.
         (
             Verdict::Perhaps,
             format!(

@@ -1,4 +1,4 @@
-//! Tests of reasons derived from facts, without a network.
+//! Tests of the reasons that `judge` derives from facts, without a network.
 
 use isolane::{EndpointKind, ReliabilityKind, RemoteEndpoint as Endpoint};
 use isolane_tune::PacketFilters;
@@ -39,7 +39,7 @@ fn endpoint(number: u8, kind: EndpointKind, topic: &str) -> Endpoint {
     Endpoint { kind, data }
 }
 
-/// Facts of a reliable writer of program 1 and a reader of program 2, on one network.
+/// Facts with a reliable writer of participant 1 and a reader of participant 2, on one network.
 fn pair() -> Facts {
     let here = Heard {
         domain: 0,
@@ -77,7 +77,7 @@ fn only(facts: &Facts) -> Reason {
     reasons.remove(0)
 }
 
-/// The only reason after a change of the pair.
+/// The only reason after `change` of the writer's and the reader's announcements.
 fn changed(change: impl FnOnce(&mut EndpointData, &mut EndpointData)) -> Reason {
     let mut facts = pair();
     let [writer, reader] = facts.here.endpoints.as_mut_slice() else {
@@ -113,7 +113,7 @@ fn a_reader_whose_participant_answers_from_no_announced_address_may_get_no_sampl
         &["the reader's participant", "addresses that it announces"],
     );
     assert_eq!(reason.verdict, Verdict::Perhaps);
-    // Writers of other vendors do not wait for an answer.
+    // Writers of other vendors send samples to addresses that are not validated.
     facts.here.participants[0].vendor = String::from("Cyclone DDS");
     assert_eq!(only(&facts).id, "match");
     let mut facts = pair();
@@ -255,7 +255,7 @@ fn endpoints_on_networks_that_are_not_connected_are_named_with_both() {
     let mut facts = pair();
     facts.here.participants[1].addresses = vec![[10, 1, 0, 9]];
     says(&only(&facts), "network", &["eth0", "eth1"]);
-    // Addresses of networks unknown to this host are inconclusive.
+    // For an address in none of this host's networks, no `network` reason is derived.
     facts.here.participants[1].addresses = vec![[10, 9, 0, 9]];
     assert_eq!(only(&facts).id, "match");
     facts.here.participants[1].addresses = vec![[127, 0, 0, 1]];
@@ -416,7 +416,7 @@ fn announced_addresses_of_an_endpoint_come_before_its_participants() {
     says(&only(&facts), "network", &["at 10.1.0.7"]);
 }
 
-/// Two participants with a described topic, both heard.
+/// Facts with two participants that write and read a described topic. Both have announced themselves.
 fn described() -> Facts {
     let one = |number: u8, kind, address| DescribedHere {
         name: format!("part {number}"),
@@ -485,7 +485,7 @@ fn a_described_participant_that_is_not_there_or_follows_another_description_is_n
     says(&only(&facts), "described-one-sided", &["no reader"]);
 }
 
-/// Reason for an endpoint discovered in addition to described ones.
+/// Reason about an endpoint of the described topic that was discovered.
 fn said_of_discovered(facts: &Facts) -> Reason {
     let mut reasons = judge(facts).into_iter();
     let found = reasons.find(|reason| reason.id == "not-described");
@@ -516,7 +516,7 @@ fn one_that_was_discovered_meets_none_that_is_described_and_these_meet_all_the_s
 
 #[test]
 fn the_likely_purpose_of_a_discovered_endpoint_is_named() {
-    // Probably started without --participant: the described reader is absent.
+    // The described reader is absent, so the discovered one was probably started without --participant.
     let mut facts = described();
     facts.here.participants.remove(1);
     let reader = endpoint(3, EndpointKind::Reader, "Square");
@@ -524,7 +524,7 @@ fn the_likely_purpose_of_a_discovered_endpoint_is_named() {
     let reason = said_of_discovered(&facts);
     assert!(reason.remedy.contains("--participant part 2"), "{reason:?}");
 
-    // Created in addition to the description.
+    // The participant is the described one, but this writer is not described.
     let mut facts = described();
     let writer = endpoint(2, EndpointKind::Writer, "Square");
     facts.here.endpoints.push(writer);
@@ -537,7 +537,7 @@ fn the_likely_purpose_of_a_discovered_endpoint_is_named() {
     assert!(reason.remedy.contains("`writes`"), "{reason:?}");
 }
 
-/// Full tables with a limit of `participants`.
+/// Full tables of a command whose limit is `participants`.
 fn full_tables(participants: u32) -> FullTables {
     FullTables {
         refused: String::from("12 endpoints"),
@@ -580,7 +580,7 @@ fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_aske
         found("not-asked").expect("it is said").verdict,
         Verdict::Perhaps
     );
-    // No side is missing, so full tables are irrelevant.
+    // Writer and reader were discovered, so full tables are no reason.
     let mut facts = pair();
     facts.full = Some(full_tables(1_999));
     assert!(judge(&facts).iter().all(|reason| reason.id != "table-full"));
