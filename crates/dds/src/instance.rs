@@ -65,8 +65,8 @@ setters! {
     autodispose(autodispose: bool) => autodispose = autodispose;
 
     /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance without writers stay,
-    /// read or not, at least a millisecond. Afterwards the instance is removed too. No effect on a writer. Default:
-    /// infinite.
+    /// read or not. The minimum is a millisecond. Afterwards the instance is removed too. No effect on a writer.
+    /// Default: infinite.
     autopurge_nowriter_samples(delay: Duration) =>
         policies.reader_data_lifecycle.autopurge_nowriter_samples_delay = delay.into();
 
@@ -90,14 +90,14 @@ pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Optio
     Some(lengthened(length, out))
 }
 
-/// Returns an upper bound of that length; `usize::MAX` if the key has no bound.
+/// Returns an upper bound of the payload length of a dispose or unregister; `usize::MAX` if the key has no bound.
 pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
     max_key_payload_bytes::<T>().map_or(usize::MAX, |bytes| bytes.max(MIN_KEY_PAYLOAD_BYTES))
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Returns the handle of an instance that will be written (DDS 1.4 §2.2.2.4.2.5). It sends nothing and reserves
-    /// nothing, because memory is allocated at the writer's creation.
+    /// Returns the handle of an instance that will be written (DDS 1.4 §2.2.2.4.2.5). The call sends nothing and
+    /// reserves nothing, because memory is allocated at the writer's creation.
     ///
     /// # Errors
     /// [`WriteError::Serialise`]: the key exceeds the bounds of its type.
@@ -154,7 +154,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 }
 
-/// Returns a function that returns `timestamp`, and advances the time of the participant it is called with.
+/// Returns a function that returns `timestamp`, and advances the participant's time to it.
 fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut LocalParticipant) -> Timestamp {
     move |protocol| {
         protocol.note_time(monotonic_now());

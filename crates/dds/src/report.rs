@@ -57,7 +57,7 @@ pub struct EndpointReport<L> {
     pub topic: String,
     /// Level.
     pub level: Level,
-    /// Number of matched endpoints; of readers, those that are confirmed to receive samples.
+    /// Number of matched endpoints. A writer counts only readers that are confirmed to receive samples.
     pub matched: usize,
     /// Number of a writer's matched reliable readers that have never responded; they get no samples until they do.
     pub silent: usize,
@@ -108,9 +108,9 @@ pub struct Report {
     pub no_frame: u64,
     /// Frames outside the pool: `frames_armed`, `frames_lent` and those in flight.
     pub frames_out: usize,
-    /// Frames of these for reception: armed in the datapath, or being read.
+    /// Frames outside the pool for reception: waiting in the datapath, or being read.
     pub frames_armed: usize,
-    /// Frames of these that are lent to threads of remote writers.
+    /// Frames outside the pool that are lent to threads of remote writers.
     pub frames_lent: usize,
 }
 

@@ -1,8 +1,8 @@
 //! `#[derive(TopicType)]`: implements the traits of DDS topic types for Rust types.
 //!
-//! The macro generates the list of a declaration's members; the traits it calls
-//! (`isolane::types::CdrType`) encode them. So the generated code is short, and an unsupported member type
-//! is a compiler error at that type. The macro sees a single declaration, and reads no files or environment.
+//! The macro generates the list of a declaration's members; the traits it calls (`isolane::types::CdrType`) encode
+//! them. So the generated code is short, and the compiler reports an unsupported member type at that type. The macro
+//! sees a single declaration, and reads no files or environment.
 
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, parse_macro_input};
@@ -93,7 +93,7 @@ mod unsupported;
 ///
 /// | attribute | meaning |
 /// | --- | --- |
-/// | `#[topic(key)]` | part of the key: an instance per value; of a nested struct, its key members, else all |
+/// | `#[topic(key)]` | part of the key: an instance per value; of a nested struct, its key members, or all if none |
 /// | `#[topic(bound = N)]` | maximum bytes of a `String` or elements of a `Vec`; default: no bound |
 ///
 /// A bound also applies to strings and sequences inside a `Vec`, but not to those in nested structs.

@@ -28,9 +28,8 @@ use crate::time_queue::TimeQueue;
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
     /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in
-    /// the order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority
-    /// itself. Priorities mapped to one list are served first in, first out. A mapping other than the identity disables
-    /// [shares](Executor::grant_share).
+    /// the order in which they became ready. [`Executor::new`] calls the function once for each priority. Default: the
+    /// priority itself. A mapping other than the identity disables [shares](Executor::grant_share).
     pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
@@ -138,8 +137,8 @@ impl Executor {
     }
 
     /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
-    /// handle while a job of the lower one is ready, one activation of the lower one runs first. Still higher
-    /// priorities are unaffected. No effect unless each priority has its own ready list.
+    /// handle while a job of the lower one is ready, one activation of the lower one runs first. Even higher priorities
+    /// are unaffected. No effect unless each priority has its own ready list.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         // Shares compare neighbouring priorities, and therefore need a list for each.
         if self.queues.ready.has_list_per_priority() {
@@ -219,8 +218,8 @@ impl Executor {
         }
     }
 
-    /// Next instant at which [`release`](Self::release) has work: the limit of the loop's sleep. In the past if a
-    /// periodic job was added since.
+    /// Next instant at which [`release`](Self::release) has work: the limit of the loop's sleep. The instant is in the
+    /// past if a periodic job was added after the last call of `release`.
     #[inline]
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
@@ -291,7 +290,7 @@ impl Executor {
         }
     }
 
-    /// Records that the loop has polled its sources. `readable` has the bits of the readable ones
+    /// Records that the loop has polled its sources. `readable` has the bits of the readable sources
     /// ([`source`](crate::JobConfig::source)); `now` was read directly after the poll. The poll belongs to the next
     /// activation.
     #[inline]
@@ -350,9 +349,9 @@ impl Executor {
         )
     }
 
-    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority
-    /// is the job's, or the item's if one source serves several. The release is moved back to `at` if that is
-    /// earlier. Returns what the item waited for.
+    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority is
+    /// the job's, or the item's if one source serves several priorities. If `at` is earlier than the release, the
+    /// release is moved back to `at`. Returns what the item waited for.
     ///
     /// The history records the activation with the highest priority of its items.
     #[inline]

@@ -1,4 +1,4 @@
-//! Example of a datapath of your own: Unix datagram sockets in the abstract namespace, between processes of one host.
+//! Example of a user-defined datapath: Unix datagram sockets in the abstract namespace, between processes of one host.
 //!
 //! Each lane is one socket. A socket's name contains a port number, and the port appears in the locators as
 //! UDPv4 127.0.0.1, so that participants find each other by [`peer`](isolane::Builder::peer) 127.0.0.1 at the ports of

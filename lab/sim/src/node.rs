@@ -151,7 +151,7 @@ impl Default for NodeConfig {
                 remote_endpoints: 256,
                 matches: 256,
                 fixed_memory: false,
-                // Virtual memory: tests have long histories of large samples.
+                // Large, because tests have long histories of large samples. Only pages that samples fill take memory.
                 sample_bytes: 4 << 30,
             },
             discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,

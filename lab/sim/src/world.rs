@@ -214,7 +214,7 @@ impl World {
     }
 
     /// Changes a node's address to its [other one](NodeId::other_address), or back. The former address becomes
-    /// unreachable. The participant learns of it by [`Self::note_address`].
+    /// unreachable. The participant learns of the change by [`Self::note_address`].
     pub fn move_node(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.0];
         node.address = match node.address == id.address() {
@@ -382,7 +382,7 @@ impl World {
                 let now = self.now;
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let protocol = self.protocol_mut(id);
-                // No more than a user with frames of several sizes would provide.
+                // No more room than a caller with frames of several sizes would provide.
                 let room = protocol.next_bytes(priority).min(buffer.len());
                 if let Some(work) = protocol.poll_transmit(now, priority, &mut buffer[..room])
                     && work.bytes > 0

@@ -2,7 +2,7 @@
 //!
 //! A [`ReadCondition`] is true while its reader has samples in certain states, and a [`QueryCondition`] while some of
 //! these match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
-//! application sets a [`GuardCondition`]. Each is evaluated on demand from the current samples; nothing is cached. A
+//! application sets a [`GuardCondition`]. Each condition is evaluated on demand; nothing is cached. A
 //! [`WaitSet`](crate::WaitSet) evaluates its conditions after a change.
 //!
 //! A condition keeps neither its endpoint nor the participant alive, and is false once they are gone.
@@ -98,7 +98,7 @@ impl ReadCondition {
         state.protocol.has_any(condition.reader, &selection)
     }
 
-    /// Returns the states that it selects.
+    /// Returns the states that the condition selects.
     #[must_use]
     pub fn mask(&self) -> StateMask {
         self.0.mask
@@ -346,7 +346,7 @@ impl Condition {
         matches!(self, Self::Guard(_))
     }
 
-    /// Returns the participant on which it depends; a guard does not know its own.
+    /// Returns the condition's participant; `None` for a guard, which does not store it.
     pub(crate) fn core(&self) -> Option<&Weak<Core>> {
         match self {
             Self::Read(condition) => Some(&condition.0.core),
@@ -368,7 +368,7 @@ impl PartialEq for Condition {
     }
 }
 
-/// Implements the conversion of references to conditions, which yields another handle.
+/// Implements the conversion of a reference to a condition of one kind, which yields another handle to it.
 macro_rules! from_handles {
     ($($Handle:ty: |$condition:ident| $of_any_kind:expr;)*) => {$(
         impl From<&$Handle> for Condition {

@@ -1,11 +1,11 @@
 //! WaitSet (DDS 1.4 §2.2.2.1.6).
 //!
 //! A wait set runs the loops of the participants of its conditions until a condition is true. It sleeps in epoll like
-//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if it has
-//! changed. Several participants of one thread take turns, and the wait set sleeps on the descriptors of all.
+//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if the
+//! counter has changed. Several participants of a thread take turns; the wait set sleeps on all descriptors.
 //!
-//! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false. If
-//! all are dropped, or that of an attached guard, waiting is an error, because nothing could end the sleep.
+//! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false.
+//! Waiting is an error if all participants are dropped, or that of an attached guard, as nothing could end the sleep.
 //!
 //! A wait set cannot wait on another thread than that of its participants, or inside a callback, because it runs the
 //! loops.
@@ -200,7 +200,7 @@ impl WaitSet {
         Ok(active)
     }
 
-    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. It
+    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. The call
     /// allocates nothing if the list has room for all attached conditions.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     }
 }
 
-/// Compares exactly, since a 64-bit integer has more digits than a floating-point number.
+/// Compares exactly, since a 64-bit integer has more digits than an `f64` holds.
 fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
     let rounded = (integer as f64).partial_cmp(&float)?;
     Some(match rounded {

@@ -8,7 +8,7 @@ use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    /// Member, or, compared with a member, an enumerator, TRUE or FALSE.
+    /// Member. Compared with a member also: an enumerator, TRUE or FALSE.
     Name(String),
     Literal(Literal),
     Parameter(usize),

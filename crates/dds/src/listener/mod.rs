@@ -24,7 +24,7 @@ pub(crate) enum Endpoint {
     Reader(ReaderId),
 }
 
-/// Application's listener for one kind of status, which it selects from all.
+/// Application's listener for one kind of status. The closure selects that status from [`Statuses`].
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
 pub(crate) type ListenerSet = [Option<Listener>; Kind::COUNT];
 
@@ -167,7 +167,7 @@ impl Listeners {
         }
         let listening = self.endpoint(of);
         let former = listening.listeners[kind as usize].replace(listener);
-        // Marked as pending to check for earlier changes; without one the listener is not called.
+        // Marked as pending, so that the job checks for earlier changes. Without one it calls no listener.
         listening.pending |= kind.mask();
         if let Some(job) = listening.job {
             executor.activate(job, monotonic_now());

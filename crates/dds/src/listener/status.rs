@@ -1,8 +1,8 @@
 //! Communication statuses of endpoints (DDS 1.4 §2.2.4.1), with the names of the standard.
 //!
 //! A status has totals and their changes since it was last read. A job of the endpoint notifies listeners at the
-//! priority of the topic's protocol work, one listener per activation. A getter returns the current status. Either
-//! reads the change, which then does not appear in the other.
+//! priority of the topic's protocol work, one listener per activation. A getter returns the current status. A change is
+//! reported once, by the listener or by the getter.
 //!
 //! A status counts as changed ([`StatusMask`]) until a listener or its getter reads the change. `DATA_AVAILABLE`
 //! counts as changed until the reader is accessed.
@@ -87,7 +87,7 @@ pub struct OfferedIncompatibleQosStatus {
     pub total_count: u32,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
+    /// First incompatible policy of the last incompatible reader; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
     /// Last incompatible reader.
     pub last_subscription_handle: Option<Guid>,
@@ -100,7 +100,7 @@ pub struct RequestedIncompatibleQosStatus {
     pub total_count: u32,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
+    /// First incompatible policy of the last incompatible writer; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
     /// Last incompatible writer.
     pub last_publication_handle: Option<Guid>,

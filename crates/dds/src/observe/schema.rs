@@ -76,7 +76,7 @@ pub struct ParticipantSample {
     pub counters: Counts,
     /// Frames outside the pool.
     pub frames_out: u64,
-    /// Frames outside the pool that are armed for reception, or being read.
+    /// Frames outside the pool that are waiting for reception, or being read.
     pub frames_armed: u64,
     /// Frames outside the pool that are lent to threads of remote writers.
     pub frames_lent: u64,

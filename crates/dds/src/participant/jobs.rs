@@ -27,11 +27,11 @@ pub(crate) enum Task {
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
     Observe,
-    /// Follows the wall clock, and checks whatever no event triggers.
+    /// Follows the wall clock, and makes the checks that no event triggers.
     Housekeeping,
 }
 
-/// Application's callback of a timer: the planned release.
+/// Application's callback of a timer, called with the planned release.
 pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
 
 /// Jobs of a participant.

@@ -72,8 +72,8 @@ setters! {
 
     /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.
     ///
-    /// It has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all instances
-    /// share [`max_samples`](Self::max_samples).
+    /// The limit has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all
+    /// instances share [`max_samples`](Self::max_samples).
     max_samples_per_instance(samples: u16) =>
         policies.resource_limits.max_samples_per_instance = i32::from(samples);
 
@@ -103,8 +103,8 @@ setters! {
     /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
     ///
     /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
-    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
-    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
+    /// writer then does not store them. The price is IP fragmentation: more critical datagrams wait until all parts are
+    /// sent, AF_XDP lanes do not receive the parts, and the loss of one part loses the sample.
     max_datagram_bytes(bytes: usize) => max_datagram_bytes = bytes;
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
@@ -171,17 +171,17 @@ setters! {
     /// ```
     lifespan(lifespan: Duration) => policies.lifespan = lifespan.into();
 
-    /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
+    /// TIME_BASED_FILTER: minimum time between two samples of an instance that a reader receives, by its own clock.
     ///
-    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last
-    /// of them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
-    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The policy
-    /// has no effect on a writer. Default: zero.
+    /// Samples that come sooner are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores
+    /// the last of them and delivers it when the separation has passed, so that it ends with the latest value.
+    /// Disposals and unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is
+    /// shorter. The policy has no effect on a writer. Default: zero.
     time_based_filter(minimum_separation: Duration) =>
         policies.time_based_filter = minimum_separation.into();
 
     /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
-    /// compares it.
+    /// compares the kinds.
     ///
     /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
     /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
@@ -195,7 +195,7 @@ setters! {
     /// Default: 0.
     ownership_strength(strength: i32) => policies.ownership_strength = strength;
 
-    /// PRESENTATION: the scope of coherent and ordered access. Matching compares it. The members of a
+    /// PRESENTATION: the scope of coherent and ordered access. Matching compares both sides. The members of a
     /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
     ///
     /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
@@ -203,14 +203,14 @@ setters! {
     ///
     /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
     /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
-    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect there. A reader
-    /// stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or the
-    /// history allow. HISTORY KEEP_LAST applies when a set is delivered.
+    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect under INSTANCE. A
+    /// reader stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or
+    /// the history allow. HISTORY KEEP_LAST applies when a set is delivered.
     ///
-    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
-    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
-    /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
-    /// response on the wire.
+    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were written
+    /// ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other writer is
+    /// known to have none before it. The reader queries a silent writer, which costs a request and a response on the
+    /// wire.
     ///
     /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
     /// keep the order across all instances. Otherwise they group samples by instance.
@@ -220,7 +220,7 @@ setters! {
     presentation(access_scope: PresentationAccessScope, coherent: bool, ordered: bool) =>
         policies.presentation = Presentation { access_scope, coherent, ordered };
 
-    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares it;
+    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares the kinds;
     /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
     ///
     /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
@@ -275,7 +275,7 @@ setters! {
     /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
     representation(representation: Representation) => representation = Some(representation);
 
-    /// DATA_REPRESENTATION, as the only one on either side: such a reader does not match writers that send another.
+    /// Only DATA_REPRESENTATION of a writer or reader. A reader then does not match writers of the other one.
     only_representation(representation: Representation) =>
         representation = Some(representation),
         takes_only = true;
@@ -373,15 +373,15 @@ impl Qos {
     /// LIVELINESS: how a writer is asserted alive, and the lease after which it counts as not alive. Matching compares
     /// both.
     ///
-    /// With AUTOMATIC, isolane asserts while the participant's loop runs. With the manual kinds the application
-    /// asserts, by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness).
+    /// With AUTOMATIC, isolane asserts liveliness while the participant's loop runs. With the manual kinds the
+    /// application does, by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness).
     /// [`Participant::assert_liveliness`](crate::Participant::assert_liveliness) asserts all MANUAL_BY_PARTICIPANT
     /// writers at once.
     ///
-    /// When the lease of a writer expires, its instances lose it, and both sides report the change
-    /// ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
-    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC with an infinite
-    /// lease. Such a writer sends no assertions and is alive as long as its participant.
+    /// When the lease of a writer expires, it no longer counts as a writer of its instances, and both sides report the
+    /// change ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
+    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC with an infinite lease.
+    /// Such a writer sends no assertions and is alive as long as its participant.
     #[must_use]
     pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
         let lease = lease.into();

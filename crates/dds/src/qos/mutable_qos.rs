@@ -1,5 +1,5 @@
-//! Policies with an effect on announcements and matching: user data, durability for late joiners, and changes at run
-//! time.
+//! Policies that are announced and matched: user data, durability for late joiners, partitions. Changes of policies at
+//! run time.
 //!
 //! A change is announced at once, and both sides match again. Pairs that no longer match are separated, new matches
 //! are made, and the match statuses report both. A pair that still matches loses nothing.
@@ -30,13 +30,13 @@ setters! {
     durability(kind: DurabilityKind) => policies.durability = kind;
 
     /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
-    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
+    /// PERSISTENT writer keeps for late joiners, if that is more than the depth of HISTORY.
     service_keep_last(depth: u16) =>
         policies.durability_service.history.kind = HistoryKind::KeepLast,
         policies.durability_service.history.depth = i32::from(depth);
 
-    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
-    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
+    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as the limits of DURABILITY_SERVICE allow,
+    /// or [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
     service_keep_all() => policies.durability_service.history.kind = HistoryKind::KeepAll;
 
     /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
@@ -112,7 +112,7 @@ impl Qos {
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
         existing.max_bytes = max_bytes;
-        // A writer offers one representation; so does a reader restricted to one.
+        // A writer offers one representation. A reader with a single one accepts only that.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
             existing.representation = Some(match only {

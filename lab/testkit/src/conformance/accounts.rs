@@ -1,7 +1,7 @@
 //! Conformance cases of accounting: no datagram and no frame is lost without a counter.
 //!
-//! The first half and [`a_closed_lane_refuses_by_name`] also hold under injected faults (`accounts`); the rest of the
-//! second half does not.
+//! The cases up to [`no_frame_is_kept_for_good`], and [`a_closed_lane_refuses_by_name`], also hold under injected
+//! faults (`accounts`). The others do not.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

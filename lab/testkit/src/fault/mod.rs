@@ -43,12 +43,11 @@ pub use self::plan::{FaultPlan, Plug};
 /// datagram.
 pub const MAX_HELD: usize = MAX_BURST;
 
-/// Limit of bits flipped in a datagram; at least one is. A 16-bit one's complement sum of one word can miss up to
-/// three.
+/// Maximum number of bits flipped in a datagram. At least one bit is flipped, and all are adjacent.
 pub const MAX_FLIPPED_BITS: usize = 4;
 
-/// Calls of `recycle` after which a lane's held frames return although none was requested. More than a participant
-/// makes for one frame, so that it sees the exhaustion.
+/// Calls of `recycle` after which a lane's held frames return although none was requested. A participant makes fewer
+/// calls for one frame, so it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
 
 /// Removes the messages for which `keep` returns false, and the frames that lose their last message.

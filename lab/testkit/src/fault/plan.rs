@@ -32,8 +32,8 @@ pub struct FaultPlan {
     pub duplication_per_million: u32,
     /// Received datagrams that are delayed.
     pub delay_per_million: u32,
-    /// Largest number of later receive calls of the lane that a delayed datagram or a copy waits
-    /// for. As many bursts may overtake it.
+    /// Largest number of later receive calls of the lane that a delayed datagram or a copy waits for. That many bursts
+    /// may overtake the datagram.
     pub delay_bursts: u32,
     /// Received datagrams with flipped bits.
     pub corruption_per_million: u32,
