@@ -76,8 +76,8 @@ pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionErr
 }
 
 impl Builder {
-    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, it builds that
-    /// described participant, and the described participants match without discovery.
+    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the builder
+    /// creates that described participant, and the described participants match without discovery.
     ///
     /// ```
     /// use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
@@ -206,7 +206,7 @@ impl Builder {
         self.limits(limits)
     }
 
-    /// Makes the participant the described participant `own`, and all other described participants its peers.
+    /// Builds the described participant `own`, with all other described participants as its peers.
     #[must_use]
     pub fn described_in(self, system: &System, own: &Described) -> Self {
         let all = system.participants().iter();

@@ -1,6 +1,5 @@
-//! Instances: WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22), the writer's operations on
-//! instances, source time stamps of the application, and the conversion of an instance handle to its key (§2.2.2.4.2,
-//! §2.2.2.5.3).
+//! Instances: the policies WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22) and the
+//! operations on instances (§2.2.2.4.2, §2.2.2.5.3). Also operations with source time stamps of the application.
 //!
 //! A handle is the key hash. If no key of the type is longer than the hash, the hash contains the key. Otherwise the
 //! hash is a digest, and the key is read from a stored sample of the instance. Keys are not stored separately, since
@@ -60,8 +59,8 @@ setters! {
     /// on a reader.
     ///
     /// A deleted writer unregisters its instances and never disposes them. This deviates from the standard (DDS 1.4
-    /// §2.2.3.21): the end of a writer, like that of its process, does not mean that the described object has ended.
-    /// To dispose instances, unregister them first.
+    /// §2.2.3.21): the end of a writer or its process does not mean that the described object has ended. To dispose
+    /// instances, unregister them before the writer is deleted.
     autodispose(autodispose: bool) => autodispose = autodispose;
 
     /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance without writers stay,
@@ -106,7 +105,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Writes a sample with a given source time stamp (§2.2.2.4.2.12). LIFESPAN, DEADLINE and DESTINATION_ORDER
-    /// BY_SOURCE_TIMESTAMP use it, so time stamps must not decrease.
+    /// BY_SOURCE_TIMESTAMP use the time stamps, so they must not decrease.
     ///
     /// # Errors
     /// As [`write`](Self::write).

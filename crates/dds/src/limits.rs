@@ -50,11 +50,11 @@ pub const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
 #[cfg(feature = "config")]
 pub const MATCHES_PER_PARTICIPANT: u32 = 8;
 
-/// Default receive buffer in bytes requested for each socket (SO_RCVBUF). The kernel doubles it for its own overhead,
-/// up to `net.core.rmem_max`.
+/// Default receive buffer in bytes requested for each socket (SO_RCVBUF). The kernel limits the value to
+/// `net.core.rmem_max`, and doubles it for its own overhead.
 ///
 /// The system's usual 208 KiB are filled by 90 datagrams of 1 KiB. This size holds a reliable writer's history of 256
-/// samples, so that a burst of it is not dropped and repaired. Sockets of different levels have separate buffers.
+/// samples, which the writer may send in one burst. Sockets of different levels have separate buffers.
 pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
 /// Maximum datagrams received or sent, and samples delivered, per activation at the highest level in use; at lower
@@ -68,8 +68,8 @@ pub const BURST: usize = 16;
 /// socket waits for this number of idle iterations, some microseconds.
 pub const SPINS_PER_LOOK: u32 = 64;
 
-/// Minimum budget period. A kernel timer or a thread refills the budget, and its cost must stay small compared to what
-/// the budget saves.
+/// Minimum budget period. A kernel timer or a thread refills the budget each period. This must cost little compared to
+/// what the budget saves.
 pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 
 /// Maximum budget period. A burst may use the whole budget at once, after which nothing is received for the rest of the
@@ -162,8 +162,8 @@ const _: () = assert!(
     "a writer can ask four of the dearest"
 );
 
-/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: half of its history, and some of
-/// other writers that were queued before. The loop sends the rest.
+/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: half of the writer's history, and
+/// some datagrams of other writers queued before. The loop sends the rest.
 pub(crate) const FLUSHED_DATAGRAMS: usize = 16;
 
 /// Conditions of a wait set. Each is evaluated after a change, so several wait sets are cheaper than one with many

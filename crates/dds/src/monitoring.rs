@@ -7,9 +7,9 @@
 //! a cached sample, it counts from the time at which the datagram was read. Both counts are summed by level.
 //!
 //! The level of a datagram is that of its lane. On a lane shared by several levels
-//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader that received a
-//! sample of it. On such a lane, a datagram without samples is not counted, and an activation has the level of the most
-//! critical sample that it read.
+//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is the level of the most critical reader that
+//! received a sample from the datagram. On such a lane, a datagram without samples is not counted, and an activation
+//! has the level of the most critical sample that it read.
 
 use isolane_datapath::Warning;
 use isolane_executor::PriorityInversions;

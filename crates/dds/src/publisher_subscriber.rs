@@ -151,7 +151,7 @@ group! {
     set_reader_qos
 }
 
-/// Returns the policies of a member, in which the shared ones are those of its group.
+/// Returns the policies of a member, with those of its group instead of its own where the group shares them.
 fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
     QosPolicies {
         presentation: group.presentation,
@@ -236,8 +236,8 @@ impl Publisher {
     }
 
     /// Sends the queued samples of the group's writers and the ends of their sets, with one call of the datapath per
-    /// level. If the jobs sent them, the first end could wake a reader on the same core, which would run before the
-    /// other ends are sent.
+    /// level. If jobs sent them, the first end could wake a reader on the same core, and the reader would run before
+    /// the other ends are sent.
     fn send_ends(&self, state: &mut State) {
         let mut levels = 0_u8;
         for nth in 0.. {
@@ -366,7 +366,7 @@ pub struct Access {
 
 impl Access {
     /// Returns whether the oldest sample of a reader is the next one in the order of the group. Without ordered access,
-    /// it is the next one if its reader is the first with samples.
+    /// the first reader that has samples is next.
     #[must_use]
     pub fn is_next<T: TopicType>(&self, reader: &DataReader<T>) -> bool {
         self.next() == Some(reader.id)

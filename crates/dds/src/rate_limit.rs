@@ -6,7 +6,7 @@
 //!
 //! | Behnke et al. | isolane | changeable at run time |
 //! | --- | --- | --- |
-//! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
+//! //! | priority of a socket's flow | [`Qos::level`] | no: the level determines the port to which peers send |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
 //! | the same for all other sockets | [`Participant::set_level_limit`] | yes |
 //! | dropping of the excess | [`OverBudget::Drop`], or the lowest lane with [`OverBudget::Demote`] | yes |
@@ -242,8 +242,8 @@ impl Participant {
             .set_rate_limit(RateLimitTarget::Lane(lane), rate_limit)
     }
 
-    /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. Each
-    /// applies if it is given.
+    /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. A budget
+    /// that is `None` sets no limit.
     ///
     /// The call can precede the first endpoint, as [`set_level_limit`](Self::set_level_limit).
     ///

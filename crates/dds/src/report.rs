@@ -59,7 +59,8 @@ pub struct EndpointReport<L> {
     pub level: Level,
     /// Number of matched endpoints. A writer counts only readers that are confirmed to receive samples.
     pub matched: usize,
-    /// Number of a writer's matched reliable readers that have never responded; they get no samples until they do.
+    /// Number of a writer's matched reliable readers that have never responded. Readers get no samples before their
+    /// first response.
     pub silent: usize,
     /// Account of all samples.
     pub ledger: L,
@@ -210,8 +211,8 @@ impl Report {
         self.levels.iter().map(|level| level.inversions).sum()
     }
 
-    /// Returns the activations of all levels that ran before a more critical datagram because the kernel had stamped
-    /// it but not made the socket readable yet.
+    /// Returns the number of activations that ran before a more critical datagram, because the kernel had stamped the
+    /// datagram but not made the socket readable yet.
     #[must_use]
     pub fn kernel_late(&self) -> u64 {
         self.levels.iter().map(|level| level.kernel_late).sum()

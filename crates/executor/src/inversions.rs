@@ -7,8 +7,8 @@
 //!
 //! * an **inversion** if the poll before it showed the source as readable, or there was no poll between it and the
 //!   preceding activation;
-//! * **kernel latency** if the poll did not show the source as readable. A frame's stamp is taken when it enters
-//!   the host, some microseconds before it is in the socket; and the clock is read after the poll.
+//! * **kernel latency** if the poll did not show the source as readable. A frame is stamped when it enters the host,
+//!   some microseconds before it is in the socket. The clock is read after the poll.
 //!
 //! An event inside the process (a callback whose sample is in the cache, a due timer) needs no poll: every
 //! lower-priority activation that begins afterwards is an inversion.

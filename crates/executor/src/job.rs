@@ -88,9 +88,9 @@ pub struct JobConfig {
     /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` when
     /// it reaches it.
     pub items: u16,
-    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). Its waits are measured from
-    /// the stamps given to [`record_arrival`](crate::Executor::record_arrival); the waits of a job without a source
-    /// from its releases.
+    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). With a source, waits are
+    /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); without one, from the
+    /// job's releases.
     pub source: Option<u8>,
 }
 
@@ -149,9 +149,9 @@ pub struct JobStatistics {
     pub blocking_max_ns: u64,
     /// Job that caused the maximum blocking.
     pub blocked_by: Option<JobId>,
-    /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling,
-    /// although the poll before them showed the source as readable, or without such a poll. A job with a source
-    /// counts them for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other for each
+    /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling.
+    /// Either the poll before them showed the source as readable, or there was no poll. A job with a source counts them
+    /// for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other job for each
     /// activation since its release. The search covers the last
     /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the latest of each priority. See
     /// [`PriorityInversions`](crate::PriorityInversions).

@@ -27,12 +27,12 @@
 //!
 //! * Choosing the next job takes constant time: a bit and a FIFO list per priority.
 //! * Releasing a job by time takes time logarithmic in the number of jobs.
-//! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release: the
-//!   longest activation of lower priority, bounded by the item limits. It also waits for every activation of higher
-//!   priority released meanwhile (*interference*), and for those of the same priority that were ready before.
+//! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release. The
+//!   item limits bound its length. The job also waits for every activation of higher priority released meanwhile
+//!   (*interference*), and for jobs of the same priority that were ready before.
 //! * If a priority has a *share* of the next higher one ([`Executor::grant_share`]), jobs of the higher one also wait
-//!   for activations of the lower one: one per granted number of items, while a job of the lower one is ready. It
-//!   counts as an activation of the higher priority.
+//!   for activations of the lower one: one per granted number of items, while a job of the lower one is ready. Such an
+//!   activation counts as one of the higher priority.
 //! * `has_more` puts a job after the others of its priority, so jobs of equal priority take turns, and none runs before
 //!   a more critical one.
 //! * Memory is bounded by [`ExecutorConfig::max_jobs`] and allocated in [`Executor::new`].

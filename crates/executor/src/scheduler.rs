@@ -7,11 +7,11 @@
 //!
 //! # Shares
 //!
-//! Protocol work is less urgent than samples, and yet samples can depend on it: a writer with a full history waits for
+//! Protocol work is less urgent than samples, and yet samples can depend on it. A writer with a full history waits for
 //! its reader's acknowledgment, which the reader does not send while it has samples to deliver. A share of a priority
-//! for the next lower one bounds that wait: after a number of items of the higher priority, handled while a job of the
-//! lower one is ready, one activation of the lower one runs. Higher priorities are unaffected, because a share is used
-//! only when a job of the higher priority would be chosen.
+//! for the next lower one bounds that wait. While a job of the lower priority is ready, the items handled at the higher
+//! one are counted. After a number of them, one activation of the lower priority runs. Higher priorities are
+//! unaffected, because a share is used only when a job of the higher priority would be chosen.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -136,9 +136,9 @@ impl Executor {
         }
     }
 
-    /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
-    /// handle while a job of the lower one is ready, one activation of the lower one runs first. Even higher priorities
-    /// are unaffected. No effect unless each priority has its own ready list.
+    /// Grants a priority a share of the next higher one. While a job of the lower priority is ready, one of its
+    /// activations runs after every `items` items of the higher priority. Even higher priorities are unaffected. No
+    /// effect unless each priority has its own ready list.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         // Shares compare neighbouring priorities, and therefore need a list for each.
         if self.queues.ready.has_list_per_priority() {
@@ -424,9 +424,9 @@ impl Executor {
         wait.waited
     }
 
-    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit or its source is not
-    /// empty: it becomes ready after the others of its priority, released now (or at the stamp of an event that
-    /// arrived meanwhile).
+    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit, or its source is not
+    /// empty. It becomes ready after the others of its priority. Its release is now, or the stamp of an event that
+    /// arrived meanwhile.
     ///
     /// # Panics
     /// If that job is not the running one: an error in the loop.

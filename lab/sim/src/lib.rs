@@ -4,9 +4,9 @@
 //!
 //! A [`World`] consists of *nodes* and the *link* between them. A node is a host with one participant: a
 //! [`LocalParticipant`](isolane_rtps::LocalParticipant), the receive queues of its lanes, and the users of its writers
-//! and readers. The link carries datagrams to addresses that look like UDPv4, including multicast groups. It delays,
-//! loses, duplicates and reorders them. A [`Partition`] cuts the link between groups of nodes, for a time, in one or
-//! both directions.
+//! and readers. The link carries datagrams to addresses that look like UDPv4, including multicast groups. The link
+//! delays, loses, duplicates and reorders datagrams. A [`Partition`] cuts the link between groups of nodes, for a time,
+//! in one or both directions.
 //!
 //! ```
 //! use std::time::Duration;

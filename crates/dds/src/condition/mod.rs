@@ -1,7 +1,7 @@
 //! Conditions of a WaitSet (DDS 1.4 §2.2.2.1.7 and following).
 //!
 //! A [`ReadCondition`] is true while its reader has samples in certain states, and a [`QueryCondition`] while some of
-//! these match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
+//! these samples match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
 //! application sets a [`GuardCondition`]. Each condition is evaluated on demand; nothing is cached. A
 //! [`WaitSet`](crate::WaitSet) evaluates its conditions after a change.
 //!
@@ -40,7 +40,7 @@ fn is_same(core: &Rc<Core>, of: &Weak<Core>) -> bool {
     Rc::as_ptr(core) == of.as_ptr()
 }
 
-/// Notes that a condition was changed, so that wait sets evaluate it again.
+/// Notes that a condition was changed, so that wait sets evaluate the condition again.
 fn note_change(core: &Weak<Core>) {
     if let Some(core) = core.upgrade() {
         core.state.borrow_mut().listeners.note_change();
@@ -283,7 +283,7 @@ impl Participant {
 
 impl<T: TopicType> DataReader<T> {
     /// Creates a condition on samples in these states (DDS 1.4 §2.2.2.5.3.5). For a reader of [views](Self::on_view)
-    /// it is always false.
+    /// the condition is always false.
     #[must_use]
     pub fn create_read_condition(&self, mask: StateMask) -> ReadCondition {
         ReadCondition::new(self, mask, None)

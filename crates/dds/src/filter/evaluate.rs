@@ -63,7 +63,7 @@ impl Relation {
     }
 }
 
-/// Returns the order of two values; `None` if they have none.
+/// Returns the order of two values; `None` if they have no order.
 fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     use FieldValue::{Boolean, Character, Float, Integer, Text};
     match (left, right) {
@@ -88,8 +88,8 @@ fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
     })
 }
 
-/// Matches a LIKE pattern, in which `%` is any text and `_` any character. Backtracking to the last `%` suffices,
-/// since it can match whatever an earlier one could. The work is at most the product of both lengths.
+/// Matches a LIKE pattern, in which `%` is any text and `_` any character. Backtracking to the last `%` suffices, since
+/// it can match whatever an earlier `%` could. The work is at most the product of both lengths.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Text and pattern after the last `%`; the text begins where that `%` may still extend.

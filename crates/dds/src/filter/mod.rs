@@ -220,7 +220,7 @@ fn protocol_filter<T: TopicType>(bound: Bound) -> ContentFilter {
     ContentFilter::new(move |payload| passes(&bound, payload))
 }
 
-/// Returns true for a payload that is not of the type; it is rejected elsewhere.
+/// Returns true for a payload that is not of the type, which the reader rejects later.
 fn passes<T: TopicType>(bound: &Bound, payload: &[u8]) -> bool {
     let Ok(view) = view_payload::<T>(payload) else {
         return true;

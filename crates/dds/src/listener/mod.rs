@@ -31,8 +31,8 @@ pub(crate) type ListenerSet = [Option<Listener>; Kind::COUNT];
 /// Listeners and pending changes of an endpoint, in a table with the indexes of the RTPS participant.
 #[derive(Default)]
 pub(crate) struct Listening {
-    /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
-    /// the next.
+    /// Number of endpoints that have used this slot. It shows that a listener has outlived its endpoint, and does not
+    /// belong to the next one.
     pub(crate) generation: u32,
     listeners: ListenerSet,
     job: Option<JobId>,

@@ -135,9 +135,9 @@ setters! {
     ///
     /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
     /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
-    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
-    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
-    /// for the largest samples.
+    /// of an Ethernet frame, and longer samples share an area. The area has 256 KiB, or 4 MiB if `max_bytes` exceeds 64
+    /// KiB, and at least room for four of the largest samples. A reader that accepts fragments also has four reassembly
+    /// slots for the largest samples.
     ///
     /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
     /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
@@ -162,8 +162,8 @@ setters! {
 
     /// Enables or disables the kernel's receive time stamps. Default: enabled.
     ///
-    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
-    /// saw the socket readable. With time stamps, the kernel reads the clock for each packet that the host receives.
+    /// With time stamps, response times and priority inversions are measured from the arrival; otherwise, from when the
+    /// loop saw the socket readable. The kernel then reads the clock for each received packet.
     receive_stamps(receive_stamps: bool) => receive_stamps = receive_stamps;
 
     /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
@@ -199,7 +199,7 @@ setters! {
     /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
     /// later.
     ///
-    /// Until then, it and its endpoints announce, receive and match nothing.
+    /// Until then, the participant and its endpoints announce, receive and match nothing.
     enabled(enabled: bool) => enabled = enabled;
 
     /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
@@ -210,12 +210,12 @@ setters! {
     autoenable(autoenable: bool) => autoenable = autoenable;
 
     /// Budget of all topics together, and budget of all other traffic, as
-    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
-    /// [`Participant::warnings`] reports it.
+    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. [`Participant::warnings`] reports if the
+    /// datapath does not support them.
     interface_limit(rate_limit: InterfaceRateLimit) => interface_limit = Some(rate_limit);
 
     /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
-    /// [`build`](Self::build) fails if it cannot be opened.
+    /// [`build`](Self::build) fails if the datapath cannot be opened.
     ///
     /// ```
     /// use isolane::{Participant, XdpOptions};
@@ -225,8 +225,8 @@ setters! {
     /// ```
     datapath(factory: impl DatapathFactory + 'static) => factories = vec![Box::new(factory)];
 
-    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
-    /// loop.
+    /// Core of the thread that runs the loop. The thread is bound to the core (`sched_setaffinity`) when it first runs
+    /// the loop.
     ///
     /// Threads started earlier are not bound. Default: the scheduler chooses. The application itself places the threads
     /// of [`RemoteWriter`](crate::RemoteWriter)s.
@@ -235,8 +235,9 @@ setters! {
     /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
     /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
     ///
-    /// With [`Waiting::Spin`] it is refused where it would starve other threads: without [`core`](Self::core), on a
-    /// machine with one core, and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    /// With [`Waiting::Spin`] the priority is refused where it would starve other threads: without
+    /// [`core`](Self::core), on a machine with one core, and if the kernel limits SCHED_FIFO
+    /// (`kernel.sched_rt_runtime_us` is not -1).
     realtime(priority: u8) => placement.priority = Some(priority);
 
     /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
@@ -245,7 +246,7 @@ setters! {
     /// Otherwise the participant runs without that option, and [`Participant::warnings`] reports the reason and remedy.
     require_placement(required: bool) => placement_required = required;
 
-    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
+    /// Static description of this participant, as its peers have it. Its GUID follows from its name, its levels use the
     /// described ports, and its described endpoints are not announced.
     described_as(own: StaticDescription) => described = Some(own);
 }

@@ -1,9 +1,9 @@
 //! Event loop: choice and execution of jobs.
 //!
-//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while
-//! a callback of the application runs, which may write, read, create and delete. A callback works on data outside the
-//! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
-//! reader or timer was deleted or got another one meanwhile.
+//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while a
+//! callback of the application runs, which may write, read, create and delete. A callback works on data outside the
+//! state: the received frames, and the callback itself. It is taken out of its slot, and put back unless its reader or
+//! timer was deleted or got another callback meanwhile.
 //!
 //! An iteration of the loop:
 //! 1. Makes jobs ready: those whose time has come, those with protocol work, and those with samples from other threads.
@@ -289,7 +289,7 @@ impl Core {
         true
     }
 
-    // Inlined always: it runs after every activation, and a call would cost a tenth of its work.
+    // Inlined always: this runs after every activation, and the call would cost a tenth of the function's work.
     #[inline(always)]
     fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
         self.running.set(false);
@@ -672,7 +672,7 @@ impl State {
         None
     }
 
-    /// Processes the effects of a datagram that the running job, started at `now`, has read: jobs become ready as of
+    /// Processes the effects of a datagram that the running job, started at `now`, has read. Jobs become ready as of
     /// its arrival, and its wait is counted. `viewed` is the most critical level of the views delivered.
     #[inline]
     pub(crate) fn note_datagram(

@@ -8,8 +8,8 @@
 //!
 //! # Sleep
 //!
-//! The loop sleeps in epoll on the datapath's descriptors and on one eventfd for other threads. The event data of epoll
-//! is a bit per descriptor of a lane, so that the result of a wait is the set of readable descriptors. There is no timer
+//! The loop sleeps in epoll on the datapath's descriptors and on one eventfd for other threads. The event data of each
+//! descriptor is a bit of its own, so that the result of a wait is the set of readable descriptors. There is no timer
 //! descriptor: epoll's timeout, in nanoseconds, is the time to the next release.
 //!
 //! `epoll_pwait2` requires Linux 5.11, and valgrind 3.19 lacks it. Without it the loop sleeps in `ppoll` on duplicates
@@ -46,7 +46,7 @@ use crate::{
     participant::state::State,
 };
 
-/// Priorities whose work found no free frame, and when it is retried. No event reports that a frame becomes free.
+/// Priorities whose work found no free frame, and the time of the retry. No event reports that a frame becomes free.
 struct Starved {
     /// Bit *p* is set if priority *p* waits.
     priorities: u16,
@@ -182,8 +182,8 @@ impl Io {
         Some(copy)
     }
 
-    /// Sends a pending datagram with more destinations than a burst holds to the next [`MAX_MESSAGES`] of them.
-    /// Returns false if no frame is free for it.
+    /// Sends a pending datagram, which has more destinations than a burst holds, to the next [`MAX_MESSAGES`]
+    /// destinations. Returns false if no frame is free for it.
     #[cold]
     fn send_pending(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
         let Some(at) = self
@@ -271,8 +271,8 @@ impl Io {
     }
 
     /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
-    /// may have (`REGISTERED_INSTANCES` of isolane-rtps). Without a free frame it stops; readers then notice the end of
-    /// the writer.
+    /// may have (`REGISTERED_INSTANCES` of isolane-rtps). The function stops if no frame is free; readers then notice
+    /// the end of the writer.
     pub(crate) fn unregister_instances(
         &mut self,
         protocol: &mut LocalParticipant,
@@ -370,7 +370,7 @@ impl Io {
         again
     }
 
-    /// Takes a frame for sending; if none is free, it first takes back completed ones.
+    /// Takes a frame for sending; if none is free, first takes back completed frames.
     #[inline]
     pub(crate) fn take_frame(&mut self, class: Class) -> Option<Frame> {
         if self.pool.free(class) == 0 {
@@ -418,8 +418,8 @@ impl Io {
 }
 
 impl State {
-    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns
-    /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
+    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns the
+    /// number of steps: 0 if there was no work, or no frame for the work, which is then retried a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
         let mut steps = 0;
         let mut burst = None;
@@ -511,8 +511,8 @@ impl State {
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
-    /// to a bound; then the participant announces to its peers that it is deleted.
+    /// Sends the last datagrams. Remote writers unregister their instances. The queued ends of endpoints are sent, up
+    /// to a bound. Then the participant announces its own deletion to its peers.
     pub(crate) fn send_disposal(&mut self) {
         for at in 0..self.send_queues.len() {
             let queue = &self.send_queues[at];
@@ -551,7 +551,7 @@ impl State {
 /// Destinations of one burst.
 type Part = heapless::Vec<Locator, MAX_MESSAGES>;
 
-/// Datagram with more destinations than a burst holds, sent to some of them so far; each step sends one burst of it.
+/// Datagram with more destinations than a burst holds, sent to some of them so far. Each step sends one burst.
 #[derive(Debug)]
 pub(crate) struct PendingFanout {
     priority: Priority,

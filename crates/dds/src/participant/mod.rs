@@ -50,10 +50,10 @@ use crate::{
 
 /// DomainParticipant (DDS 1.4 §2.2.2.2.1). Clones are handles to the same participant.
 ///
-/// Dropping the last clone drops its timers and all callbacks, with the endpoints they own, because nothing can run
-/// them any more. When the other endpoints are dropped too, the participant announces its end to its peers and is
-/// deleted. A callback that owns a clone of its own participant keeps the participant alive until the callback's reader
-/// is dropped or its timer stopped.
+/// Dropping the last clone drops the participant's timers and all callbacks, with the endpoints that they own, because
+/// nothing can run the callbacks any more. When the other endpoints are dropped too, the participant announces its end
+/// to its peers and is deleted. A callback that owns a clone of its own participant keeps the participant alive until
+/// the callback's reader is dropped or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
     handle: Rc<Handle>,
@@ -194,8 +194,8 @@ impl Participant {
         create_reader_of(self.core(), topic, qos, delivery, filter, None)
     }
 
-    /// Creates a writer for another thread. It is `Send`, and passes its samples to this participant's loop through a
-    /// bounded ring. It is enabled at once, so the participant must be enabled.
+    /// Creates a writer for another thread. The writer is `Send`, and passes its samples to this participant's loop
+    /// through a bounded ring. It is enabled at once, so the participant must be enabled.
     ///
     /// The writer holds frames for its largest samples. With AF_XDP, samples are sent without a copy only if they fit a
     /// frame of the device. For that, a type without bounds needs [`Qos::max_bytes`] of 1,400 or less.
@@ -296,7 +296,7 @@ impl Participant {
 
     /// File descriptor that is readable when [`poll`](Self::poll) has something to do, except for timers.
     ///
-    /// It is valid as long as the participant; [`AsFd`] returns it with that lifetime.
+    /// The descriptor is valid as long as the participant; [`AsFd`] returns it with that lifetime.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.core().descriptor.as_raw_fd()
@@ -330,8 +330,8 @@ impl Participant {
         self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks it after each activation,
-    /// at least once a second because of housekeeping.
+    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks the flag after each
+    /// activation, and at least once a second.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
@@ -339,9 +339,9 @@ impl Participant {
         self.core().run_while(|| !stop.load(Ordering::Relaxed));
     }
 
-    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. It is announced from now on, and
-    /// its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An enabled
-    /// participant is unchanged.
+    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. The participant is announced from
+    /// now on, and its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An
+    /// enabled participant is unchanged.
     ///
     /// ```
     /// use std::time::Duration;

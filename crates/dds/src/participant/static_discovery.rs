@@ -146,8 +146,8 @@ impl StaticDescription {
     }
 
     /// Returns the digest of all endpoints
-    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces it,
-    /// and peers compare it with the digest of their own description.
+    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces the
+    /// digest, and peers compare it with the digest of their own description.
     ///
     /// # Errors
     /// As when a participant with this description is built.

@@ -36,11 +36,11 @@ use crate::{error::BuildError, limits, rate_limit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qos {
     pub(crate) policies: QosPolicies,
-    /// Representation chosen by the user; `None` selects that of the type ([`sent`](Self::sent)).
+    /// Representation chosen by the user; `None` selects the representation of the type ([`sent`](Self::sent)).
     pub(crate) representation: Option<Representation>,
     /// True if a reader accepts this representation only.
     pub(crate) takes_only: bool,
-    /// Maximum sample size chosen by the user; `None` selects that of the type ([`sized`](Self::sized)).
+    /// Maximum sample size chosen by the user; `None` selects the maximum size of the type ([`sized`](Self::sized)).
     pub(crate) max_bytes: Option<usize>,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
@@ -104,7 +104,7 @@ setters! {
     ///
     /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
     /// writer then does not store them. The price is IP fragmentation: more critical datagrams wait until all parts are
-    /// sent, AF_XDP lanes do not receive the parts, and the loss of one part loses the sample.
+    /// sent. AF_XDP lanes do not receive parts. The loss of one part loses the sample.
     max_datagram_bytes(bytes: usize) => max_datagram_bytes = bytes;
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
@@ -113,8 +113,8 @@ setters! {
     /// DURABILITY VOLATILE, the default: a late joiner starts with the next sample.
     volatile() => policies.durability = DurabilityKind::Volatile;
 
-    /// DEADLINE: maximum period between two samples of an instance. A writer offers it, a reader requests it, and
-    /// matching compares both.
+    /// DEADLINE: maximum period between two samples of an instance. A writer offers a period, a reader requests one,
+    /// and matching compares both.
     ///
     /// Each period without a sample is reported on both sides
     /// ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
@@ -132,7 +132,7 @@ setters! {
     /// has no effect on a writer. Default: none. Creation fails with zero.
     response_deadline(deadline: Duration) => response_deadline = Some(deadline);
 
-    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers it, a reader requests it; a match
+    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers a delay, a reader requests one. A match
     /// requires that the offer does not exceed the request.
     ///
     /// A writer with a budget batches small samples. It sends them when a datagram is full
@@ -174,7 +174,7 @@ setters! {
     /// TIME_BASED_FILTER: minimum time between two samples of an instance that a reader receives, by its own clock.
     ///
     /// Samples that come sooner are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores
-    /// the last of them and delivers it when the separation has passed, so that it ends with the latest value.
+    /// the last such sample and delivers it when the separation has passed, so that the reader has the latest value.
     /// Disposals and unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is
     /// shorter. The policy has no effect on a writer. Default: zero.
     time_based_filter(minimum_separation: Duration) =>
@@ -183,9 +183,9 @@ setters! {
     /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
     /// compares the kinds.
     ///
-    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
-    /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
-    /// Ownership passes on when the owner unregisters the instance, disappears, loses its
+    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the instance's writer with the
+    /// highest [`ownership_strength`](Self::ownership_strength). Of equally strong writers, the one with the lower GUID
+    /// is the owner. Ownership passes on when the owner unregisters the instance, disappears, loses its
     /// [liveliness](Self::liveliness), or misses the reader's [deadline](Self::deadline). Samples of other writers are
     /// counted (`not_owner`). A keyed topic stores the owners of [`max_instances`](Self::max_instances) instances, or
     /// 256 if that is unset.
@@ -199,7 +199,7 @@ setters! {
     /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
     ///
     /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
-    /// writer are delivered in their order.
+    /// writer are delivered in the order of writing.
     ///
     /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
     /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
@@ -208,9 +208,9 @@ setters! {
     /// the history allow. HISTORY KEEP_LAST applies when a set is delivered.
     ///
     /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were written
-    /// ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other writer is
-    /// known to have none before it. The reader queries a silent writer, which costs a request and a response on the
-    /// wire.
+    /// ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until it is known that no other
+    /// writer has written an earlier one. The reader queries a silent writer, which costs a request and a response on
+    /// the wire.
     ///
     /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
     /// keep the order across all instances. Otherwise they group samples by instance.
@@ -224,8 +224,8 @@ setters! {
     /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
     ///
     /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
-    /// sample of its instance, and counts it (`outdated`). With equal time stamps of two writers, the one with the
-    /// lower GUID counts as the later, so that all readers end with the same value. A writer's time stamps never
+    /// sample of the instance, and counts the sample (`outdated`). With equal time stamps, the sample of the writer
+    /// with the lower GUID counts as later, so that all readers end with the same value. A writer's time stamps never
     /// decrease, even if its clock does. The clocks of the writers' hosts should be synchronised. A keyed topic
     /// supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset.
     destination_order(kind: DestinationOrderKind) => policies.destination_order = kind;
@@ -353,10 +353,10 @@ impl Qos {
     /// PARTITION: adds a partition to which the endpoint belongs.
     ///
     /// A writer and a reader match if they share a partition. An endpoint without any is in the partition with the
-    /// empty name. A name may have the wildcards of POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` as the
-    /// escape character) and then matches every name that fits; two names with wildcards never match. Creation fails
-    /// with more than [`MAX_PARTITIONS`] names, or with a name longer than [`MAX_PARTITION_BYTES`]. The policy can be
-    /// changed later: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
+    /// empty name. A name may have the wildcards of POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` as the escape
+    /// character) and then matches every name that fits. Two names with wildcards never match. Creation fails with more
+    /// than [`MAX_PARTITIONS`] names, or with a name longer than [`MAX_PARTITION_BYTES`]. The policy can be changed
+    /// later: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
     ///
     /// [`MAX_PARTITIONS`]: isolane_wire::limits::MAX_PARTITIONS
     /// [`MAX_PARTITION_BYTES`]: isolane_wire::limits::MAX_PARTITION_BYTES

@@ -23,10 +23,9 @@ setters! {
 
     /// DURABILITY: whether late joiners receive samples written before.
     ///
-    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
-    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
-    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
-    /// created.
+    /// TRANSIENT and PERSISTENT are matched as in the standard, but have the effect of TRANSIENT_LOCAL: late joiners
+    /// receive the history of a writer while it exists. No service keeps samples beyond their writer, in memory or on
+    /// disk. A warning in the log says so when such a writer or reader is created.
     durability(kind: DurabilityKind) => policies.durability = kind;
 
     /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or

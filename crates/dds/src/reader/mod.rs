@@ -34,7 +34,7 @@ pub struct Sample<V> {
     pub info: SampleInfo,
 }
 
-/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it and its callback.
+/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping the handle deletes the reader and its callback.
 ///
 /// The application takes samples, or a callback receives them: [`on_sample`](Self::on_sample) from the cache,
 /// [`on_view`](Self::on_view) directly from the received frame.
@@ -89,8 +89,8 @@ impl<T: TopicType> DataReader<T> {
     /// strings and sequences are borrowed. A sample is rejected if there is no callback, or if the sample is not of the
     /// type.
     ///
-    /// The callback may write, and create and delete endpoints, including this reader. If it panics, the panic
-    /// propagates through the call that runs the loop, and the reader has no callback afterwards.
+    /// The callback may write, and create and delete endpoints, including this reader. If the callback panics, the
+    /// panic propagates through the call that runs the loop, and the reader has no callback afterwards.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -135,7 +135,7 @@ impl<T: TopicType> DataReader<T> {
     /// Sets the callback of a caching reader. A separate job takes each sample at the topic's priority: one sample per
     /// activation, or up to 16 at the highest level in use.
     ///
-    /// Samples are decoded into `value`, which reuses its allocations. The callback may do the same as with
+    /// Samples are decoded into `value`, whose allocations are reused. The callback may do the same as with
     /// [`on_view`](Self::on_view), and a panic has the same effect. The sample passed to a callback that panics counts
     /// as taken.
     ///
@@ -263,7 +263,7 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some(Sample { value, info }))
     }
 
-    /// Takes the oldest sample into `value`, which reuses its allocations. `value` is unchanged if the returned info
+    /// Takes the oldest sample into `value`, whose allocations are reused. `value` is unchanged if the returned info
     /// says that there is no value.
     ///
     /// # Errors

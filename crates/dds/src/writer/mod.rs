@@ -31,8 +31,8 @@ use crate::{
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
 ///
-/// Dropping it deletes it. It unregisters its instances without disposing them, and samples that readers have not
-/// received yet are lost. To deliver a reliable writer's last samples, call
+/// Dropping the handle deletes the writer. Its instances are unregistered and not disposed, and samples that readers
+/// have not received yet are lost. To deliver a reliable writer's last samples, call
 /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) first.
 ///
 /// ```
@@ -412,8 +412,8 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Sends the samples that this writer has batched because of its [LATENCY_BUDGET](crate::Qos::latency_budget). A
-    /// best-effort writer sends them before this returns; the loop sends those of a reliable one. Without a budget this
-    /// does nothing.
+    /// best-effort writer sends them before this returns; a reliable writer leaves that to the loop. Without a budget
+    /// this does nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -488,7 +488,7 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Returns the number of matched readers that are confirmed to receive all samples written from now on.
     ///
-    /// A reliable reader counts from its own first response, a best-effort one from the first response of its
+    /// A reliable reader counts from its own first response, a best-effort reader from the first response of its
     /// participant. The status `PUBLICATION_MATCHED` counts readers from the match on.
     #[must_use]
     pub fn matched_readers(&self) -> usize {

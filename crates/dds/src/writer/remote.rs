@@ -10,7 +10,7 @@
 //!
 //! Every sample handed over is written. If a KEEP_ALL history is full, samples stay in the ring until readers have
 //! acknowledged older ones, and then the ring fills. When the writer is dropped, the samples in the ring are still
-//! written. The endpoint stays until readers have them, or until [`REMOTE_LINGER`] has passed.
+//! written. The endpoint stays until readers have these samples, or until [`REMOTE_LINGER`] has passed.
 
 use std::{
     marker::PhantomData,
@@ -72,7 +72,7 @@ struct Doorbell {
 struct Bell(Arc<Doorbell>);
 
 impl Bell {
-    /// Wakes the loop if it sleeps. Call it after the data is in the ring.
+    /// Wakes the loop if it sleeps. Call this after the data is in the ring.
     fn ring(&self) {
         fence(Ordering::SeqCst);
         let sleeping = &self.0.sleeping;
@@ -100,7 +100,7 @@ pub(crate) struct SendQueue {
     handed: Consumer<HandedFrame>,
     empty: Producer<LeasedFrame>,
     bell: Arc<Doorbell>,
-    /// Number of frames not lent again because the pool had none; they follow later.
+    /// Number of frames that are lent again later, because the pool had none.
     owed: usize,
     /// True if nothing can be done until the writer's status changes (room, or all acknowledged).
     parked: bool,
@@ -151,8 +151,8 @@ impl SendQueue {
 
 /// Writer for use by one other thread.
 ///
-/// When it is dropped, the samples handed over are still written. The endpoint is deleted within about a second, or,
-/// if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
+/// When the handle is dropped, the samples handed over are still written. The endpoint is deleted within about a
+/// second, or, if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
 ///
 /// ```
 /// use std::{thread, time::Duration};

@@ -255,8 +255,8 @@ pub fn a_closed_lane_refuses_by_name<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Datagrams lost to a full queue are counted exactly: at the reader, also before it reads, or at the sender where the
-/// medium pushes back. Other lanes lose none.
+/// Datagrams lost to a full queue are counted exactly: at the reader, also before it reads, or at the sender if the
+/// medium refuses them there. Other lanes lose none.
 pub fn a_reader_that_does_not_drain_loses_only_by_count<F: Fixture>() {
     const SENT: usize = 512;
     let options = Options {

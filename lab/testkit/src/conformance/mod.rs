@@ -9,10 +9,10 @@
 //! isolane_testkit::conformance!(accounts, FaultyNetwork);
 //! ```
 //!
-//! `unicast` holds the requirements on every datapath, `multicast` those on datapaths with groups,
-//! and `accounts` those that hold under injected faults: every datagram is counted, every frame
-//! goes home. `accounts` is part of `unicast`. `tests/seeded_mistakes.rs` runs the suite over
-//! datapaths with one mistake each, and expects every mistake to be found.
+//! `unicast` holds the requirements on every datapath, `multicast` the ones on datapaths with groups. `accounts` holds
+//! the requirements that are also met under injected faults: every datagram is counted, every frame goes home.
+//! `accounts` is part of `unicast`. `tests/seeded_mistakes.rs` runs the suite over datapaths with one mistake each, and
+//! expects every mistake to be found.
 //!
 //! Each case becomes a test. [`unicast_cases`], [`multicast_cases`] and [`account_cases`] return
 //! lists, for a test that first prepares its environment. A case panics where the contract is

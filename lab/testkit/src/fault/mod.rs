@@ -50,8 +50,8 @@ pub const MAX_FLIPPED_BITS: usize = 4;
 /// calls for one frame, so it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
 
-/// Removes the messages for which `keep` returns false, and the frames that lose their last message.
-/// Frames that never had a message stay.
+/// Removes the messages for which `keep` returns false, and each frame whose last message is removed. Frames that never
+/// had a message stay.
 pub fn retain_messages(burst: &mut TransmitBurst, mut keep: impl FnMut(&Message) -> bool) {
     let messages: heapless::Vec<Message, MAX_MESSAGES> = burst.messages().iter().copied().collect();
     // `drain` and `pop` both start at the end, so the frames keep their order.
@@ -80,7 +80,7 @@ pub struct Injected {
     pub delayed: u64,
     /// Datagrams handed on with flipped bits.
     pub corrupted: u64,
-    /// Datagrams handed on without their end.
+    /// Datagrams handed on with their end cut off.
     pub shortened: u64,
     /// Calls that received nothing although datagrams may have waited.
     pub starved: u64,
