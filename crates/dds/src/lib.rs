@@ -69,7 +69,7 @@
 //! # Lanes and budgets
 //!
 //! [`Builder::datapath`] selects how packets are sent and received. With [`XdpOptions`] each level has an AF_XDP lane:
-//! its own rings and frames of a device, past the kernel's network stack. [`Builder::datapaths`] lists several in order
+//! rings and frames of a device that bypass the kernel's network stack. [`Builder::datapaths`] lists several in order
 //! of preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
 //! `isolane doctor` lists what a lane requires on this machine.
 //!

@@ -69,7 +69,7 @@ pub const BURST: usize = 16;
 pub const SPINS_PER_LOOK: u32 = 64;
 
 /// Minimum budget period. A kernel timer or a thread refills the budget each period. This must cost little compared to
-/// what the budget saves.
+/// the work that the budget saves.
 pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 
 /// Maximum budget period. A burst may use the whole budget at once, after which nothing is received for the rest of the

@@ -1,8 +1,8 @@
 //! Publishers and subscribers: groups of writers or readers that share PRESENTATION, PARTITION and GROUP_DATA (DDS 1.4
 //! §2.2.2.4.1, §2.2.2.5.2).
 //!
-//! An endpoint created by a [`Participant`] is a group by itself. Larger groups serve what concerns several endpoints:
-//! coherent sets, and ordered access to the samples of several readers.
+//! An endpoint created by a [`Participant`] is a group by itself. Larger groups are for coherent sets of several
+//! writers, and for ordered access to the samples of several readers.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -151,7 +151,7 @@ group! {
     set_reader_qos
 }
 
-/// Returns the policies of a member, with those of its group instead of its own where the group shares them.
+/// Returns a member's policies, with PRESENTATION, PARTITION and GROUP_DATA of its group.
 fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
     QosPolicies {
         presentation: group.presentation,

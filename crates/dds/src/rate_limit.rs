@@ -6,7 +6,7 @@
 //!
 //! | Behnke et al. | isolane | changeable at run time |
 //! | --- | --- | --- |
-//! //! | priority of a socket's flow | [`Qos::level`] | no: the level determines the port to which peers send |
+//! | priority of a socket's flow | [`Qos::level`] | no: the level determines the port to which peers send |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
 //! | the same for all other sockets | [`Participant::set_level_limit`] | yes |
 //! | dropping of the excess | [`OverBudget::Drop`], or the lowest lane with [`OverBudget::Demote`] | yes |
@@ -223,8 +223,8 @@ impl Participant {
     /// and its multicast group each have this budget. The change takes effect at once, with a full budget.
     ///
     /// A level's budget can be set before its first endpoint. The budget then applies from the level's first datagram
-    /// on. Without a lane for the level, it applies once another level has one. [`Participant::warnings`] reports if
-    /// the datapath does not support the budget, or if the budget does not apply yet.
+    /// on. If the level has no lane, the budget applies once another level has a lane. [`Participant::warnings`]
+    /// reports if the datapath does not support the budget, or if the budget does not apply yet.
     ///
     /// # Errors
     /// [`RateLimitError`]; nothing was changed then.

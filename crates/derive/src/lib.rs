@@ -57,8 +57,9 @@ mod unsupported;
 /// The macro also generates `BrakePressureView<'a>`, which reads a received sample without copying: the same
 /// members, numbers by value, strings as `&'a str`, sequences and arrays as views.
 ///
-/// # Enumerations An enum without fields is encoded as `i32`. The enum must be `Clone`, `Copy` and `Debug`, because
-/// views hold its values. The first enumerator is the initial value.
+/// # Enumerations
+/// An enum without fields is encoded as `i32`. The enum must be `Clone`, `Copy` and `Debug`, because views hold
+/// its values. The first enumerator is the initial value.
 ///
 /// ```
 /// # use isolane_derive::TopicType;

@@ -15,7 +15,7 @@
 //!
 //! The activations are found in a ring of past ones, because arrivals and missed deadlines are often learnt of later.
 //! Most arrivals need no search: one comparison shows that no activation has ended since, or the latest activation of
-//! each priority shows that no lower one has.
+//! each priority shows that none of lower priority has.
 
 use core::num::NonZeroU64;
 use core::ops::AddAssign;

@@ -298,8 +298,8 @@ impl Executor {
         self.poll = Some(Poll::new(now, readable));
     }
 
-    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts
-    /// as released now. Returns what the job waited for, unless [`record_arrival`](Self::record_arrival) reports its
+    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts as
+    /// released now. Returns the job's priority inversions, unless [`record_arrival`](Self::record_arrival) reports its
     /// arrivals.
     ///
     /// # Panics
@@ -351,7 +351,7 @@ impl Executor {
 
     /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority is
     /// the job's, or the item's if one source serves several priorities. If `at` is earlier than the release, the
-    /// release is moved back to `at`. Returns what the item waited for.
+    /// release is moved back to `at`. Returns the item's priority inversions.
     ///
     /// The history records the activation with the highest priority of its items.
     #[inline]
@@ -430,7 +430,7 @@ impl Executor {
     ///
     /// # Panics
     /// If that job is not the running one: an error in the loop.
-    // Inlined because the call costs a tenth of the work here, after every activation.
+    // Inlined, because a call after every activation would cost a tenth of the work here.
     #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, has_more: bool) {
         let running = match &self.running {

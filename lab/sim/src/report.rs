@@ -9,7 +9,7 @@ impl World {
     ///
     /// Checks the link's ledger, the ledgers of every existing writer and reader, and the samples received by users
     /// against the delivered count. For each reader, the number of sequence numbers processed from its writers must
-    /// equal those that its ledger counts.
+    /// equal the number that its ledger counts.
     #[must_use]
     pub fn imbalance(&self) -> Option<String> {
         if !self.ledger.balances() {

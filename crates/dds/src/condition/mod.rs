@@ -5,7 +5,7 @@
 //! application sets a [`GuardCondition`]. Each condition is evaluated on demand; nothing is cached. A
 //! [`WaitSet`](crate::WaitSet) evaluates its conditions after a change.
 //!
-//! A condition keeps neither its endpoint nor the participant alive, and is false once they are gone.
+//! A condition keeps neither its endpoint nor the participant alive, and is false after the deletion of either.
 
 pub(crate) mod wait_set;
 

@@ -82,7 +82,7 @@ fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
 fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
     let rounded = (integer as f64).partial_cmp(&float)?;
     Some(match rounded {
-        // `float` is then in the range of an integer on the wire.
+        // So `float` is within the range of an integer on the wire.
         Ordering::Equal => integer.cmp(&(float as i128)),
         order => order,
     })
@@ -92,7 +92,7 @@ fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
 /// it can match whatever an earlier `%` could. The work is at most the product of both lengths.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Text and pattern after the last `%`; the text begins where that `%` may still extend.
+    // Text and pattern after the last `%`. The text begins where the text matched by `%` ends at present.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let before = (text.clone(), pattern.clone());

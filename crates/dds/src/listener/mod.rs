@@ -167,7 +167,7 @@ impl Listeners {
         }
         let listening = self.endpoint(of);
         let former = listening.listeners[kind as usize].replace(listener);
-        // Marked as pending, so that the job checks for earlier changes. Without one it calls no listener.
+        // Marked as pending, so that the job checks for earlier changes. Without a change it calls no listener.
         listening.pending |= kind.mask();
         if let Some(job) = listening.job {
             executor.activate(job, monotonic_now());

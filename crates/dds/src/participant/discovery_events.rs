@@ -219,7 +219,7 @@ impl Participant {
     }
 
     /// Ignores a participant permanently (DDS 1.4 §2.2.2.2.1.14): it is removed with all its endpoints, and its
-    /// announcements are discarded. With the own GUID, local readers and local writers no longer match.
+    /// announcements are discarded. With this participant's own GUID, local readers and writers no longer match.
     ///
     /// The ignored participant is not informed. Its reliable writers keep waiting for acknowledgements from matched
     /// readers of this participant, as long as this participant exists.

@@ -2,8 +2,8 @@
 //!
 //! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while a
 //! callback of the application runs, which may write, read, create and delete. A callback works on data outside the
-//! state: the received frames, and the callback itself. It is taken out of its slot, and put back unless its reader or
-//! timer was deleted or got another callback meanwhile.
+//! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
+//! reader or timer was deleted or got another callback meanwhile.
 //!
 //! An iteration of the loop:
 //! 1. Makes jobs ready: those whose time has come, those with protocol work, and those with samples from other threads.
@@ -224,7 +224,7 @@ impl Core {
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
         }
-        // From here on, other threads write the eventfd. `next_time` sees the samples that they handed over before.
+        // From here on, other threads write the eventfd. `next_time` sees samples handed over until now.
         self.state.borrow().set_sleeping(true);
         ran
     }

@@ -318,7 +318,7 @@ impl Io {
         self.starved.is_some()
     }
 
-    /// Lets starved work try again if its time has come.
+    /// Allows the retry of work that found no frame, if its time has come.
     pub(crate) fn retry_starved(&mut self, now: Instant) {
         if self.starved.as_ref().is_some_and(|it| it.until <= now) {
             self.starved = None;

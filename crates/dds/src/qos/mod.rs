@@ -275,7 +275,7 @@ setters! {
     /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
     representation(representation: Representation) => representation = Some(representation);
 
-    /// Only DATA_REPRESENTATION of a writer or reader. A reader then does not match writers of the other one.
+    /// The only DATA_REPRESENTATION that a writer offers or a reader accepts. Readers match only writers that send it.
     only_representation(representation: Representation) =>
         representation = Some(representation),
         takes_only = true;
@@ -469,7 +469,7 @@ impl Qos {
                 Representation::Xcdr1 => DataRepresentationId::XCDR1,
                 Representation::Xcdr2 => DataRepresentationId::XCDR2,
             };
-            // The list is empty here and holds three.
+            // The list is empty here, and has room for three.
             let _ = policies.data_representation.push(id);
         }
         policies

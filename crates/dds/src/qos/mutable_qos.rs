@@ -105,7 +105,7 @@ impl Qos {
         names.into_iter().fold(self, Self::partition)
     }
 
-    /// Returns the QoS of an existing endpoint, from what it announces.
+    /// Returns the QoS of an existing endpoint, from its announcement.
     fn existing(data: Option<&EndpointData>, max_bytes: Option<usize>) -> Self {
         let policies = &data.expect("a handle's endpoint exists").qos;
         let mut existing = Self::best_effort();

@@ -41,7 +41,7 @@ pub(super) struct FaultyLane {
     exhausted_before: u64,
     /// Calls of `recycle` until the held frames return although none was requested.
     recycles_left: u32,
-    /// Descriptor that is readable while datagrams are delayed; `None` if descriptors do not wake the reader.
+    /// Descriptor that is readable while datagrams are delayed; `None` if none is needed.
     pub(super) bell: Option<Bell>,
     /// Datagrams delivered or dropped here. They are counted here, not derived from the wrapped datapath's ledger, so
     /// that the balance shows mistakes of either datapath.
@@ -78,7 +78,7 @@ impl FaultyLane {
 
     /// Converts the wrapped datapath's ledger of the lane to the ledger with faults.
     pub(super) fn add_to(&self, ledger: &mut LaneLedger) {
-        // A datagram from the wrapped datapath has arrived; its outcome was decided here.
+        // A datagram received from the wrapped datapath counts as arrived only: its outcome is decided here.
         ledger.receive.received = 0;
         ledger.receive.received_bytes = 0;
         let arrived = ledger.receive.arrived + self.injected.duplicated;
