@@ -39,7 +39,8 @@ pub const DISCOVERY_PART: u64 = 20;
 /// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback per reader, timers and remote writers.
 pub const MAX_JOBS: usize = 256;
 
-/// Additional jobs for each local writer and reader beyond the default limits: a callback, and one listener job each.
+/// Additional jobs for each local writer and reader beyond the default limits: a callback job of the reader, and a
+/// listener job of each.
 pub const JOBS_PER_PAIR: usize = 3;
 
 /// Entries of the endpoint table for each remote participant on a described host.

@@ -5,8 +5,8 @@
 //! before its choice. So arrivals are judged by their stamps when they are handled. A lower-priority activation that
 //! began after the stamp is
 //!
-//! * an **inversion** if the poll before it showed the source as readable, or there was no poll between it and the
-//!   preceding activation;
+//! * an **inversion** if the poll before it showed the source as readable, or there was no poll since the preceding
+//!   activation;
 //! * **kernel latency** if the poll did not show the source as readable. A frame is stamped when it enters the host,
 //!   some microseconds before it is in the socket. The clock is read after the poll.
 //!

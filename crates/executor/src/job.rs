@@ -85,8 +85,8 @@ pub struct JobConfig {
     pub priority: u8,
     /// Release condition.
     pub trigger: Trigger,
-    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` when
-    /// it reaches it.
+    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` at the
+    /// limit.
     pub items: u16,
     /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). With a source, waits are
     /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); without one, from the

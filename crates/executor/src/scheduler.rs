@@ -27,9 +27,9 @@ use crate::time_queue::TimeQueue;
 /// Configuration of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
-    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in
-    /// the order in which they became ready. [`Executor::new`] calls the function once for each priority. Default: the
-    /// priority itself. A mapping other than the identity disables [shares](Executor::grant_share).
+    /// Function from a priority to its ready list, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one
+    /// list run in the order in which they became ready. [`Executor::new`] calls the function once for each priority.
+    /// Default: the priority itself. A mapping other than the identity disables [shares](Executor::grant_share).
     pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
@@ -57,8 +57,7 @@ struct Running {
     id: JobId,
     begin: Instant,
     poll: Option<Poll>,
-    /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
-    /// applies.
+    /// Highest priority of the items handled so far, plus one; 0 if none was reported: then the job's priority applies.
     handled: u8,
     items: u16,
     /// True if chosen by a share, while a job of the next higher priority was ready.
@@ -146,7 +145,7 @@ impl Executor {
         }
     }
 
-    /// Activates a job for an event at `at`: the event's own stamp if known (that of a frame), otherwise now. A ready
+    /// Activates a job for an event at `at`: the event's own stamp if known (such as a frame's), otherwise now. A ready
     /// job keeps its first stamp. A running job becomes ready when it finishes. Stale ids are ignored: the job was
     /// removed while its event was pending.
     #[inline]
@@ -749,8 +748,8 @@ impl Shares {
         self.due & 2 << lower != 0
     }
 
-    /// Records an activation of `priority` with `items` items; `lower_waits` if a job of the next lower priority is
-    /// ready.
+    /// Records an activation of `priority` with `items` items; `lower_waits` is true if a job of the next lower
+    /// priority is ready.
     #[inline]
     fn note(&mut self, priority: u8, items: u16, lower_waits: bool) {
         // Fast path: no job waits and no count is pending.

@@ -225,7 +225,7 @@ impl Node {
         }
     }
 
-    /// Starts a participant. A new `identity` gives a new GUID prefix. `seed` is for its hash tables.
+    /// Starts a participant. A new `identity` gives a new GUID prefix. `seed` is for the participant's hash tables.
     pub(crate) fn start(&mut self, id: NodeId, identity: u32, seed: u64, now: Instant) {
         self.incarnation += 1;
         self.identity = identity;

@@ -230,7 +230,7 @@ impl World {
         self.settle(id);
     }
 
-    /// Restarts a node, first stopping it without notice if it is up: same address, new participant, no endpoints.
+    /// Restarts a node: same address, new participant, no endpoints. A running node is first stopped without notice.
     pub fn restart(&mut self, id: NodeId) {
         if self.nodes[id.0].protocol.is_some() {
             self.crash(id);

@@ -282,7 +282,7 @@ setters! {
 }
 
 impl Qos {
-    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, the newest one counts.
+    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, and only the newest is kept.
     #[must_use]
     pub fn best_effort() -> Self {
         let mut policies = QosPolicies::default();

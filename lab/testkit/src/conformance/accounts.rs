@@ -56,7 +56,7 @@ pub fn every_datagram_sent_arrives_or_is_named<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Datagrams are invented, repeated, changed or reordered only if a count says so.
+/// Every invented, repeated, changed or reordered datagram is counted.
 pub fn what_is_handed_on_was_sent_or_is_counted_as_changed<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let to = other.address(CRITICAL);

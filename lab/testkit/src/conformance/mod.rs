@@ -1,7 +1,7 @@
 //! Conformance suite of datapaths: cases that run on any implementation.
 //!
-//! An implementation writes a [`Fixture`], which makes participants that reach one another, and
-//! instantiates the suite in its tests:
+//! An implementation provides a [`Fixture`], which makes participants that reach one another, and instantiates the
+//! suite in its tests:
 //!
 //! ```text
 //! isolane_testkit::conformance!(unicast, UdpOnLoopback);
