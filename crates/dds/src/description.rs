@@ -76,8 +76,8 @@ pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionErr
 }
 
 impl Builder {
-    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
-    /// participants match without discovery, and the new one is that participant.
+    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the builder
+    /// creates that described participant, and the described participants match without discovery.
     ///
     /// ```
     /// use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
@@ -206,7 +206,7 @@ impl Builder {
         self.limits(limits)
     }
 
-    /// Makes the participant the described participant `own`, and all other described participants its peers.
+    /// Builds the described participant `own`, with all other described participants as its peers.
     #[must_use]
     pub fn described_in(self, system: &System, own: &Described) -> Self {
         let all = system.participants().iter();
@@ -284,7 +284,7 @@ impl From<&Topic> for Qos {
         if let Some(deadline) = topic.deadline.value {
             qos = qos.response_deadline(deadline);
             if let Some(period) = topic.period.value {
-                // One sample may be early by the whole deadline, and the next late by it.
+                // The gap is longest if the first sample has no delay and the next one the whole deadline.
                 qos = qos.deadline(period + deadline);
             }
         }
@@ -296,7 +296,7 @@ impl From<&Topic> for Qos {
     }
 }
 
-/// Returns the number, or the maximum of a policy. A description may count to 65,536.
+/// Returns the number, at most the maximum of a policy: descriptions allow 65,536, policies 65,535.
 fn bounded(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

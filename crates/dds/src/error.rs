@@ -74,7 +74,7 @@ pub enum BuildError {
         "a deadline of zero is missed by every sample: give Qos::{setting} a time, or leave it out if there is none"
     )]
     ZeroDeadline {
-        /// Method of [`Qos`](crate::Qos) that set it.
+        /// Method of [`Qos`](crate::Qos) that sets the deadline.
         setting: &'static str,
     },
     /// A remote writer, which is enabled at creation, could not be enabled.
@@ -94,7 +94,7 @@ pub enum BuildError {
     /// A static description is invalid.
     #[error(transparent)]
     Described(#[from] StaticError),
-    /// The participant's described address is not its own.
+    /// The participant is described with an address that it does not have.
     #[error(
         "participant {name:?} is described at {address}, which is no address of the interfaces it uses: start it on the host that has it, or describe it where it is"
     )]

@@ -1,6 +1,5 @@
-//! Instances: WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22), the writer's operations on
-//! instances, source time stamps of the application, and the conversion of an instance handle to its key (§2.2.2.4.2,
-//! §2.2.2.5.3).
+//! Instances: the policies WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22) and the
+//! operations on instances (§2.2.2.4.2, §2.2.2.5.3). Also operations with source time stamps of the application.
 //!
 //! A handle is the key hash. If no key of the type is longer than the hash, the hash contains the key. Otherwise the
 //! hash is a digest, and the key is read from a stored sample of the instance. Keys are not stored separately, since
@@ -60,13 +59,13 @@ setters! {
     /// on a reader.
     ///
     /// A deleted writer unregisters its instances and never disposes them. This deviates from the standard (DDS 1.4
-    /// §2.2.3.21): the end of a writer, like that of its process, does not mean that the described object has ended.
-    /// To dispose instances, unregister them first.
+    /// §2.2.3.21): the end of a writer or its process does not mean that the described object has ended. To dispose
+    /// instances, unregister them before the writer is deleted.
     autodispose(autodispose: bool) => autodispose = autodispose;
 
     /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance without writers stay,
-    /// read or not, at least a millisecond. Afterwards the instance is removed too. No effect on a writer. Default:
-    /// infinite.
+    /// read or not. The minimum is a millisecond. Afterwards the instance is removed too. No effect on a writer.
+    /// Default: infinite.
     autopurge_nowriter_samples(delay: Duration) =>
         policies.reader_data_lifecycle.autopurge_nowriter_samples_delay = delay.into();
 
@@ -90,14 +89,14 @@ pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Optio
     Some(lengthened(length, out))
 }
 
-/// Returns an upper bound of that length; `usize::MAX` if the key has no bound.
+/// Returns an upper bound of the payload length of a dispose or unregister; `usize::MAX` if the key has no bound.
 pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
     max_key_payload_bytes::<T>().map_or(usize::MAX, |bytes| bytes.max(MIN_KEY_PAYLOAD_BYTES))
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Returns the handle of an instance that will be written (DDS 1.4 §2.2.2.4.2.5). It sends nothing and reserves
-    /// nothing, because memory is allocated at the writer's creation.
+    /// Returns the handle of an instance that will be written (DDS 1.4 §2.2.2.4.2.5). The call sends nothing and
+    /// reserves nothing, because memory is allocated at the writer's creation.
     ///
     /// # Errors
     /// [`WriteError::Serialise`]: the key exceeds the bounds of its type.
@@ -106,7 +105,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Writes a sample with a given source time stamp (§2.2.2.4.2.12). LIFESPAN, DEADLINE and DESTINATION_ORDER
-    /// BY_SOURCE_TIMESTAMP use it, so time stamps must not decrease.
+    /// BY_SOURCE_TIMESTAMP use the time stamps, so they must not decrease.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -154,7 +153,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 }
 
-/// Returns a function that returns `timestamp`, and advances the time of the participant it is called with.
+/// Returns a function that returns `timestamp`, and advances the participant's time to it.
 fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut LocalParticipant) -> Timestamp {
     move |protocol| {
         protocol.note_time(monotonic_now());

@@ -68,16 +68,16 @@
 //!
 //! # Lanes and budgets
 //!
-//! [`Builder::datapath`] selects how packets are sent and received. With [`XdpOptions`] each level has an AF_XDP lane
-//! of a device, which bypasses the kernel's network stack. [`Builder::datapaths`] lists several in order of
-//! preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
+//! [`Builder::datapath`] selects how packets are sent and received. With [`XdpOptions`] each level has an AF_XDP lane:
+//! rings and frames of a device that bypass the kernel's network stack. [`Builder::datapaths`] lists several in order
+//! of preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
 //! `isolane doctor` lists what a lane requires on this machine.
 //!
 //! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer
 //! or a wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
-//! [`Participant::set_level_limit`] limits a level. [`Participant::set_interface_limit`] limits all topics together and
-//! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
-//! they then apply from the first datagram on.
+//! [`Participant::set_level_limit`] limits a level. [`Participant::set_interface_limit`] sets one limit for all topics
+//! together, and another for all other traffic of the interface. Budgets of levels and interfaces can be set before the
+//! first endpoint exists; they then apply from the first datagram on.
 //!
 //! [`Participant::warnings`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
 //! names the datapath in use. [`Builder::observable`] makes the participant visible to `isolane top`;
@@ -106,26 +106,26 @@
 //!     capacity: NonZeroU32::new(capacity).expect("more than none"),
 //!     period: Duration::from_millis(10),
 //! };
-//! // Sockets cannot count: these two are refused where they were chosen.
+//! // Kernel sockets enforce no limits: there both calls return an error.
 //! if participant.datapath() == "xdp" {
 //!     let bulk = RateLimit { budget: budget(100), over: OverBudget::Drop };
 //!     participant.set_level_limit(Level::MIN, Some(bulk))?;
-//!     // 200 of 2,000 datagrams in 10 ms are the highest level's alone.
+//!     // 200 of the 2,000 datagrams in 10 ms are reserved for the highest level.
 //!     let topics = Some((budget(2_000), 200));
 //!     participant.set_interface_limit(InterfaceRateLimit { topics, foreign: None })?;
 //! }
-//! // A reader with a budget is made either way; sockets give it whatever comes.
+//! // With sockets the reader is created too, but its budget is not enforced.
 //! let level = Level::new(5).expect("levels are 0 to 7");
 //! let qos = Qos::best_effort().level(level).budget(budget(20), OverBudget::Demote);
 //! let reader = participant.create_reader::<Report>("Reports", &qos)?;
 //!
-//! // Now it is known which lanes there are.
+//! // The reader's lane is open now, so all warnings are known.
 //! for warning in participant.warnings() {
 //!     eprintln!("{warning}");
 //! }
 //! participant.run_for(Duration::from_secs(1));
 //! if let Some(flow) = reader.flow() {
-//!     println!("{flow:?}"); // what is left of the budget, and what was decided
+//!     println!("{flow:?}"); // the rest of the budget, and counts of the decisions
 //! }
 //! # Ok(())
 //! # }

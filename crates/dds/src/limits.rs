@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 /// Default of [`Qos::max_bytes`](crate::Qos::max_bytes) for types with unbounded strings or sequences: a laser scan or
-/// a compressed image fits. Memory is touched as samples fill it.
+/// a compressed image fits. Pages are touched when samples fill them.
 pub const UNBOUNDED_BYTES: usize = 64 << 10;
 
 /// Minimum default sample size of a bounded, appendable type. Members appended by a newer writer fit as long as the
 /// sample fits an Ethernet frame.
 pub const APPENDABLE_BYTES: usize = 1_400;
 
-/// Minimum sample size derived from a type. A dispose or unregister fits, which other implementations make longer than
-/// its key ([`MIN_KEY_PAYLOAD_BYTES`]).
+/// Minimum sample size derived from a type. A dispose or unregister fits, also from implementations that pad its key
+/// ([`MIN_KEY_PAYLOAD_BYTES`]).
 pub const LEAST_BYTES: usize = 64;
 
 /// Bytes of a discovery datagram that are touched before the start.
@@ -20,8 +20,8 @@ pub(crate) const ANNOUNCEMENT_BYTES: usize = 1_400;
 /// Maximum serialised sample size.
 pub const MAX_SAMPLE_BYTES: usize = isolane_rtps::limits::MAX_SAMPLE_BYTES;
 
-/// Maximum serialised sample size in one datagram: that of UDP without headers. A datapath with smaller frames has a
-/// smaller bound.
+/// Maximum serialised sample size in one datagram: the maximum UDP payload without RTPS headers. A datapath with
+/// smaller frames has a smaller bound.
 pub const MAX_DATAGRAM_SAMPLE_BYTES: usize = 65_000;
 
 /// Minimum fragment size for sending and reassembly.
@@ -29,8 +29,8 @@ pub const MIN_FRAGMENT_BYTES: u16 = isolane_rtps::limits::MIN_FRAGMENT_BYTES;
 
 /// Minimum payload of a dispose or unregister.
 ///
-/// Fast DDS (seen in 2.9) takes a payload of up to 16 bytes for the key hash, even if the key hash is present too. It
-/// then ends an unknown instance. Readers stop at the end of the key, so the padding with zeros has no effect.
+/// Fast DDS (seen in 2.9) takes a payload of up to 16 bytes for the key hash, even if the key hash is present too. Fast
+/// DDS then ends an instance that does not exist. Readers stop at the end of the key and ignore the zeros after it.
 pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 
 /// Divisor of a link's rate for discovery: 5 %.
@@ -39,7 +39,8 @@ pub const DISCOVERY_PART: u64 = 20;
 /// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback per reader, timers and remote writers.
 pub const MAX_JOBS: usize = 256;
 
-/// Additional jobs for each local writer and reader beyond the default limits: a callback, and one listener job each.
+/// Additional jobs for each local writer and reader beyond the default limits: a callback job of the reader, and a
+/// listener job of each.
 pub const JOBS_PER_PAIR: usize = 3;
 
 /// Entries of the endpoint table for each remote participant on a described host.
@@ -50,30 +51,30 @@ pub const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
 #[cfg(feature = "config")]
 pub const MATCHES_PER_PARTICIPANT: u32 = 8;
 
-/// Default receive buffer in bytes requested for each socket (SO_RCVBUF). The kernel doubles it for its own overhead,
-/// up to `net.core.rmem_max`.
+/// Default receive buffer in bytes requested for each socket (SO_RCVBUF). The kernel limits the value to
+/// `net.core.rmem_max`, and doubles it for its own overhead.
 ///
 /// The system's usual 208 KiB are filled by 90 datagrams of 1 KiB. This size holds a reliable writer's history of 256
-/// samples, so that a burst of it is not dropped and repaired. Sockets of different levels have separate buffers.
+/// samples, which the writer may send in one burst. Sockets of different levels have separate buffers.
 pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
-/// Maximum datagrams received or sent, and samples delivered, per activation at the highest level in use; below it,
-/// the maximum is one.
+/// Maximum datagrams received or sent, and samples delivered, per activation at the highest level in use; at lower
+/// levels, the maximum is one.
 ///
-/// Jobs as urgent as that level are followed by a poll after this number of items at the latest. After this number of
-/// a level's samples, one activation of its protocol work runs if any waits; only that level is delayed by it.
+/// Jobs as urgent as that level are followed by a poll after this number of items at the latest. After this number of a
+/// level's samples, one activation of its protocol work runs if any waits. It delays only that level.
 pub const BURST: usize = 16;
 
 /// Polls of the rings in memory by a spinning loop before one poll of all sources by a system call. A datagram on a
 /// socket waits for this number of idle iterations, some microseconds.
 pub const SPINS_PER_LOOK: u32 = 64;
 
-/// Minimum budget period. A kernel timer or a thread refills the budget, and its cost must stay small compared to what
-/// the budget saves.
+/// Minimum budget period. A kernel timer or a thread refills the budget each period. This must cost little compared to
+/// the work that the budget saves.
 pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 
-/// Maximum budget period. A burst may use the whole budget at once, after which nothing is received for the rest of
-/// the period. That must not exceed the lease of most participants.
+/// Maximum budget period. A burst may use the whole budget at once, after which nothing is received for the rest of the
+/// period. So the period must not exceed the lease of most participants.
 pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
 
 /// Concurrent observers of a participant ([`observe`](crate::observe)): a person or two, and a monitor.
@@ -83,14 +84,14 @@ pub const MAX_OBSERVERS: usize = 4;
 /// the host may connect; the user is checked on acceptance.
 pub const OBSERVER_BACKLOG: u16 = 4_096;
 
-/// Connections accepted or refused per step: some 50 microseconds.
+/// Connections accepted or refused per step, which takes some 50 microseconds.
 pub const OBSERVERS_ACCEPTED: u16 = 16;
 
 /// Observable participants per process, which is the number of names tried.
 pub const OBSERVED_PARTICIPANTS: u32 = 64;
 
-/// Jobs, endpoints, flows or rings written as JSON per activation at priority 0: some ten microseconds, by which more
-/// urgent jobs may be delayed.
+/// Jobs, endpoints, flows or rings written as JSON per activation at priority 0: this delays more urgent jobs by some
+/// ten microseconds.
 pub const OBSERVED_ITEMS: usize = 8;
 
 /// Bytes sent to an observer per activation.
@@ -100,9 +101,9 @@ pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
 /// after its timeout.
 pub const ACTIVATIONS_PER_POLL: usize = 64;
 
-/// Participants announced to at each named peer address. RTPS gives each participant of a host its own port, and their
-/// number is unknown. An announcement to all costs some 3 KB every two seconds, and an ICMP error for each unused
-/// port.
+/// Number of participants at each named peer address that receive announcements. RTPS gives each participant of a host
+/// its own port, and their number is unknown. An announcement to all these ports costs some 3 KB every two seconds, and
+/// an ICMP error for each unused port.
 pub const PARTICIPANTS_PER_PEER: u32 = 10;
 
 /// Maximum destinations of announcements, which are groups and ports of named peers: 32 hosts, with some 100 KB/s of
@@ -120,8 +121,8 @@ pub const LOG_PERIOD: Duration = Duration::from_secs(1);
 /// linear search.
 pub const PAIRS_REMEMBERED: usize = 128;
 
-/// Minimum time that a remote writer's endpoint stays after its [`RemoteWriter`](crate::RemoteWriter) was dropped.
-/// Readers discard datagrams in flight of a writer that they no longer know.
+/// Minimum time that a remote writer's endpoint stays after its [`RemoteWriter`](crate::RemoteWriter) was dropped:
+/// readers discard datagrams in flight once they know of a writer's deletion.
 pub const REMOTE_GRACE: Duration = Duration::from_millis(100);
 
 /// Maximum time that a reliable remote writer's endpoint stays after its [`RemoteWriter`](crate::RemoteWriter) was
@@ -145,11 +146,11 @@ pub const MAX_FILTER_DEPTH: usize = 32;
 /// writer sends everything and the reader filters.
 pub const PEER_COMPARISONS: usize = 16;
 
-/// Maximum total length in bytes of the LIKE patterns of such a filter. Each byte may be compared with each byte of a
-/// filtered sample, at most 1,400: some 20,000 comparisons per reader, tens of microseconds, in the worst case.
+/// Maximum total length in bytes of the LIKE patterns of a remote reader's filter. Each byte may be compared with each
+/// byte of a filtered sample, at most 1,400: at worst some 20,000 comparisons per reader, or tens of microseconds.
 pub const PEER_PATTERN_BYTES: usize = 16;
 
-/// Steps of one comparison of such a filter, in the unit of
+/// Steps of one comparison of a remote reader's filter, in the unit of
 /// [`MAX_FILTER_STEPS`](isolane_rtps::limits::MAX_FILTER_STEPS): the member is looked up by its name and compared.
 pub(crate) const COMPARISON_STEPS: usize = 64;
 
@@ -162,13 +163,13 @@ const _: () = assert!(
     "a writer can ask four of the dearest"
 );
 
-/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: half of its history, and some of
-/// other writers queued before. The loop sends the rest.
+/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: half of the writer's history, and
+/// some datagrams of other writers queued before. The loop sends the rest.
 pub(crate) const FLUSHED_DATAGRAMS: usize = 16;
 
 /// Conditions of a wait set. Each is evaluated after a change, so several wait sets are cheaper than one with many
 /// conditions.
 pub const MAX_WAIT_SET_CONDITIONS: usize = 64;
 
-/// Participants of a wait set. A thread usually has one, and rarely more than one for each core that it replaces.
+/// Participants of a wait set. A thread usually runs one, and rarely more than a few.
 pub const MAX_WAIT_SET_PARTICIPANTS: usize = 8;

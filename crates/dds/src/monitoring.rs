@@ -4,12 +4,12 @@
 //!
 //! A datagram arrives at the time of its stamp. The executor counts the activations of lower priority that began
 //! between that time and the activation that reads the datagram (see [`PriorityInversions`]). For a callback that takes
-//! a cached sample, it counts from the reading on. Both are summed by level.
+//! a cached sample, it counts from the time at which the datagram was read. Both counts are summed by level.
 //!
 //! The level of a datagram is that of its lane. On a lane shared by several levels
-//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader that received a
-//! sample of it. A datagram without samples is not counted there, and an activation has the level of the most critical
-//! sample that it read.
+//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is the level of the most critical reader that
+//! received a sample from the datagram. On such a lane, a datagram without samples is not counted, and an activation
+//! has the level of the most critical sample that it read.
 
 use isolane_datapath::Warning;
 use isolane_executor::PriorityInversions;
@@ -71,7 +71,7 @@ pub struct LevelReport {
     /// levels share a lane or priorities share a ready list.
     pub inversions: u64,
     /// Activations of lower priority after a poll that did not see the socket readable, although the stamp is earlier
-    /// than the clock read after the poll: the kernel was still between the two.
+    /// than the clock read after the poll. The kernel had stamped the datagram, but not yet put it into the socket.
     pub kernel_late: u64,
     /// Longest time in nanoseconds from a stamp to a poll that did not see the datagram.
     pub kernel_late_max_ns: u64,

@@ -1,8 +1,8 @@
 //! Publishers and subscribers: groups of writers or readers that share PRESENTATION, PARTITION and GROUP_DATA (DDS 1.4
 //! §2.2.2.4.1, §2.2.2.5.2).
 //!
-//! An endpoint created by a [`Participant`] is a group by itself. Larger groups serve what concerns several endpoints:
-//! coherent sets, and ordered access to the samples of several readers.
+//! An endpoint created by a [`Participant`] is a group by itself. Larger groups are for coherent sets of several
+//! writers, and for ordered access to the samples of several readers.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -22,8 +22,8 @@ use crate::{
     writer::{DataWriter, now},
 };
 
-/// Publisher (DDS 1.4 §2.2.2.4.1): a group of writers. Clones are handles to the same publisher, which exists as long
-/// as one of them or of its writers.
+/// Publisher (DDS 1.4 §2.2.2.4.1): a group of writers. Clones are handles to the same publisher. The publisher exists
+/// as long as one handle or one of its writers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,7 +61,7 @@ pub struct Subscriber {
     group: Rc<SubscriberGroup>,
 }
 
-/// Generates a group with its creation, the QoS of its members, their change, and its deletion with the last handle.
+/// Generates a group's handle: creation, QoS of the members, changes of that QoS, deletion with the last handle.
 macro_rules! group {
     (
         $Handle:ident $Group:ident $Id:ident,
@@ -151,7 +151,7 @@ group! {
     set_reader_qos
 }
 
-/// Returns the policies of a member, with those of its group.
+/// Returns a member's policies, with PRESENTATION, PARTITION and GROUP_DATA of its group.
 fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
     QosPolicies {
         presentation: group.presentation,
@@ -194,7 +194,7 @@ impl Publisher {
     /// - a sample is missing because the writer's history no longer has it;
     /// - the set exceeds the reader's [`max_samples`](Qos::max_samples);
     /// - in GROUP scope, a matched writer is deleted or lost before its part of the set has arrived;
-    /// - unfinished sets fill the reader's memory for sets for half a second; the largest one is dropped.
+    /// - unfinished sets have filled the reader's memory for sets for half a second; then the largest set is dropped.
     ///
     /// # Errors
     /// [`CoherentError::TooDeep`].
@@ -205,9 +205,9 @@ impl Publisher {
 
     /// Ends a coherent set (§2.2.2.4.1.11).
     ///
-    /// The end takes a sequence number and a history slot of each writer with samples in the set, or, with GROUP
-    /// scope, of every writer. If there is no room it waits like a write ([`Qos::max_blocking_time`] of the
-    /// publisher's QoS).
+    /// The end takes a sequence number and a history slot of each writer with samples in the set, or, with GROUP scope,
+    /// of every writer. If there is no room, the call waits like a write ([`Qos::max_blocking_time`] of the publisher's
+    /// QoS).
     ///
     /// # Errors
     /// [`CoherentError`]; the set stays open then.
@@ -236,8 +236,8 @@ impl Publisher {
     }
 
     /// Sends the queued samples of the group's writers and the ends of their sets, with one call of the datapath per
-    /// level. If the jobs sent them, the first end could wake a reader on the same core, which would run before the
-    /// other ends are sent.
+    /// level. If jobs sent them, the first end could wake a reader on the same core, and the reader would run before
+    /// the other ends are sent.
     fn send_ends(&self, state: &mut State) {
         let mut levels = 0_u8;
         for nth in 0.. {
@@ -356,8 +356,8 @@ impl Subscriber {
     }
 }
 
-/// Access to the samples of a subscriber: see [`Subscriber::begin_access`]. Dropping it ends the access
-/// (§2.2.2.5.2.9); of nested ones, the first counts.
+/// Access to the samples of a subscriber: see [`Subscriber::begin_access`]. Dropping it ends the access (§2.2.2.5.2.9).
+/// If accesses are nested, only the first one ends it.
 #[must_use = "dropping it ends the access"]
 pub struct Access {
     group: Rc<SubscriberGroup>,
@@ -365,8 +365,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns whether the oldest sample of a reader is the next one in the order of the group. Without ordered
-    /// access, readers with samples are next one after the other.
+    /// Returns whether the oldest sample of a reader is the next one in the order of the group. Without ordered access,
+    /// the first reader that has samples is next.
     #[must_use]
     pub fn is_next<T: TopicType>(&self, reader: &DataReader<T>) -> bool {
         self.next() == Some(reader.id)

@@ -6,7 +6,7 @@
 //!
 //! | Behnke et al. | isolane | changeable at run time |
 //! | --- | --- | --- |
-//! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
+//! | priority of a socket's flow | [`Qos::level`] | no: the level determines the port to which peers send |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
 //! | the same for all other sockets | [`Participant::set_level_limit`] | yes |
 //! | dropping of the excess | [`OverBudget::Drop`], or the lowest lane with [`OverBudget::Demote`] | yes |
@@ -115,7 +115,7 @@ impl State {
         Ok(ReaderFlow::Own(flow))
     }
 
-    /// Returns the locators of a reader's own flow; `None` if it shares its level's.
+    /// Returns the locators of a reader's own flow; `None` if the reader shares its level's flow.
     pub(crate) fn flow_locators(&self, flow: &ReaderFlow) -> Option<LocatorList> {
         let flow = flow.own()?;
         Some(locators(self.io.datapath.flow_unicast(flow)))
@@ -219,12 +219,12 @@ impl<T: TopicType> DataReader<T> {
 }
 
 impl Participant {
-    /// Sets the budget of a level's receivers, except for readers with own budgets; `None` removes it. The level's
-    /// port and its group have this budget each. The change takes effect at once, with a full budget.
+    /// Sets the budget of a level's receivers, except for readers with own budgets; `None` removes it. The level's port
+    /// and its multicast group each have this budget. The change takes effect at once, with a full budget.
     ///
-    /// A level's budget can be set before its first endpoint. The budget then counts from the level's first datagram
-    /// on, or, for a level without a lane, from the opening of another level's first lane. [`Participant::warnings`]
-    /// reports if the datapath turns out not to support it, or if nothing counts yet.
+    /// A level's budget can be set before its first endpoint. The budget then applies from the level's first datagram
+    /// on. If the level has no lane, the budget applies once another level has a lane. [`Participant::warnings`]
+    /// reports if the datapath does not support the budget, or if the budget does not apply yet.
     ///
     /// # Errors
     /// [`RateLimitError`]; nothing was changed then.
@@ -242,8 +242,8 @@ impl Participant {
             .set_rate_limit(RateLimitTarget::Lane(lane), rate_limit)
     }
 
-    /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. Each
-    /// applies if it is given.
+    /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. A budget
+    /// that is `None` sets no limit.
     ///
     /// The call can precede the first endpoint, as [`set_level_limit`](Self::set_level_limit).
     ///
@@ -257,7 +257,7 @@ impl Participant {
     ///     capacity: NonZeroU32::new(2_000).unwrap(),
     ///     period: Duration::from_millis(10),
     /// };
-    /// // 200 of the 2,000 datagrams are the highest level's alone; what is not ours is left alone.
+    /// // 200 of the 2,000 datagrams are reserved for the highest level; other traffic is not limited.
     /// let rate_limit = InterfaceRateLimit { topics: Some((budget, 200)), foreign: None };
     /// let refused = participant.set_interface_limit(rate_limit).unwrap_err();
     /// assert!(refused.to_string().contains("the datapath memory enforces no budgets"));

@@ -57,9 +57,10 @@ pub struct EndpointReport<L> {
     pub topic: String,
     /// Level.
     pub level: Level,
-    /// Number of matched endpoints; of readers, those that are confirmed to receive samples.
+    /// Number of matched endpoints. A writer counts only readers that are confirmed to receive samples.
     pub matched: usize,
-    /// Number of a writer's matched reliable readers that have never responded; they get no samples until they do.
+    /// Number of a writer's matched reliable readers that have never responded. Readers get no samples before their
+    /// first response.
     pub silent: usize,
     /// Account of all samples.
     pub ledger: L,
@@ -108,9 +109,9 @@ pub struct Report {
     pub no_frame: u64,
     /// Frames outside the pool: `frames_armed`, `frames_lent` and those in flight.
     pub frames_out: usize,
-    /// Frames of these for reception: armed in the datapath, or being read.
+    /// Frames outside the pool for reception: waiting in the datapath, or being read.
     pub frames_armed: usize,
-    /// Frames of these that are lent to threads of remote writers.
+    /// Frames outside the pool that are lent to threads of remote writers.
     pub frames_lent: usize,
 }
 
@@ -210,8 +211,8 @@ impl Report {
         self.levels.iter().map(|level| level.inversions).sum()
     }
 
-    /// Returns the activations of all levels that ran before a more critical datagram because the kernel had stamped
-    /// it but not made the socket readable yet.
+    /// Returns the number of activations that ran before a more critical datagram, because the kernel had stamped the
+    /// datagram but not made the socket readable yet.
     #[must_use]
     pub fn kernel_late(&self) -> u64 {
         self.levels.iter().map(|level| level.kernel_late).sum()

@@ -236,7 +236,7 @@ impl WarningLog {
         }
     }
 
-    /// Returns whether this pair was not logged before, as far as is remembered.
+    /// Returns whether this pair is not among the pairs logged last.
     fn is_new(&mut self, pair: (Guid, Guid)) -> bool {
         if self.named.contains(&pair) {
             return false;

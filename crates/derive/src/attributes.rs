@@ -91,7 +91,7 @@ impl MemberAttributes {
     }
 }
 
-/// Refuses the first attribute: enumerators have none.
+/// Returns an error for the first attribute: enumerators may have none.
 pub(crate) fn refuse(attributes: &[Attribute], message: &str) -> syn::Result<()> {
     match topic(attributes).next() {
         Some(attribute) => Err(syn::Error::new(attribute.span(), message)),

@@ -1,8 +1,8 @@
 //! `#[derive(TopicType)]`: implements the traits of DDS topic types for Rust types.
 //!
-//! The macro generates the list of a declaration's members; the traits it calls
-//! (`isolane::types::CdrType`) encode them. So the generated code is short, and an unsupported member type
-//! is a compiler error at that type. The macro sees a single declaration, and reads no files or environment.
+//! The macro generates the list of a declaration's members; the traits that the generated code calls
+//! (`isolane::types::CdrType`) encode them. So the generated code is short, and the compiler reports an unsupported
+//! member type at that type. The macro sees a single declaration, and reads no files or environment.
 
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, parse_macro_input};
@@ -58,8 +58,8 @@ mod unsupported;
 /// members, numbers by value, strings as `&'a str`, sequences and arrays as views.
 ///
 /// # Enumerations
-/// An enum without fields is encoded as `i32`. It must be `Clone`, `Copy` and `Debug`, because views hold it
-/// by value. The first enumerator is its initial value.
+/// An enum without fields is encoded as `i32`. The enum must be `Clone`, `Copy` and `Debug`, because views hold
+/// its values. The first enumerator is the initial value.
 ///
 /// ```
 /// # use isolane_derive::TopicType;
@@ -93,7 +93,7 @@ mod unsupported;
 ///
 /// | attribute | meaning |
 /// | --- | --- |
-/// | `#[topic(key)]` | part of the key: an instance per value; of a nested struct, its key members, else all |
+/// | `#[topic(key)]` | part of the key: an instance per value; of a nested struct, its key members, or all if none |
 /// | `#[topic(bound = N)]` | maximum bytes of a `String` or elements of a `Vec`; default: no bound |
 ///
 /// A bound also applies to strings and sequences inside a `Vec`, but not to those in nested structs.

@@ -121,8 +121,8 @@ impl Structure<'_> {
         self.members.iter().any(|member| member.attributes.key)
     }
 
-    /// Returns true if the member is in the key: a marked member, or any member if none is marked, as for a
-    /// nested struct in a key.
+    /// Returns true if the member is in the key: a marked member, or any member if none is marked. The latter concerns
+    /// nested structs in a key.
     fn is_in_key(&self, member: &Member<'_>) -> bool {
         member.attributes.key || !self.has_key()
     }

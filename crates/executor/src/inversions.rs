@@ -1,21 +1,21 @@
 //! Lower-priority activations that an arrival waited for.
 //!
-//! A *priority inversion* is a lower-priority activation that began after a more urgent arrival. The job table shows
-//! only that no such activation begins while a more urgent job is ready, not if the loop polled before it chose. So
-//! arrivals are judged by their stamps when they are handled. A lower-priority activation that began after the stamp
-//! is
+//! A *priority inversion* is a lower-priority activation that began after a more urgent arrival. The job table only
+//! shows that no such activation begins while a more urgent job is ready. It does not show whether the loop polled
+//! before its choice. So arrivals are judged by their stamps when they are handled. A lower-priority activation that
+//! began after the stamp is
 //!
-//! * an **inversion** if the poll before it showed the source as readable, or there was no poll between it and the
-//!   preceding activation;
-//! * **kernel latency** if the poll did not show the source as readable. A frame's stamp is taken when it enters
-//!   the host, some microseconds before it is in the socket; and the clock is read after the poll.
+//! * an **inversion** if the poll before it showed the source as readable, or there was no poll since the preceding
+//!   activation;
+//! * **kernel latency** if the poll did not show the source as readable. A frame is stamped when it enters the host,
+//!   some microseconds before it is in the socket. The clock is read after the poll.
 //!
 //! An event inside the process (a callback whose sample is in the cache, a due timer) needs no poll: every
 //! lower-priority activation that begins afterwards is an inversion.
 //!
-//! The activations are found in a ring of past ones, because arrivals and deadlines are often learnt of later. For
-//! most arrivals this needs no search: no activation has ended since, which one comparison shows, or none of lower
-//! priority, which the latest activation of each priority shows.
+//! The activations are found in a ring of past ones, because arrivals and missed deadlines are often learnt of later.
+//! Most arrivals need no search: one comparison shows that no activation has ended since, or the latest activation of
+//! each priority shows that none of lower priority has.
 
 use core::num::NonZeroU64;
 use core::ops::AddAssign;
@@ -37,7 +37,7 @@ pub struct PriorityInversions {
 }
 
 impl PriorityInversions {
-    /// Returns true if there were none.
+    /// Returns true if both counts are 0.
     #[inline]
     #[must_use]
     pub const fn is_none(&self) -> bool {
@@ -127,7 +127,7 @@ pub(crate) struct Arrival {
     pub(crate) priority: u8,
     /// Time stamp.
     pub(crate) at: Instant,
-    /// Start of the interval in which activations count: `at`, or later if an earlier job accounted for them.
+    /// Start of the interval in which activations count: `at`, or later if another job accounts for the time before.
     pub(crate) counted_from: Instant,
     /// Source whose poll shows if the arrival could be known; `None` for events inside the process.
     pub(crate) source: Option<u8>,
@@ -143,8 +143,8 @@ pub(crate) struct Wait {
 
 impl Wait {
     fn add(&mut self, arrival: &Arrival, activation: &Activation) {
-        // Without stamps an arrival is as old as the poll that showed it, and so may the activation after that
-        // poll be.
+        // Without stamps, an arrival has the time of the poll that showed it. The activation after that poll can begin
+        // at the same time.
         let is_tie = activation.begin == arrival.counted_from && activation.was_shown(arrival);
         if activation.begin > arrival.counted_from || is_tie {
             self.waited += activation.judge(arrival);
@@ -160,12 +160,12 @@ pub(crate) struct History {
     ring: [Activation; REMEMBERED_ACTIVATIONS],
     next: usize,
     newest_finish: Instant,
-    /// Latest activation of each priority in `occurred`.
+    /// Latest activation of each priority whose bit in `occurred` is set.
     latest: [Activation; PRIORITIES],
     /// Bit *p*: `latest` of priority *p* is valid.
     occurred: u32,
-    /// Bit *p*: also, no lower priority has run since. The highest bit below a priority is therefore the last
-    /// activation of all lower priorities.
+    /// Bit *p*: `latest` of priority *p* is valid, and no lower priority has run since. So the highest bit below a
+    /// priority shows the last activation of all lower priorities.
     last_lower: u32,
 }
 

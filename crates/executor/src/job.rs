@@ -59,17 +59,17 @@ pub enum Trigger {
     /// Event: the job is released when it is activated.
     #[default]
     Event,
-    /// Time: the job is released at every instant `t` of the monotonic clock with
-    /// `t = offset_ns (mod period_ns)`, from the first [`release`](crate::Executor::release) after it was added.
-    /// The offsets of jobs are therefore relative to one another, whenever the jobs were added.
+    /// Time: the job is released at every instant `t` of the monotonic clock with `t = offset_ns (mod period_ns)`, from
+    /// the first [`release`](crate::Executor::release) after it was added. So the offsets of all jobs refer to the same
+    /// instant, whenever the jobs were added.
     Periodic {
         /// Time between releases; 0 is taken as 1.
         period_ns: u64,
         /// Phase of the releases.
         offset_ns: u64,
     },
-    /// Event with a minimum inter-arrival time: an earlier event is deferred, so an event storm costs lower
-    /// priorities no more than analysed.
+    /// Event with a minimum inter-arrival time: an earlier event is deferred, which bounds what an event storm costs
+    /// lower priorities.
     Sporadic {
         /// Minimum time between releases.
         min_interarrival_ns: u64,
@@ -85,12 +85,12 @@ pub struct JobConfig {
     pub priority: u8,
     /// Release condition.
     pub trigger: Trigger,
-    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` when
-    /// it reaches it.
+    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` at the
+    /// limit.
     pub items: u16,
-    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). The waits of such a job are
-    /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); those of others from
-    /// their releases.
+    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). With a source, waits are
+    /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); without one, from the
+    /// job's releases.
     pub source: Option<u8>,
 }
 
@@ -147,11 +147,11 @@ pub struct JobStatistics {
     pub drain_max_ns: u64,
     /// Maximum blocking: wait for a lower-priority activation that began before the release.
     pub blocking_max_ns: u64,
-    /// Job of that activation.
+    /// Job that caused the maximum blocking.
     pub blocked_by: Option<JobId>,
-    /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling,
-    /// although the poll before them showed the source as readable, or without such a poll. A job with a source
-    /// counts them for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other for each
+    /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling.
+    /// Either the poll before them showed the source as readable, or there was no poll. A job with a source counts them
+    /// for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other job for each
     /// activation since its release. The search covers the last
     /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the latest of each priority. See
     /// [`PriorityInversions`](crate::PriorityInversions).

@@ -1,9 +1,9 @@
 //! Non-preemptive fixed-priority executor.
 //!
 //! Every operation of the middleware is a *job*: receive from a lane, send a HEARTBEAT, answer an ACKNACK, repair,
-//! announce, a user's callback. The executor holds the table of jobs with their priorities, chooses which ready
-//! job runs next, and records observations. It runs no code itself: the loop in `event_loop` of the crate `isolane` polls the sources,
-//! calls the jobs, and sleeps or spins. The clock is a parameter.
+//! announce, a user's callback. The executor holds the table of jobs with their priorities, chooses which ready job
+//! runs next, and records observations. It runs no code itself: the event loop of the crate `isolane` polls the
+//! sources, calls the jobs, and sleeps or spins. The clock is a parameter.
 //!
 //! # States of a job
 //!
@@ -18,27 +18,27 @@
 //!
 //! # Why non-preemptive
 //!
-//! Preemption needs threads with locks, whose blocking is the sum of all critical sections a job may meet, or data
-//! that is consistent at every instruction. Activations are short, a few microseconds, because their items are
-//! limited. Running one to its end delays the most critical job by one such activation. In return no protocol data is
-//! shared: no locks, no priority inversion by locks, warm caches, and a reproducible order.
+//! Preemption needs locks, or data that is consistent at every instruction. With locks, a job is blocked for the sum of
+//! the critical sections that it meets. Activations are short, a few microseconds, because their items are limited.
+//! Running one to its end delays the most critical job by one such activation. In return no protocol data is shared: no
+//! locks, no priority inversion by locks, warm caches, and a reproducible order.
 //!
 //! # Bounds
 //!
 //! * Choosing the next job takes constant time: a bit and a FIFO list per priority.
 //! * Releasing a job by time takes time logarithmic in the number of jobs.
-//! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release: the
-//!   longest activation of lower priority, bounded by the item limits. It also waits for every activation of higher
-//!   priority released meanwhile (*interference*), and for those of the same priority that were ready before.
+//! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release. The
+//!   item limits bound its length. The job also waits for every activation of higher priority released meanwhile
+//!   (*interference*), and for jobs of the same priority that were ready before.
 //! * If a priority has a *share* of the next higher one ([`Executor::grant_share`]), jobs of the higher one also wait
-//!   for one activation of the lower one per granted number of items, if one is ready. It counts as an activation of
-//!   the higher priority.
-//! * `has_more` puts a job after the others of its priority, so equals take turns, and never before a more critical
-//!   one.
+//!   for activations of the lower one: one per granted number of items, while a job of the lower one is ready. Such an
+//!   activation counts as one of the higher priority.
+//! * `has_more` puts a job after the others of its priority, so jobs of equal priority take turns, and none runs before
+//!   a more critical one.
 //! * Memory is bounded by [`ExecutorConfig::max_jobs`] and allocated in [`Executor::new`].
 //!
-//! The response time bounds will be computed in `model`, by the analysis of non-preemptive fixed priorities over the
-//! whole busy period (Davis, Burns, Bril, Lukkien 2007). This crate observes maxima, blocking and priority
+//! Bounds of response times are not computed yet. They follow from the analysis of non-preemptive fixed priorities over
+//! the whole busy period (Davis, Burns, Bril, Lukkien 2007). This crate observes maxima, blocking and priority
 //! inversions.
 
 #![no_std]

@@ -16,7 +16,7 @@ pub const MAX_JOBS: usize = u16::MAX as usize;
 /// Default number of jobs: 16 levels of receiving and sending, and about 200 topics.
 pub const DEFAULT_JOBS: usize = 256;
 
-/// Number of past activations kept, to find the job that ran at an instant learnt of late (a kernel's receive stamp,
-/// a deadline) and the lower-priority activations since. More than a burst of activations between two polls, and
-/// few enough to search.
+/// Number of past activations kept. They show which job ran at an earlier instant (a kernel's receive stamp, a
+/// deadline), and the lower-priority activations since. The number exceeds a burst of activations between two polls,
+/// and is small enough to search.
 pub const REMEMBERED_ACTIVATIONS: usize = 64;

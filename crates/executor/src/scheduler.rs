@@ -7,11 +7,11 @@
 //!
 //! # Shares
 //!
-//! Protocol work is less urgent than samples, and yet samples can depend on it: a writer with a full history waits for
+//! Protocol work is less urgent than samples, and yet samples can depend on it. A writer with a full history waits for
 //! its reader's acknowledgment, which the reader does not send while it has samples to deliver. A share of a priority
-//! for the next lower one bounds that wait: after a number of items of the higher priority, handled while a job of the
-//! lower one is ready, one activation of the lower one runs. Higher priorities are unaffected, because a share is used
-//! only when a job of the higher priority would be chosen.
+//! for the next lower one bounds that wait. While a job of the lower priority is ready, the items handled at the higher
+//! one are counted. After a number of them, one activation of the lower priority runs. Higher priorities are
+//! unaffected, because a share is used only when a job of the higher priority would be chosen.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -27,10 +27,9 @@ use crate::time_queue::TimeQueue;
 /// Configuration of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
-    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in
-    /// the order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority
-    /// itself. Priorities mapped to one list are served first in, first out. A mapping other than the identity disables
-    /// [shares](Executor::grant_share).
+    /// Function from a priority to its ready list, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one
+    /// list run in the order in which they became ready. [`Executor::new`] calls the function once for each priority.
+    /// Default: the priority itself. A mapping other than the identity disables [shares](Executor::grant_share).
     pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
@@ -58,8 +57,7 @@ struct Running {
     id: JobId,
     begin: Instant,
     poll: Option<Poll>,
-    /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
-    /// applies.
+    /// Highest priority of the items handled so far, plus one; 0 if none was reported: then the job's priority applies.
     handled: u8,
     items: u16,
     /// True if chosen by a share, while a job of the next higher priority was ready.
@@ -137,9 +135,9 @@ impl Executor {
         }
     }
 
-    /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
-    /// handle while a job of the lower one is ready, one activation of the lower one runs first. Still higher
-    /// priorities are unaffected. No effect unless each priority has its own ready list.
+    /// Grants a priority a share of the next higher one. While a job of the lower priority is ready, one of its
+    /// activations runs after every `items` items of the higher priority. Even higher priorities are unaffected. No
+    /// effect unless each priority has its own ready list.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         // Shares compare neighbouring priorities, and therefore need a list for each.
         if self.queues.ready.has_list_per_priority() {
@@ -147,7 +145,7 @@ impl Executor {
         }
     }
 
-    /// Activates a job for an event at `at`: the event's own stamp if known (that of a frame), otherwise now. A ready
+    /// Activates a job for an event at `at`: the event's own stamp if known (such as a frame's), otherwise now. A ready
     /// job keeps its first stamp. A running job becomes ready when it finishes. Stale ids are ignored: the job was
     /// removed while its event was pending.
     #[inline]
@@ -219,8 +217,8 @@ impl Executor {
         }
     }
 
-    /// Next instant at which [`release`](Self::release) has work: the limit of the loop's sleep. In the past if a
-    /// periodic job was added since.
+    /// Next instant at which [`release`](Self::release) has work: the limit of the loop's sleep. The instant is in the
+    /// past if a periodic job was added after the last call of `release`.
     #[inline]
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
@@ -291,7 +289,7 @@ impl Executor {
         }
     }
 
-    /// Records that the loop has polled its sources. `readable` has the bits of the readable ones
+    /// Records that the loop has polled its sources. `readable` has the bits of the readable sources
     /// ([`source`](crate::JobConfig::source)); `now` was read directly after the poll. The poll belongs to the next
     /// activation.
     #[inline]
@@ -299,8 +297,8 @@ impl Executor {
         self.poll = Some(Poll::new(now, readable));
     }
 
-    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts
-    /// as released now. Returns what the job waited for, unless [`record_arrival`](Self::record_arrival) reports its
+    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts as
+    /// released now. Returns the job's priority inversions, unless [`record_arrival`](Self::record_arrival) reports its
     /// arrivals.
     ///
     /// # Panics
@@ -350,9 +348,9 @@ impl Executor {
         )
     }
 
-    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority
-    /// is the job's, or the item's if one source serves several. The release is moved back to `at` if that is
-    /// earlier. Returns what the item waited for.
+    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority is
+    /// the job's, or the item's if one source serves several priorities. If `at` is earlier than the release, the
+    /// release is moved back to `at`. Returns the item's priority inversions.
     ///
     /// The history records the activation with the highest priority of its items.
     #[inline]
@@ -425,13 +423,13 @@ impl Executor {
         wait.waited
     }
 
-    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit or its source is not
-    /// empty: it becomes ready after the others of its priority, released now (or at the stamp of an event that
-    /// arrived meanwhile).
+    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit, or its source is not
+    /// empty. It becomes ready after the others of its priority. Its release is now, or the stamp of an event that
+    /// arrived meanwhile.
     ///
     /// # Panics
     /// If that job is not the running one: an error in the loop.
-    // Inlined because the call costs a tenth of the work here, after every activation.
+    // Inlined, because a call after every activation would cost a tenth of the work here.
     #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, has_more: bool) {
         let running = match &self.running {
@@ -750,8 +748,8 @@ impl Shares {
         self.due & 2 << lower != 0
     }
 
-    /// Records an activation of `priority` with `items` items; `lower_waits` if a job of the next lower priority is
-    /// ready.
+    /// Records an activation of `priority` with `items` items; `lower_waits` is true if a job of the next lower
+    /// priority is ready.
     #[inline]
     fn note(&mut self, priority: u8, items: u16, lower_waits: bool) {
         // Fast path: no job waits and no count is pending.

@@ -1,8 +1,8 @@
-//! Example of a datapath of your own: Unix datagram sockets in the abstract namespace, between processes of one host.
+//! Example of a user-defined datapath: Unix datagram sockets in the abstract namespace, between processes of one host.
 //!
-//! Each lane is one socket. A socket's name contains a port number, and the port appears in the locators as
-//! UDPv4 127.0.0.1, so that participants find each other by [`peer`](isolane::Builder::peer) 127.0.0.1 at the ports of
-//! RTPS 2.5 §9.6.2.3. There are no groups. Nothing leaves the host.
+//! Each lane is one socket. A socket's name contains a port number, which appears in locators as UDPv4 127.0.0.1. So
+//! participants find each other by [`peer`](isolane::Builder::peer) 127.0.0.1 at the ports of RTPS 2.5 §9.6.2.3. There
+//! are no groups. Nothing leaves the host.
 //!
 //! A full queue at the receiver refuses the datagram at the sender (`would_block`). Linux bounds that queue by
 //! `net.unix.max_dgram_qlen` (systemd sets 512; the kernel's default is 10, which is less than a burst).

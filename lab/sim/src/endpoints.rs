@@ -28,7 +28,7 @@ pub struct WriterHandle(pub(crate) usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderHandle(pub(crate) usize);
 
-/// Unregistered instance in a submessage.
+/// Returns the unregister of an instance in a submessage, if any.
 fn end_of_instance(submessage: Submessage<'_>) -> Option<Written> {
     let Submessage::Data(data) = submessage else {
         return None;

@@ -2,11 +2,11 @@
 //!
 //! # World
 //!
-//! A [`World`] consists of *nodes* and the *link* between them. A node is a host with one participant: an
+//! A [`World`] consists of *nodes* and the *link* between them. A node is a host with one participant: a
 //! [`LocalParticipant`](isolane_rtps::LocalParticipant), the receive queues of its lanes, and the users of its writers
-//! and readers. The link carries datagrams to addresses that look like UDPv4, including multicast groups. It delays,
-//! loses, duplicates and reorders them. A [`Partition`] cuts it between groups of nodes, for a time, in one or both
-//! directions.
+//! and readers. The link carries datagrams to addresses that look like UDPv4, including multicast groups. The link
+//! delays, loses, duplicates and reorders datagrams. A [`Partition`] cuts the link between groups of nodes, for a time,
+//! in one or both directions.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,8 +27,8 @@
 //! Nothing waits. Events are in a queue ordered by time, and by creation at equal times. The world takes the first,
 //! sets the clock to its time, and executes it. A node works like the executor: it processes the frame or protocol work
 //! of the highest priority, one step at a time, and each step takes [`NodeConfig::step`]. So datagrams can arrive
-//! between two steps, where protocol implementations go wrong. A simulated second of a small system costs well under a
-//! millisecond.
+//! between two steps, where protocol implementations go wrong. A simulated second of a small system takes well under a
+//! millisecond of real time.
 //!
 //! # Reproducibility
 //!
@@ -39,7 +39,7 @@
 //! # Restrictions
 //!
 //! A world opens no socket, reads no clock, starts no thread, and knows nothing of the protocol: it decodes datagrams
-//! only to print them. No datagram is lost silently: every ledger must balance when the world is dropped, or it panics
+//! only to print them. No datagram is lost silently: when the world is dropped, it panics unless every ledger balances
 //! ([`World::imbalance`]).
 
 #![forbid(unsafe_code)]

@@ -5,8 +5,7 @@ use std::time::Duration;
 /// Maximum size of a datagram in bytes: that of UDP over IPv4.
 pub const MAX_DATAGRAM_BYTES: usize = isolane_rtps::limits::MAX_DATAGRAM_BYTES;
 
-/// Capacity of a node's lane in datagrams: those of 1 KiB, with the kernel's overhead, that fit a default socket buffer
-/// (208 KiB), rounded down.
+/// Capacity of a node's lane in datagrams, in the order of a default socket buffer: 208 KiB for 90 datagrams of 1 KiB.
 pub const LANE_DATAGRAMS: usize = 128;
 
 /// Maximum number of nodes: addresses 10.0.0.1 to 10.0.255.250.

@@ -37,8 +37,8 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// Creates a link that loses this part of all datagrams, duplicates a tenth, and delays a fifth so that many others
-    /// overtake them.
+    /// Creates a link that loses this part of all datagrams, duplicates a tenth, and delays a fifth so long that many
+    /// others overtake the delayed ones.
     #[must_use]
     pub fn lossy(loss: f64) -> Self {
         Self {

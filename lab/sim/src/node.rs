@@ -1,7 +1,7 @@
 //! Nodes: hosts with one participant, its addresses and its lanes.
 //!
 //! Node *n* has an address in 10.0.0.0/16, or after a move in 10.1.0.0/16; both are one network. It listens on port
-//! 7410 for discovery and on 7420 + *l* for data of level *l*, and in its groups: that of SPDP, and 239.255.(16 +
+//! 7410 for discovery and on 7420 + *l* for data of level *l*, and in its groups: the SPDP group, and 239.255.(16 +
 //! *l*).0 for each level with a multicast reader. Each port has a separate lane, so a frame's priority is known before
 //! it is read.
 
@@ -134,7 +134,7 @@ pub struct NodeConfig {
     pub stamps_ahead: Duration,
     /// Time that a datagram waits in the socket after the kernel's receive stamp.
     pub socket_wait: Duration,
-    /// Static description of the participants, shared by its nodes.
+    /// Static description of the participants, shared by the described nodes.
     pub described: Option<Rc<Description>>,
 }
 
@@ -151,7 +151,7 @@ impl Default for NodeConfig {
                 remote_endpoints: 256,
                 matches: 256,
                 fixed_memory: false,
-                // Virtual memory: tests have long histories of large samples.
+                // Large, because tests have long histories of large samples. Only pages that samples fill take memory.
                 sample_bytes: 4 << 30,
             },
             discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,
@@ -225,7 +225,7 @@ impl Node {
         }
     }
 
-    /// Starts a participant. A new `identity` gives a new GUID prefix. `seed` is for its hash tables.
+    /// Starts a participant. A new `identity` gives a new GUID prefix. `seed` is for the participant's hash tables.
     pub(crate) fn start(&mut self, id: NodeId, identity: u32, seed: u64, now: Instant) {
         self.incarnation += 1;
         self.identity = identity;

@@ -23,7 +23,7 @@ pub(crate) enum Event {
     Step(NodeId),
     /// Timer of a node's participant.
     Timer(NodeId, Instant),
-    /// Visit of a reader's slow user.
+    /// Visit of a reader's slow user, who takes one sample.
     Visit(usize),
     /// Next planned sample of a writer's user.
     Publish { writer: usize, period: Duration },

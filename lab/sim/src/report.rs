@@ -7,9 +7,9 @@ use crate::{node::NodeId, world::World};
 impl World {
     /// Describes the first ledger that does not balance; `None` if all do.
     ///
-    /// Checks the link's ledger, those of every existing writer and reader, and the samples received by users against
-    /// the delivered count. For each reader, the sum of the sequence numbers processed over its writers must match:
-    /// written = delivered + drops by reason + pending.
+    /// Checks the link's ledger, the ledgers of every existing writer and reader, and the samples received by users
+    /// against the delivered count. For each reader, the number of sequence numbers processed from its writers must
+    /// equal the number that its ledger counts.
     #[must_use]
     pub fn imbalance(&self) -> Option<String> {
         if !self.ledger.balances() {
@@ -52,7 +52,7 @@ impl World {
             ));
         }
         if record.matches.has_lost_any() {
-            // The sequence numbers of gone writers are only in the ledger.
+            // The sequence numbers of writers that are no longer matched are only in the ledger.
             return None;
         }
         let progress = protocol.matched_writer_progress(record.id);

@@ -16,7 +16,7 @@ pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 /// Environment variable with a factor for the length of every range of seeds, for overnight runs.
 pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 
-/// Environment variable with the maximum length of each range, for a run of seconds.
+/// Environment variable with the maximum length of each range, for short runs.
 pub const LIMIT_VARIABLE: &str = "ISOLANE_SEED_LIMIT";
 
 /// Environment variable with the number of seeds of each range, which also makes [`for_each`] print its progress.

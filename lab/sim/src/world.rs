@@ -214,7 +214,7 @@ impl World {
     }
 
     /// Changes a node's address to its [other one](NodeId::other_address), or back. The former address becomes
-    /// unreachable. The participant learns of it by [`Self::note_address`].
+    /// unreachable. The participant learns of the change by [`Self::note_address`].
     pub fn move_node(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.0];
         node.address = match node.address == id.address() {
@@ -230,7 +230,7 @@ impl World {
         self.settle(id);
     }
 
-    /// Restarts a node, first stopping it without notice if it is up: same address, new participant, no endpoints.
+    /// Restarts a node: same address, new participant, no endpoints. A running node is first stopped without notice.
     pub fn restart(&mut self, id: NodeId) {
         if self.nodes[id.0].protocol.is_some() {
             self.crash(id);
@@ -382,7 +382,7 @@ impl World {
                 let now = self.now;
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let protocol = self.protocol_mut(id);
-                // No more than a user with frames of several sizes would provide.
+                // No more room than a caller with frames of several sizes would provide.
                 let room = protocol.next_bytes(priority).min(buffer.len());
                 if let Some(work) = protocol.poll_transmit(now, priority, &mut buffer[..room])
                     && work.bytes > 0

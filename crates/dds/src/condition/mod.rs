@@ -1,11 +1,11 @@
 //! Conditions of a WaitSet (DDS 1.4 §2.2.2.1.7 and following).
 //!
 //! A [`ReadCondition`] is true while its reader has samples in certain states, and a [`QueryCondition`] while some of
-//! these match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
-//! application sets a [`GuardCondition`]. Each is evaluated on demand from the current samples; nothing is cached. A
+//! these samples match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
+//! application sets a [`GuardCondition`]. Each condition is evaluated on demand; nothing is cached. A
 //! [`WaitSet`](crate::WaitSet) evaluates its conditions after a change.
 //!
-//! A condition keeps neither its endpoint nor the participant alive, and is false once they are gone.
+//! A condition keeps neither its endpoint nor the participant alive, and is false after the deletion of either.
 
 pub(crate) mod wait_set;
 
@@ -40,7 +40,7 @@ fn is_same(core: &Rc<Core>, of: &Weak<Core>) -> bool {
     Rc::as_ptr(core) == of.as_ptr()
 }
 
-/// Notes that a condition was changed, so that wait sets evaluate it again.
+/// Notes that a condition was changed, so that wait sets evaluate the condition again.
 fn note_change(core: &Weak<Core>) {
     if let Some(core) = core.upgrade() {
         core.state.borrow_mut().listeners.note_change();
@@ -98,7 +98,7 @@ impl ReadCondition {
         state.protocol.has_any(condition.reader, &selection)
     }
 
-    /// Returns the states that it selects.
+    /// Returns the states that the condition selects.
     #[must_use]
     pub fn mask(&self) -> StateMask {
         self.0.mask
@@ -283,7 +283,7 @@ impl Participant {
 
 impl<T: TopicType> DataReader<T> {
     /// Creates a condition on samples in these states (DDS 1.4 §2.2.2.5.3.5). For a reader of [views](Self::on_view)
-    /// it is always false.
+    /// the condition is always false.
     #[must_use]
     pub fn create_read_condition(&self, mask: StateMask) -> ReadCondition {
         ReadCondition::new(self, mask, None)
@@ -346,7 +346,7 @@ impl Condition {
         matches!(self, Self::Guard(_))
     }
 
-    /// Returns the participant on which it depends; a guard does not know its own.
+    /// Returns the condition's participant; `None` for a guard, which does not store it.
     pub(crate) fn core(&self) -> Option<&Weak<Core>> {
         match self {
             Self::Read(condition) => Some(&condition.0.core),
@@ -368,7 +368,7 @@ impl PartialEq for Condition {
     }
 }
 
-/// Implements the conversion of references to conditions, which yields another handle.
+/// Implements the conversion of a reference to a condition of one kind, which yields another handle to it.
 macro_rules! from_handles {
     ($($Handle:ty: |$condition:ident| $of_any_kind:expr;)*) => {$(
         impl From<&$Handle> for Condition {

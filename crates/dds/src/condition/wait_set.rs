@@ -1,14 +1,13 @@
 //! WaitSet (DDS 1.4 §2.2.2.1.6).
 //!
 //! A wait set runs the loops of the participants of its conditions until a condition is true. It sleeps in epoll like
-//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if it has
-//! changed. Several participants of one thread take turns, and the wait set sleeps on the descriptors of all.
+//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if the
+//! counter has changed. Several participants of a thread take turns; the wait set sleeps on all descriptors.
 //!
-//! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false. If
-//! all are dropped, or that of an attached guard, waiting is an error, because nothing could end the sleep.
+//! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false.
+//! Waiting is an error if all participants are dropped, or that of an attached guard, as nothing could end the sleep.
 //!
-//! A wait set cannot wait on another thread than that of its participants, or inside a callback, because it runs the
-//! loops.
+//! A wait set runs the loops. So it waits on the thread of its participants only, and never inside a callback.
 
 use std::{
     cell::RefCell,
@@ -47,7 +46,8 @@ pub enum AttachError {
     /// The wait set runs the maximum number of participants.
     #[error("a wait set drives at most {MAX_WAIT_SET_PARTICIPANTS} participants: use several")]
     TooManyParticipants,
-    /// The guard belongs to a participant that the wait set does not run, so setting it could not wake it.
+    /// The guard belongs to a participant that the wait set does not run, so setting the guard could not wake the wait
+    /// set.
     #[error(
         "the guard condition was made by a participant that this wait set does not drive: make it by one that it does, or attach another condition of that participant first"
     )]
@@ -67,7 +67,7 @@ pub enum WaitError {
         "every participant that this wait set drives is gone, so nothing can happen that it waits for: make a wait set with a participant that is there"
     )]
     ParticipantsGone,
-    /// The participant of an attached guard was dropped, so setting it could not end the wait.
+    /// The participant of an attached guard was dropped, so setting the guard could not end the wait.
     #[error(
         "the participant that made an attached guard condition is gone, so setting it cannot end the wait: detach it, and attach a guard of a participant that is there"
     )]
@@ -200,7 +200,7 @@ impl WaitSet {
         Ok(active)
     }
 
-    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. It
+    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. The call
     /// allocates nothing if the list has room for all attached conditions.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Binding of a parsed condition to the topic's type: names become members or enumerators, and literals and parameters
-//! become values of the type of the other operand.
+//! Binding of a parsed condition to the topic's type: names become members or enumerators. Literals and parameters
+//! become values of the other operand's type.
 
 use std::fmt;
 

@@ -63,7 +63,7 @@ impl Relation {
     }
 }
 
-/// Returns the order of two values; `None` if they have none.
+/// Returns the order of two values; `None` if they have no order.
 fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     use FieldValue::{Boolean, Character, Float, Integer, Text};
     match (left, right) {
@@ -78,21 +78,21 @@ fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     }
 }
 
-/// Compares exactly, since a 64-bit integer has more digits than a floating-point number.
+/// Compares exactly, since a 64-bit integer has more digits than an `f64` holds.
 fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
     let rounded = (integer as f64).partial_cmp(&float)?;
     Some(match rounded {
-        // `float` is then in the range of an integer on the wire.
+        // So `float` is within the range of an integer on the wire.
         Ordering::Equal => integer.cmp(&(float as i128)),
         order => order,
     })
 }
 
-/// Matches a LIKE pattern, in which `%` is any text and `_` any character. Backtracking to the last `%` suffices,
-/// since it can match whatever an earlier one could. The work is at most the product of both lengths.
+/// Matches a LIKE pattern, in which `%` is any text and `_` any character. Backtracking to the last `%` suffices, since
+/// it can match whatever an earlier `%` could. The work is at most the product of both lengths.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Text and pattern after the last `%`; the text begins where that `%` may still extend.
+    // Text and pattern after the last `%`. The text begins where the text matched by `%` ends at present.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let before = (text.clone(), pattern.clone());

@@ -94,7 +94,7 @@ pub enum FilterError {
         "at byte {0}: ORDER BY is not taken: samples come in the order they were received; sort what was read"
     )]
     OrderBy(usize),
-    /// The type has no such member, or it is a structure or a collection.
+    /// The type has no such member, or the member is a structure or a collection.
     #[error(
         "the type has no member `{0}` that can be compared: see its declaration for names; of a structure name a member, of a collection an element"
     )]
@@ -124,7 +124,7 @@ pub enum FilterError {
 
 impl<T: TopicType> Filter<T> {
     /// Parses an expression and binds it to the type. A parameter is replaced by its text, which needs quotes like a
-    /// literal. The quotes are optional if it is compared with text.
+    /// literal. The quotes are optional if the parameter is compared with text.
     ///
     /// # Errors
     /// The error in the expression, and its position.
@@ -220,7 +220,7 @@ fn protocol_filter<T: TopicType>(bound: Bound) -> ContentFilter {
     ContentFilter::new(move |payload| passes(&bound, payload))
 }
 
-/// Returns true for a payload that is not of the type; it is rejected elsewhere.
+/// Returns true for a payload that is not of the type, which the reader rejects later.
 fn passes<T: TopicType>(bound: &Bound, payload: &[u8]) -> bool {
     let Ok(view) = view_payload::<T>(payload) else {
         return true;

@@ -8,7 +8,7 @@ use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    /// Member, or, compared with a member, an enumerator, TRUE or FALSE.
+    /// Member; or, as the other operand of a member, an enumerator, TRUE or FALSE.
     Name(String),
     Literal(Literal),
     Parameter(usize),
@@ -44,7 +44,7 @@ pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
     let condition = parser.any()?;
     match parser.tokens {
         [] => Ok(condition),
-        // Annex B allows ORDER BY in queries.
+        // Annex B allows ORDER BY in queries; isolane does not support it.
         [token, ..] if matches!(&token.word, Word::Name(name) if name.eq_ignore_ascii_case("order")) => {
             Err(FilterError::OrderBy(token.at))
         }

@@ -110,7 +110,7 @@ pub(super) fn tokens(expression: &str) -> Result<Vec<Token>, FilterError> {
     }
 }
 
-/// Returns the first word of `rest`, which is empty or starts with one, and its length. An error says what was
+/// Returns the first word of `rest` and its length. `rest` is empty or starts with a word. An error says what was
 /// expected.
 fn word(rest: &str) -> Result<(Word, usize), &'static str> {
     const SIGNS: [(&str, Word); 9] = [

@@ -24,15 +24,15 @@ pub(crate) enum Endpoint {
     Reader(ReaderId),
 }
 
-/// Application's listener for one kind of status, which it selects from all.
+/// Application's listener for one kind of status. The closure selects that status from [`Statuses`].
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
 pub(crate) type ListenerSet = [Option<Listener>; Kind::COUNT];
 
 /// Listeners and pending changes of an endpoint, in a table with the indexes of the RTPS participant.
 #[derive(Default)]
 pub(crate) struct Listening {
-    /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
-    /// the next.
+    /// Number of endpoints that have used this slot. It shows that a listener has outlived its endpoint, and does not
+    /// belong to the next one.
     pub(crate) generation: u32,
     listeners: ListenerSet,
     job: Option<JobId>,
@@ -167,7 +167,7 @@ impl Listeners {
         }
         let listening = self.endpoint(of);
         let former = listening.listeners[kind as usize].replace(listener);
-        // Marked as pending to check for earlier changes; without one the listener is not called.
+        // Marked as pending, so that the job checks for earlier changes. Without a change it calls no listener.
         listening.pending |= kind.mask();
         if let Some(job) = listening.job {
             executor.activate(job, monotonic_now());

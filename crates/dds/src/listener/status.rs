@@ -1,14 +1,14 @@
 //! Communication statuses of endpoints (DDS 1.4 §2.2.4.1), with the names of the standard.
 //!
 //! A status has totals and their changes since it was last read. A job of the endpoint notifies listeners at the
-//! priority of the topic's protocol work, one listener per activation. A getter returns the current status. Either
-//! reads the change, which then does not appear in the other.
+//! priority of the topic's protocol work, one listener per activation. A getter returns the current status. A change is
+//! reported once, by the listener or by the getter.
 //!
 //! A status counts as changed ([`StatusMask`]) until a listener or its getter reads the change. `DATA_AVAILABLE`
 //! counts as changed until the reader is accessed.
 //!
-//! The table at the end of this file lists the statuses of both kinds of endpoints; everything that depends on the
-//! list is generated from it.
+//! The table at the end of this file lists the statuses of writers and readers. The code for each status is generated
+//! from the table.
 
 use bitflags::bitflags;
 use isolane_rtps::{
@@ -87,7 +87,7 @@ pub struct OfferedIncompatibleQosStatus {
     pub total_count: u32,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
+    /// First incompatible policy of the last incompatible reader; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
     /// Last incompatible reader.
     pub last_subscription_handle: Option<Guid>,
@@ -100,7 +100,7 @@ pub struct RequestedIncompatibleQosStatus {
     pub total_count: u32,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
+    /// First incompatible policy of the last incompatible writer; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
     /// Last incompatible writer.
     pub last_publication_handle: Option<Guid>,
@@ -109,11 +109,11 @@ pub struct RequestedIncompatibleQosStatus {
 /// Samples that will never arrive at a reader (`SAMPLE_LOST`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleLostStatus {
-    /// Number of lost samples, according to their writers.
+    /// Number of lost samples.
     pub total_count: u64,
     /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// Number of these that exceed the reader's [`Qos::max_bytes`](crate::Qos::max_bytes).
+    /// Number of lost samples that exceed the reader's [`Qos::max_bytes`](crate::Qos::max_bytes).
     pub too_large: u64,
     /// Reason for the last loss.
     pub last_reason: LostReason,
@@ -232,9 +232,9 @@ from_counts! {
 
 /// Generates the statuses of the endpoints, with the listener setter and the getter of each, from their table.
 ///
-/// An endpoint has its handle, its set of changed statuses in the RTPS participant, and the conversion of that set. A
-/// status has the documentation of its setter, its kind, its field and type, its bit, the function that takes its
-/// change from the RTPS participant, the setter, the getter, and the changes that a read resets.
+/// An endpoint in the table has its handle, its set of changed statuses in the RTPS participant, and that set's
+/// conversion. A status has its setter's documentation, its kind, field, type and bit. Then come the function that
+/// takes its change from the RTPS participant, the setter, the getter, and the changes that a read resets.
 macro_rules! statuses {
     ($($Endpoint:ident $Handle:ident $Changed:ident $mask_of:ident {$(
         $(#[$doc:meta])*

@@ -1,5 +1,4 @@
-//! Serialisation of a snapshot as a line of JSON, a few items per step, so that no step grows with the number of jobs
-//! and endpoints.
+//! Serialisation of a snapshot as a line of JSON. A step writes a few items, whatever the number of jobs and endpoints.
 
 use serde::Serialize;
 

@@ -1,17 +1,17 @@
 //! Observation of a participant from another process, as by `isolane top`.
 //!
 //! An [observable](crate::Builder::observable) participant listens on an abstract Unix socket, [`socket_name`].
-//! Observers find it in `/proc/net/unix` of the same network namespace, and it disappears with the process. A process
-//! of the same user or of root connects, sends nothing, and receives one [`Snapshot`] a second, each a line of JSON.
+//! Observers find the socket in `/proc/net/unix` of their network namespace; it ends with the process. A process of the
+//! same user or of root connects, sends nothing, and receives one [`Snapshot`] a second, each a line of JSON.
 //!
 //! ```text
 //!   housekeeping, once a second ─> job "observe", priority 0, a bounded step an activation:
 //!     accept ─> report ─> look at the datapath ─> write some items of JSON ... ─> send 16 KiB ...
 //! ```
 //!
-//! Observers cannot delay the participant: the job has the lowest priority, its steps are short, and none of its
-//! system calls blocks. A client that has not read its last snapshot when the next one is due is dropped. Without
-//! observers the cost is one `accept` a second.
+//! Observers cannot delay the participant: the job has the lowest priority, its steps are short, and none of its system
+//! calls blocks. A client is dropped if it has not read its last snapshot when the next one is due. Without observers
+//! the cost is one `accept` a second.
 
 mod json_writer;
 mod schema;

@@ -76,7 +76,7 @@ pub struct ParticipantSample {
     pub counters: Counts,
     /// Frames outside the pool.
     pub frames_out: u64,
-    /// Frames outside the pool that are armed for reception, or being read.
+    /// Frames outside the pool that are waiting for reception, or being read.
     pub frames_armed: u64,
     /// Frames outside the pool that are lent to threads of remote writers.
     pub frames_lent: u64,
@@ -225,9 +225,9 @@ pub struct InterfaceSample {
 /// Flow of the classifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
-    /// Level of its lane; `None` for discovery.
+    /// Level of the flow's lane; `None` for discovery.
     pub level: Option<u8>,
-    /// Topic of the reader that owns the flow; `None` if its level shares it.
+    /// Topic of the reader that owns the flow; `None` if the readers of a level share the flow.
     pub topic: Option<String>,
     /// Destination address and port.
     pub destination: String,
@@ -250,7 +250,7 @@ pub struct RingSample {
     pub kind: String,
     /// Queue of the device.
     pub queue: u32,
-    /// Level of its lane; `None` if the ring belongs to the queue or to discovery.
+    /// Level of the ring's lane; `None` if the ring belongs to the queue or to discovery.
     pub level: Option<u8>,
     /// Capacity in entries.
     pub entries: u32,

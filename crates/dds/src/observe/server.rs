@@ -44,7 +44,7 @@ struct Client {
 
 #[derive(Clone, Copy)]
 enum Step {
-    /// Accepts connections; the number counts those of this second so far.
+    /// Accepts connections; the number counts those accepted in this second so far.
     Accept(u16),
     Report,
     Datapath,
@@ -160,7 +160,7 @@ fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
 }
 
 impl State {
-    /// Makes this participant observable. A failure results in a warning, since the participant can run without.
+    /// Makes this participant observable. A failure results in a warning, because observers are optional.
     ///
     /// # Errors
     /// No job is left.

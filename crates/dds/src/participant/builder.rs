@@ -135,22 +135,22 @@ setters! {
     ///
     /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
     /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
-    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
-    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
-    /// for the largest samples.
+    /// of an Ethernet frame, and longer samples share an area. The area has 256 KiB, or 4 MiB if `max_bytes` exceeds 64
+    /// KiB, and at least room for four of the largest samples. A reader that accepts fragments also has four reassembly
+    /// slots for the largest samples.
     ///
     /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
     /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
     /// and a best-effort reader rejects it.
     sample_memory(bytes: usize) => sample_memory = Some(bytes);
 
-    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
-    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from
-    /// each other; comparisons measure the cost of that.
+    /// Maps each level to the level whose lane carries its samples. Default: the level itself. Levels mapped to one
+    /// lane share its sockets, port, group, frames and traffic class (SO_PRIORITY, DSCP), and are not isolated from
+    /// each other. Experiments measure the cost of that.
     level_mapping(mapping: fn(Level) -> Level) => level_mapping = mapping;
 
-    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first;
-    /// jobs of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    /// Maps the priority of a job to its ready list. Default: the priority itself. Higher lists are served first; jobs
+    /// of one list run in the order in which they became ready. See [`ExecutorConfig`].
     priority_mapping(mapping: fn(u8) -> u8) => priority_mapping = mapping;
 
     /// Behaviour of the loop when no job is ready.
@@ -162,8 +162,8 @@ setters! {
 
     /// Enables or disables the kernel's receive time stamps. Default: enabled.
     ///
-    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
-    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
+    /// With time stamps, response times and priority inversions are measured from the arrival; otherwise, from when the
+    /// loop saw the socket readable. The kernel then reads the clock for each received packet.
     receive_stamps(receive_stamps: bool) => receive_stamps = receive_stamps;
 
     /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
@@ -192,14 +192,14 @@ setters! {
     /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
     /// Default: false.
     ///
-    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
-    /// microseconds a second: see [`observe`](crate::observe).
+    /// Cost: a job at priority 0, and one system call a second. An observer adds a few steps of some ten microseconds
+    /// each a second: see [`observe`](crate::observe).
     observable(observable: bool) => observable = observable;
 
     /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
     /// later.
     ///
-    /// Until then, it and its endpoints announce, receive and match nothing.
+    /// Until then, the participant and its endpoints announce, receive and match nothing.
     enabled(enabled: bool) => enabled = enabled;
 
     /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
@@ -209,13 +209,13 @@ setters! {
     /// [`DataReader::enable`](crate::DataReader::enable)).
     autoenable(autoenable: bool) => autoenable = autoenable;
 
-    /// Budgets of all receivers together and of all other traffic, as
-    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. If the datapath does not support them,
-    /// [`Participant::warnings`] reports it.
+    /// Budget of all topics together, and budget of all other traffic, as
+    /// [`set_interface_limit`](Participant::set_interface_limit) sets them. [`Participant::warnings`] reports if the
+    /// datapath does not support them.
     interface_limit(rate_limit: InterfaceRateLimit) => interface_limit = Some(rate_limit);
 
     /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
-    /// [`build`](Self::build) fails if it cannot be opened.
+    /// [`build`](Self::build) fails if the datapath cannot be opened.
     ///
     /// ```
     /// use isolane::{Participant, XdpOptions};
@@ -225,27 +225,28 @@ setters! {
     /// ```
     datapath(factory: impl DatapathFactory + 'static) => factories = vec![Box::new(factory)];
 
-    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
-    /// loop.
+    /// Core of the thread that runs the loop. The thread is bound to the core (`sched_setaffinity`) when it first runs
+    /// the loop.
     ///
-    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
-    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
+    /// Threads started earlier are not bound. Default: the scheduler chooses. The application itself places the threads
+    /// of [`RemoteWriter`](crate::RemoteWriter)s.
     core(core: u16) => placement.core = Some(core);
 
     /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
     /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
     ///
-    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
-    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    /// With [`Waiting::Spin`] the priority is refused where it would starve other threads: without
+    /// [`core`](Self::core), on a machine with one core, and if the kernel limits SCHED_FIFO
+    /// (`kernel.sched_rt_runtime_us` is not -1).
     realtime(priority: u8) => placement.priority = Some(priority);
 
     /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
     /// default: [`build`](Self::build) fails if one of them is refused.
     ///
-    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
+    /// Otherwise the participant runs without that option, and [`Participant::warnings`] reports the reason and remedy.
     require_placement(required: bool) => placement_required = required;
 
-    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
+    /// Static description of this participant, as its peers have it. Its GUID follows from its name, its levels use the
     /// described ports, and its described endpoints are not announced.
     described_as(own: StaticDescription) => described = Some(own);
 }
@@ -293,8 +294,8 @@ impl Builder {
         self
     }
 
-    /// Host to which this participant is announced by unicast, in addition to multicast: the well-known ports of its
-    /// first [`PARTICIPANTS_PER_PEER`] participants.
+    /// Host to which this participant is announced by unicast, in addition to multicast. The announcements go to the
+    /// well-known ports of the host's first [`PARTICIPANTS_PER_PEER`] participants.
     #[must_use]
     pub fn peer(mut self, address: Ipv4Addr) -> Self {
         self.peers.push(address);
@@ -308,8 +309,8 @@ impl Builder {
         self
     }
 
-    /// Datapaths in order of preference. The first whose requirements this machine meets is opened, or the last if
-    /// there is none. [`Participant::warnings`] reports why others are not used.
+    /// Datapaths in order of preference. The first whose requirements this machine meets is opened; if it meets those
+    /// of none, the last. [`Participant::warnings`] reports why the others are not used.
     ///
     /// ```
     /// use isolane::{Participant, UdpOptions, XdpOptions};
@@ -329,8 +330,8 @@ impl Builder {
         self.datapath(network.attach(address))
     }
 
-    /// Static description of a peer, which needs no discovery. Its described endpoints match those of this participant
-    /// when they are created.
+    /// Static description of a peer, which needs no discovery. Endpoints of this participant match the peer's described
+    /// endpoints at creation.
     #[must_use]
     pub fn described_peer(mut self, peer: StaticDescription) -> Self {
         self.described_peers.push(peer);
@@ -448,7 +449,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Locks memory and tests how the loop's thread can be scheduled. Returns what was refused and is not required.
+    /// Locks memory and tests how the loop's thread can be scheduled. Returns why options were refused; if they are
+    /// required, that is an error.
     fn schedule(&mut self) -> Result<Vec<String>, BuildError> {
         let mut refused = Vec::new();
         if self.lock_memory {

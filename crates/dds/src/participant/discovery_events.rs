@@ -67,8 +67,8 @@ impl DiscoveryListening {
         }
     }
 
-    /// Removes the callback. Returns its job, which is to be removed, and the callback, which is dropped while the
-    /// state is not borrowed.
+    /// Removes the callback. Returns its job, for removal, and the callback. Drop the callback only while the state is
+    /// not borrowed.
     pub(crate) fn clear(&mut self) -> (Option<JobId>, Option<DiscoveryCallback>) {
         (self.job.take(), self.callback.take())
     }
@@ -156,9 +156,9 @@ impl Participant {
     /// Sets the callback for discovery events: each remote participant or endpoint that is found, changes or
     /// disappears.
     ///
-    /// A job at discovery's priority passes one event per activation, in their order. Entities known before cause no
-    /// events; use the lists. If more events occur than are stored ([`MAX_DISCOVERY_EVENTS`]), the callback receives
-    /// [`Missed`](DiscoveryEvent::Missed).
+    /// A job at discovery's priority passes one event per activation, in the order of occurrence. Entities known before
+    /// cause no events; use the lists. If more events occur than are stored ([`MAX_DISCOVERY_EVENTS`]), the callback
+    /// receives [`Missed`](DiscoveryEvent::Missed).
     ///
     /// ```
     /// use std::{cell::RefCell, rc::Rc, time::Duration};
@@ -203,7 +203,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Changes USER_DATA of this participant, its only announced policy, and announces it at once.
+    /// Changes USER_DATA of this participant, the only policy that a participant announces, and announces it at once.
     ///
     /// # Errors
     /// [`BuildError::Octets`].
@@ -219,10 +219,10 @@ impl Participant {
     }
 
     /// Ignores a participant permanently (DDS 1.4 §2.2.2.2.1.14): it is removed with all its endpoints, and its
-    /// announcements are discarded. With this participant's own GUID, its readers no longer match its own writers.
+    /// announcements are discarded. With this participant's own GUID, local readers and writers no longer match.
     ///
-    /// The other side is not informed. A reliable writer there that had matched a reader here keeps waiting for its
-    /// acknowledgements as long as this participant exists.
+    /// The ignored participant is not informed. Its reliable writers keep waiting for acknowledgements from matched
+    /// readers of this participant, as long as this participant exists.
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].

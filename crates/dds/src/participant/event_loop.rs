@@ -1,14 +1,14 @@
 //! Event loop: choice and execution of jobs.
 //!
-//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while
-//! a callback of the application runs, which may write, read, create and delete. A callback works on data outside the
+//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while a
+//! callback of the application runs, which may write, read, create and delete. A callback works on data outside the
 //! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
-//! reader or timer was deleted or got another one meanwhile.
+//! reader or timer was deleted or got another callback meanwhile.
 //!
 //! An iteration of the loop:
-//! 1. Makes the jobs ready that due times, protocol work and other threads' rings release.
+//! 1. Makes jobs ready: those whose time has come, those with protocol work, and those with samples from other threads.
 //! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
-//!    skipped if nothing it finds could precede the next job ([`Scheduling`]).
+//!    skipped if it cannot find work more urgent than the next job ([`Scheduling`]).
 //! 3. Runs one activation of the most urgent job.
 //!
 //! A callback that panics ends its job and is dropped while the stack unwinds. The remaining datagrams of the same
@@ -45,7 +45,7 @@ const AT_ONCE: Instant = Instant::new(0);
 /// State of a participant and the event loop over it.
 pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
-    /// Descriptor on which the loop sleeps, shared with event loops of the application while the state is borrowed.
+    /// Descriptor on which the loop sleeps. The application may query it while the state is borrowed.
     pub(crate) descriptor: Rc<OwnedFd>,
     /// Datagrams being received; borrowed during a receive job, including its callbacks.
     received: RefCell<ReceiveBurst>,
@@ -73,7 +73,7 @@ impl Scheduling {
         }
     }
 
-    /// Takes account of an open lane and its receive job.
+    /// Records an open lane and its receive job.
     pub(crate) fn add_lane(&mut self, lane: Lane, receive: JobId) {
         if lane.level() >= self.highest {
             self.highest = lane.level();
@@ -98,7 +98,7 @@ impl Scheduling {
     }
 
     /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With shared
-    /// lanes, no level is the highest.
+    /// lanes the maximum is 1 for every level.
     pub(crate) fn items_of_level(&self, lanes: Lanes, level: Level) -> u16 {
         match lanes.is_per_level() {
             true => self.items_of(Lane::Level(level)),
@@ -106,9 +106,9 @@ impl Scheduling {
         }
     }
 
-    /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
-    /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
-    /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
+    /// Returns whether a poll cannot find work that precedes this job. This holds for the receive job of the most
+    /// urgent lane, and for a job of higher priority. A job of the same priority may run without a poll until a burst
+    /// was handled since the last one. Beyond that, a series of callbacks would delay the detection of datagrams.
     ///
     /// With shared lanes only the receive job qualifies.
     fn may_skip_poll(&self, executor: &Executor, lanes: Lanes, job: JobId) -> bool {
@@ -129,8 +129,8 @@ impl Scheduling {
         self.highest_receive == Some(job)
     }
 
-    /// Returns the number of items that a job starting now may handle: the configured number, but for jobs as urgent
-    /// as the most urgent lane no more than a burst since the last poll. A less urgent job is followed by a poll.
+    /// Returns the number of items that a job starting now may handle: the configured number. Between two polls, jobs
+    /// at least as urgent as the most urgent lane handle at most a burst. Each less urgent job is followed by a poll.
     #[inline]
     fn begin_items(&mut self, executor: &Executor, job: JobId) -> usize {
         if self.is_highest_receive(job) {
@@ -158,7 +158,7 @@ struct Activation<'a> {
 }
 
 impl Activation<'_> {
-    /// Ends the job and returns the time. `again` means that it stopped at its limit with more to do.
+    /// Ends the job and returns the time. `again` means that the job stopped at its limit with more to do.
     #[inline]
     fn end(self, state: RefMut<'_, State>, again: bool) -> Instant {
         let (core, job) = (self.core, self.job);
@@ -224,7 +224,7 @@ impl Core {
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
         }
-        // From here on, other threads write the eventfd. `next_time` sees the samples that they handed over before.
+        // From here on, other threads write the eventfd. `next_time` sees samples handed over until now.
         self.state.borrow().set_sleeping(true);
         ran
     }
@@ -274,8 +274,8 @@ impl Core {
     }
 
     /// Runs one iteration: a poll, which sleeps up to `until` if no job is ready, and one activation. Returns false if
-    /// no job was ready. `clock` is the time read last, and is updated to the end of the iteration, so that no time is
-    /// read twice.
+    /// no job was ready. `clock` is the time read last; the iteration sets it to its own end, so that no time is read
+    /// twice.
     fn turn(&self, clock: &mut Instant, until: Option<Instant>) -> bool {
         let mut state = self.state.borrow_mut();
         let Some((job, task)) = choose(&mut state, clock, until) else {
@@ -289,7 +289,7 @@ impl Core {
         true
     }
 
-    // Inlined always: it runs after every activation, and a call would cost a tenth of its work.
+    // Inlined always: this runs after every activation, and the call would cost a tenth of the function's work.
     #[inline(always)]
     fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
         self.running.set(false);
@@ -363,8 +363,8 @@ impl Core {
             (state, viewed) = self.read(state, now, datagram);
             state.note_datagram(now, lane, &datagram.from, arrived, viewed);
         }
-        // A job of a lower lane is always preceded by a poll, which detects what waits; one of the highest lane may
-        // not be.
+        // Before a receive job of a lower lane there is always a poll, which finds waiting datagrams. Before one of the
+        // highest lane the poll may be skipped.
         let again = taken == limit && state.scheduling.is_highest(lane);
         (state, again)
     }
@@ -384,7 +384,7 @@ impl Core {
         }
         let mut viewed = None;
         loop {
-            // By reference, because moving it would cost more than processing it.
+            // The delivery is borrowed, because a move would cost more than the processing.
             let Some(delivery) = &state.protocol.receive(now, &mut message, bytes) else {
                 return (state, viewed);
             };
@@ -672,7 +672,7 @@ impl State {
         None
     }
 
-    /// Processes the effects of a datagram that the running job, started at `now`, has read: jobs become ready as of
+    /// Processes the effects of a datagram that the running job, started at `now`, has read. Jobs become ready as of
     /// its arrival, and its wait is counted. `viewed` is the most critical level of the views delivered.
     #[inline]
     pub(crate) fn note_datagram(
@@ -689,7 +689,7 @@ impl State {
         let brought = self.take_notes(now, arrived);
         let level = match self.lanes.is_per_level() {
             true => lane.level(),
-            // On a shared lane the samples tell the level.
+            // On a shared lane, the level is that of the samples.
             false => lane.level().and(brought.max(viewed)),
         };
         let priority = match level {

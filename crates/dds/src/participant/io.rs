@@ -2,18 +2,18 @@
 //!
 //! # Frames
 //!
-//! Sent frames of sockets are back in the pool when the call returns. A device holds frames until it has sent them,
-//! and reports completion in memory. The loop looks for completed frames when a writer finds none, and in a job of the
-//! highest priority. That job also keeps chunks free for the reception of critical datagrams.
+//! Sockets return a sent frame to the pool before the call ends. A device holds frames until it has sent them, and
+//! reports their completion in shared memory. The loop looks for completed frames when a writer finds none, and in a
+//! job of the highest priority. That job also keeps chunks free for the reception of critical datagrams.
 //!
 //! # Sleep
 //!
-//! The loop sleeps in epoll on the datapath's descriptors and on one eventfd for other threads. The event data of epoll
-//! is a bit per descriptor of a lane, so that the result of a wait is the set of readable descriptors. There is no timer
+//! The loop sleeps in epoll on the datapath's descriptors and on one eventfd for other threads. The event data of each
+//! descriptor is a bit of its own, so that the result of a wait is the set of readable descriptors. There is no timer
 //! descriptor: epoll's timeout, in nanoseconds, is the time to the next release.
 //!
 //! `epoll_pwait2` requires Linux 5.11, and valgrind 3.19 lacks it. Without it the loop sleeps in `ppoll` on duplicates
-//! of the same descriptors, which also has nanoseconds and costs a little more per descriptor. Event loops of the
+//! of the same descriptors. `ppoll` also takes nanoseconds, and costs a little more per descriptor. Event loops of the
 //! application get the epoll descriptor either way.
 
 use std::{
@@ -46,14 +46,14 @@ use crate::{
     participant::state::State,
 };
 
-/// Work that found no free frame and waits until this time, because no event reports frames that become free.
+/// Priorities whose work found no free frame, and the time of the retry. No event reports that a frame becomes free.
 struct Starved {
     /// Bit *p* is set if priority *p* waits.
     priorities: u16,
     until: Instant,
 }
 
-/// Datapath of a participant, and the frames outside its pool.
+/// Datapath of a participant, its pool, and the frames on their way to the datapath.
 pub(crate) struct Io {
     // Drop order: the datapath before the pending datagrams and the transmit burst.
     pub(crate) datapath: Box<dyn Datapath>,
@@ -182,8 +182,8 @@ impl Io {
         Some(copy)
     }
 
-    /// Sends a pending datagram with more destinations than a burst holds to the next [`MAX_MESSAGES`] of them.
-    /// Returns false if no frame is free for it.
+    /// Sends a pending datagram, which has more destinations than a burst holds, to the next [`MAX_MESSAGES`]
+    /// destinations. Returns false if no frame is free for it.
     #[cold]
     fn send_pending(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
         let Some(at) = self
@@ -225,13 +225,13 @@ impl Io {
         is_copied
     }
 
-    /// Stores a datagram that steps of work send, a burst each.
+    /// Stores a datagram for later steps of work, each of which sends it to one burst of destinations.
     fn defer(&mut self, pending: PendingFanout) {
         self.pending_priorities |= 1 << pending.priority.get();
         self.pending.push(pending);
     }
 
-    /// Adds a frame to the burst of a lane, which is sent first if it has no room.
+    /// Adds a frame to the burst of a lane. A full burst is sent first.
     // Inlined always, so that a written frame moves directly into the burst.
     #[inline(always)]
     fn collect(
@@ -271,8 +271,8 @@ impl Io {
     }
 
     /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
-    /// may have (`REGISTERED_INSTANCES` of isolane-rtps). Without a free frame it stops; readers then notice the end of
-    /// the writer.
+    /// may have (`REGISTERED_INSTANCES` of isolane-rtps). The function stops if no frame is free; readers then notice
+    /// the end of the writer.
     pub(crate) fn unregister_instances(
         &mut self,
         protocol: &mut LocalParticipant,
@@ -318,7 +318,7 @@ impl Io {
         self.starved.is_some()
     }
 
-    /// Lets starved work try again if its time has come.
+    /// Allows the retry of work that found no frame, if its time has come.
     pub(crate) fn retry_starved(&mut self, now: Instant) {
         if self.starved.as_ref().is_some_and(|it| it.until <= now) {
             self.starved = None;
@@ -348,7 +348,7 @@ impl Io {
         !self.has_descriptors() && self.datapath.ready_lanes() != 0
     }
 
-    /// Polls the rings in memory, if this loop spins and has not done only that for too long. Returns the lanes
+    /// Polls the rings in memory, if this loop spins, at most [`SPINS_PER_LOOK`] times in a row. Returns the lanes
     /// ([`Lane::bit`]) whose first descriptor is ready.
     #[inline]
     pub(crate) fn spin(&mut self) -> Option<u16> {
@@ -370,7 +370,7 @@ impl Io {
         again
     }
 
-    /// Takes a frame for sending; if none is free, it first takes back completed ones.
+    /// Takes a frame for sending; if none is free, first takes back completed frames.
     #[inline]
     pub(crate) fn take_frame(&mut self, class: Class) -> Option<Frame> {
         if self.pool.free(class) == 0 {
@@ -388,7 +388,7 @@ impl Io {
         }
     }
 
-    /// Returns the number of receive frames outside the pool: armed in the datapath, or being read.
+    /// Returns the number of receive frames outside the pool: waiting for reception in the datapath, or being read.
     pub(crate) fn frames_armed(&self) -> usize {
         let pool = &self.pool;
         let of_lanes = Lane::ALL.into_iter().map(Class::Receive);
@@ -418,8 +418,8 @@ impl Io {
 }
 
 impl State {
-    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns
-    /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
+    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns the
+    /// number of steps: 0 if there was no work, or no frame for the work, which is then retried a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
         let mut steps = 0;
         let mut burst = None;
@@ -511,8 +511,8 @@ impl State {
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
-    /// to a bound; then the participant announces to its peers that it is deleted.
+    /// Sends the last datagrams. Remote writers unregister their instances. The queued ends of endpoints are sent, up
+    /// to a bound. Then the participant announces its own deletion to its peers.
     pub(crate) fn send_disposal(&mut self) {
         for at in 0..self.send_queues.len() {
             let queue = &self.send_queues[at];
@@ -520,7 +520,7 @@ impl State {
                 .unregister_instances(&mut self.protocol, queue.writer, queue.lane());
         }
         if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
-            // Peers have not received any announcement, or must not.
+            // Peers have received no announcement, or this participant must not send any.
             return;
         }
         let now = monotonic_now();
@@ -532,7 +532,7 @@ impl State {
             }
         }
         let Some(mut frame) = self.io.take_frame(Class::Transmit(Lane::Discovery)) else {
-            // Without a frame for it, peers notice the end when the lease expires.
+            // Without a frame for this announcement, peers notice the end when the lease expires.
             return;
         };
         let head = frame.head_room();
@@ -551,14 +551,14 @@ impl State {
 /// Destinations of one burst.
 type Part = heapless::Vec<Locator, MAX_MESSAGES>;
 
-/// Datagram with more destinations than a burst holds, sent to some of them so far; each step sends one burst of it.
+/// Datagram with more destinations than a burst holds, sent to some of them so far. Each step sends one burst.
 #[derive(Debug)]
 pub(crate) struct PendingFanout {
     priority: Priority,
     lane: Lane,
     frame: Frame,
     to: WholeList,
-    /// Last destination that it was sent to.
+    /// Last destination to which the datagram was sent.
     after: Option<Locator>,
 }
 
@@ -609,8 +609,8 @@ impl<'a> Addresses<'a> {
 /// Event data of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
-/// Maximum number of descriptors, and so bits, of a lane: a device's ring (for discovery, the netlink socket for
-/// routes and neighbours), two sockets, one for all ports of single topics, and the wake-up of fault injection.
+/// Maximum number of descriptors, and so bits, of a lane: a device's ring (for discovery, the netlink socket for routes
+/// and neighbours), two sockets, one descriptor for the ports of single topics, and the eventfd of fault injection.
 const PER_LANE: usize = 5;
 
 /// Maximum number of events of a wait: the descriptors of all lanes, and the eventfd.

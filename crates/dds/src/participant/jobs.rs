@@ -27,11 +27,11 @@ pub(crate) enum Task {
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
     Observe,
-    /// Follows the wall clock, and checks whatever no event triggers.
+    /// Follows the wall clock, and makes the checks that no event triggers.
     Housekeeping,
 }
 
-/// Application's callback of a timer: the planned release.
+/// Application's callback of a timer, called with the planned release.
 pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
 
 /// Jobs of a participant.
@@ -79,7 +79,7 @@ impl Jobs {
         add(&mut self.tasks, executor, config, task)
     }
 
-    /// Removes a job, which may be the running one. Returns false if it was removed before.
+    /// Removes a job, which may be the running one. Returns false if the job was removed before.
     pub(crate) fn remove(&mut self, executor: &mut Executor, job: JobId) -> bool {
         if self.task(executor, job).is_none() {
             return false;
@@ -90,7 +90,7 @@ impl Jobs {
 
     /// Returns the task of a job; `None` if it was removed.
     pub(crate) fn task(&self, executor: &Executor, job: JobId) -> Option<Task> {
-        // The executor distinguishes ids that share an index, and does not reuse that of a running job.
+        // The executor distinguishes ids with the same index, and does not reuse the index of a running job.
         executor.get(job)?;
         self.tasks[job.index()]
     }

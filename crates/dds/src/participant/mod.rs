@@ -50,10 +50,10 @@ use crate::{
 
 /// DomainParticipant (DDS 1.4 §2.2.2.2.1). Clones are handles to the same participant.
 ///
-/// Dropping the last clone drops its timers and all callbacks, with the endpoints they own, because nothing can run
-/// them any more. When the other endpoints are dropped too, the participant announces its end to its peers and is
-/// deleted. A callback that owns a clone of the participant it belongs to therefore keeps it alive until its reader is
-/// dropped or its timer stopped.
+/// Dropping the last clone drops the participant's timers and all callbacks, with the endpoints that they own, because
+/// nothing can run the callbacks any more. When the other endpoints are dropped too, the participant announces its end
+/// to its peers and is deleted. A callback that owns a clone of its own participant keeps the participant alive until
+/// the callback's reader is dropped or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
     handle: Rc<Handle>,
@@ -133,8 +133,8 @@ impl Participant {
     /// Creates a reader that accepts only samples that pass a filter (DDS 1.4 §2.2.2.3.3, *ContentFilteredTopic*).
     ///
     /// Other samples are acknowledged and counted ([`ReaderLedger::content_filtered`](crate::ReaderLedger)), and take
-    /// no slot. A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it
-    /// does not send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`]
+    /// no slot. A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that supports the
+    /// filter does not send the other samples. The reader filters all samples that arrive. [`DataReader::set_filter`]
     /// replaces the filter.
     ///
     /// ```
@@ -194,11 +194,11 @@ impl Participant {
         create_reader_of(self.core(), topic, qos, delivery, filter, None)
     }
 
-    /// Creates a writer for another thread. It is `Send`, and passes its samples to this participant's loop through a
-    /// bounded ring. It is enabled at once, so the participant must be enabled.
+    /// Creates a writer for another thread. The writer is `Send`, and passes its samples to this participant's loop
+    /// through a bounded ring. It is enabled at once, so the participant must be enabled.
     ///
-    /// The writer holds frames for its largest samples. On a lane, samples are sent without a copy only if they fit a
-    /// frame of the device: a type without bounds needs [`Qos::max_bytes`] of 1,400 or less for that.
+    /// The writer holds frames for its largest samples. With AF_XDP, samples are sent without a copy only if they fit a
+    /// frame of the device. For that, a type without bounds needs [`Qos::max_bytes`] of 1,400 or less.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -273,17 +273,17 @@ impl Participant {
     /// activations, and returns their number.
     ///
     /// In an event loop of the application, call it when [`descriptor`](Self::descriptor) is readable and at
-    /// [`next_time`](Self::next_time). Query the latter again after each call and each write.
+    /// [`next_time`](Self::next_time). Query `next_time` again after each call and each write.
     ///
     /// ```
     /// use isolane::{Instant, Network, Participant};
     ///
     /// let network = Network::new(1);
     /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-    /// // It has an announcement to make, so it is to be polled at once.
+    /// // The participant has an announcement to send, so it must be polled at once.
     /// assert_eq!(participant.next_time(), Some(Instant::new(0)));
     /// while participant.poll() > 0 {}
-    /// // Now there is time, until the next announcement.
+    /// // Now nothing is due before the next announcement.
     /// assert!(participant.next_time() > Some(Instant::new(0)));
     /// # Ok::<(), isolane::BuildError>(())
     /// ```
@@ -296,7 +296,7 @@ impl Participant {
 
     /// File descriptor that is readable when [`poll`](Self::poll) has something to do, except for timers.
     ///
-    /// It is valid as long as the participant; [`AsFd`] returns it with that lifetime.
+    /// The descriptor is valid as long as the participant; [`AsFd`] returns it with that lifetime.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.core().descriptor.as_raw_fd()
@@ -330,8 +330,8 @@ impl Participant {
         self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks it after each activation,
-    /// at least once a second because of housekeeping.
+    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks the flag after each
+    /// activation, and at least once a second.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
@@ -339,9 +339,9 @@ impl Participant {
         self.core().run_while(|| !stop.load(Ordering::Relaxed));
     }
 
-    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. It is announced from now on, and
-    /// its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An enabled
-    /// participant is unchanged.
+    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. The participant is announced from
+    /// now on, and its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An
+    /// enabled participant is unchanged.
     ///
     /// ```
     /// use std::time::Duration;
@@ -363,7 +363,7 @@ impl Participant {
     /// ```
     ///
     /// # Errors
-    /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled yet; call it again.
+    /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled yet; call this again.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core().state.borrow_mut();
         state.protocol.enable(monotonic_now())

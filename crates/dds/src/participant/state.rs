@@ -1,8 +1,8 @@
 //! State of a participant: protocol, executor, datapath, and their connections.
 //!
-//! One [`State`] holds everything, on one thread. Its methods are single steps, none of which calls the application.
-//! Each part has the methods that use only its fields; the methods here and in other modules connect parts. The
-//! [event loop](crate::participant::event_loop) determines the order of steps.
+//! One [`State`] holds everything, on one thread. Its methods are single steps, none of which calls the application. A
+//! method that uses the fields of one part belongs to that part; the methods of [`State`] connect parts. The [event
+//! loop](crate::participant::event_loop) determines the order of steps.
 
 use std::net::Ipv4Addr;
 
@@ -30,7 +30,7 @@ use crate::{
     writer::remote::SendQueue,
 };
 
-/// Lane of each level's samples: their sockets, port, frames and receive job.
+/// Map from each level to the lane of its samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lanes {
     levels: [Level; Level::COUNT],
@@ -125,8 +125,8 @@ impl State {
                 format!("receive level {}", level.get()),
                 Priority::of_data(level),
             ),
-            // A shared lane determines the level of each datagram separately (`note_datagram`). A datagram of no level
-            // must not count as less urgent than any job.
+            // On a shared lane, each datagram has its own level (`note_datagram`). A datagram without a level must not
+            // count as less urgent than any job.
             Lane::Level(_) => (String::from("receive all levels"), Priority::HIGHEST),
         };
         let config = JobConfig {

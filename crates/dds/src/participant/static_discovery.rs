@@ -79,15 +79,15 @@ pub struct DescribedPeer {
     pub prefix: GuidPrefix,
     /// True if the peer counts as alive and its endpoints are matched.
     pub is_present: bool,
-    /// True if the peer announces another description, so that its endpoints differ from those described here.
+    /// True if the peer announces a description whose endpoints differ from those described here.
     pub disagrees: bool,
     /// Number of detected restarts.
     pub restarts: u32,
 }
 
 impl StaticDescription {
-    /// Creates a description without endpoints, of a participant that announces everything not described
-    /// ([`Announces::All`]). The first 63 bytes of the name count, and level *l* uses the port of `at` + *l*.
+    /// Creates a description without endpoints. The participant announces everything not described
+    /// ([`Announces::All`]). Only the first 63 bytes of the name are used. Level *l* uses the port of `at` + *l*.
     #[must_use]
     pub fn new(name: &str, at: SocketAddrV4) -> Self {
         Self {
@@ -105,21 +105,21 @@ impl StaticDescription {
         self
     }
 
-    /// Adds a writer. Its level and the policies relevant for matching count.
+    /// Adds a writer. Of `qos`, only the level and the policies for matching are used.
     #[must_use]
     pub fn writer<T: TopicType>(self, topic: &str, qos: &Qos) -> Self {
         let qos = qos.clone().representation(qos.sent(T::EXTENSIBILITY));
         self.endpoint(EndpointKind::Writer, topic, (T::TYPE_NAME, T::KEYED), &qos)
     }
 
-    /// Adds a reader. Its level and the policies relevant for matching count.
+    /// Adds a reader. Of `qos`, only the level and the policies for matching are used.
     #[must_use]
     pub fn reader<T: TopicType>(self, topic: &str, qos: &Qos) -> Self {
         self.endpoint(EndpointKind::Reader, topic, (T::TYPE_NAME, T::KEYED), qos)
     }
 
-    /// Adds an endpoint whose type is given by its name and whether it has a key. A writer offers XCDR1 unless `qos`
-    /// names another representation.
+    /// Adds an endpoint whose type has this name, and a key if `keyed`. A writer offers XCDR1 unless `qos` names
+    /// another representation.
     #[must_use]
     pub fn endpoint(
         mut self,
@@ -146,8 +146,8 @@ impl StaticDescription {
     }
 
     /// Returns the digest of all endpoints
-    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces it,
-    /// and peers compare it with theirs.
+    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces the
+    /// digest, and peers compare it with the digest of their own description.
     ///
     /// # Errors
     /// As when a participant with this description is built.
@@ -224,11 +224,10 @@ impl StaticDescription {
     }
 }
 
-/// Matches of discovery with a participant that announces itself: two for endpoints, and one for liveliness.
+/// Built-in matches with a participant that announces itself: two for endpoint discovery, and one for liveliness.
 const DISCOVERY_MATCHES: usize = 3;
 
-/// Extends the limits by the described entities, whose number is known before the start, in addition to discovered
-/// ones.
+/// Adds room for the described entities, whose number is known before the start, to the limits for discovered ones.
 pub(crate) fn with_places(
     limits: Limits,
     own: Option<&StaticDescription>,

@@ -36,11 +36,11 @@ use crate::{error::BuildError, limits, rate_limit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qos {
     pub(crate) policies: QosPolicies,
-    /// Representation chosen by the user; `None` selects that of the type ([`sent`](Self::sent)).
+    /// Representation chosen by the user; `None` selects the representation of the type ([`sent`](Self::sent)).
     pub(crate) representation: Option<Representation>,
     /// True if a reader accepts this representation only.
     pub(crate) takes_only: bool,
-    /// Maximum sample size chosen by the user; `None` selects that of the type ([`sized`](Self::sized)).
+    /// Maximum sample size chosen by the user; `None` selects the maximum size of the type ([`sized`](Self::sized)).
     pub(crate) max_bytes: Option<usize>,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
@@ -72,8 +72,8 @@ setters! {
 
     /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.
     ///
-    /// It has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all instances
-    /// share [`max_samples`](Self::max_samples).
+    /// The limit has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all
+    /// instances share [`max_samples`](Self::max_samples).
     max_samples_per_instance(samples: u16) =>
         policies.resource_limits.max_samples_per_instance = i32::from(samples);
 
@@ -103,8 +103,8 @@ setters! {
     /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
     ///
     /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
-    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
-    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
+    /// writer then does not store them. The price is IP fragmentation: more critical datagrams wait until all parts are
+    /// sent. AF_XDP lanes do not receive parts. The loss of one part loses the sample.
     max_datagram_bytes(bytes: usize) => max_datagram_bytes = bytes;
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
@@ -113,8 +113,8 @@ setters! {
     /// DURABILITY VOLATILE, the default: a late joiner starts with the next sample.
     volatile() => policies.durability = DurabilityKind::Volatile;
 
-    /// DEADLINE: maximum period between two samples of an instance. A writer offers it, a reader requests it, and
-    /// matching compares both.
+    /// DEADLINE: maximum period between two samples of an instance. A writer offers a period, a reader requests one,
+    /// and matching compares both.
     ///
     /// Each period without a sample is reported on both sides
     /// ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
@@ -132,7 +132,7 @@ setters! {
     /// has no effect on a writer. Default: none. Creation fails with zero.
     response_deadline(deadline: Duration) => response_deadline = Some(deadline);
 
-    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers it, a reader requests it; a match
+    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers a delay, a reader requests one. A match
     /// requires that the offer does not exceed the request.
     ///
     /// A writer with a budget batches small samples. It sends them when a datagram is full
@@ -171,21 +171,21 @@ setters! {
     /// ```
     lifespan(lifespan: Duration) => policies.lifespan = lifespan.into();
 
-    /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
+    /// TIME_BASED_FILTER: minimum time between two samples of an instance that a reader receives, by its own clock.
     ///
-    /// Earlier samples are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores the last
-    /// of them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
-    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The policy
-    /// has no effect on a writer. Default: zero.
+    /// Samples that come sooner are counted (`time_filtered`) and, if reliable, acknowledged. A reliable reader stores
+    /// the last such sample and delivers it when the separation has passed, so that the reader has the latest value.
+    /// Disposals and unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is
+    /// shorter. The policy has no effect on a writer. Default: zero.
     time_based_filter(minimum_separation: Duration) =>
         policies.time_based_filter = minimum_separation.into();
 
     /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
-    /// compares it.
+    /// compares the kinds.
     ///
-    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
-    /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
-    /// Ownership passes on when the owner unregisters the instance, disappears, loses its
+    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the instance's writer with the
+    /// highest [`ownership_strength`](Self::ownership_strength). Of equally strong writers, the one with the lower GUID
+    /// is the owner. Ownership passes on when the owner unregisters the instance, disappears, loses its
     /// [liveliness](Self::liveliness), or misses the reader's [deadline](Self::deadline). Samples of other writers are
     /// counted (`not_owner`). A keyed topic stores the owners of [`max_instances`](Self::max_instances) instances, or
     /// 256 if that is unset.
@@ -195,22 +195,22 @@ setters! {
     /// Default: 0.
     ownership_strength(strength: i32) => policies.ownership_strength = strength;
 
-    /// PRESENTATION: the scope of coherent and ordered access. Matching compares it. The members of a
+    /// PRESENTATION: the scope of coherent and ordered access. Matching compares both sides. The members of a
     /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
     ///
     /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
-    /// writer are delivered in their order.
+    /// writer are delivered in the order of writing.
     ///
     /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
     /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
-    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect there. A reader
-    /// stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or the
-    /// history allow. HISTORY KEEP_LAST applies when a set is delivered.
+    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect under INSTANCE. A
+    /// reader stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or
+    /// the history allow. HISTORY KEEP_LAST applies when a set is delivered.
     ///
-    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
-    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
-    /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
-    /// response on the wire.
+    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were written
+    /// ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until it is known that no other
+    /// writer has written an earlier one. The reader queries a silent writer, which costs a request and a response on
+    /// the wire.
     ///
     /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
     /// keep the order across all instances. Otherwise they group samples by instance.
@@ -220,12 +220,12 @@ setters! {
     presentation(access_scope: PresentationAccessScope, coherent: bool, ordered: bool) =>
         policies.presentation = Presentation { access_scope, coherent, ordered };
 
-    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares it;
+    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares the kinds;
     /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
     ///
     /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
-    /// sample of its instance, and counts it (`outdated`). With equal time stamps of two writers, the one with the
-    /// lower GUID counts as the later, so that all readers end with the same value. A writer's time stamps never
+    /// sample of the instance, and counts the sample (`outdated`). With equal time stamps, the sample of the writer
+    /// with the lower GUID counts as later, so that all readers end with the same value. A writer's time stamps never
     /// decrease, even if its clock does. The clocks of the writers' hosts should be synchronised. A keyed topic
     /// supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset.
     destination_order(kind: DestinationOrderKind) => policies.destination_order = kind;
@@ -275,14 +275,14 @@ setters! {
     /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
     representation(representation: Representation) => representation = Some(representation);
 
-    /// DATA_REPRESENTATION, as the only one on either side: such a reader does not match writers that send another.
+    /// The only DATA_REPRESENTATION that a writer offers or a reader accepts. Readers match only writers that send it.
     only_representation(representation: Representation) =>
         representation = Some(representation),
         takes_only = true;
 }
 
 impl Qos {
-    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, the newest one counts.
+    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, and only the newest is kept.
     #[must_use]
     pub fn best_effort() -> Self {
         let mut policies = QosPolicies::default();
@@ -353,10 +353,10 @@ impl Qos {
     /// PARTITION: adds a partition to which the endpoint belongs.
     ///
     /// A writer and a reader match if they share a partition. An endpoint without any is in the partition with the
-    /// empty name. A name may have the wildcards of POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` as the
-    /// escape character) and then matches every name that fits; two names with wildcards never match. Creation fails
-    /// with more than [`MAX_PARTITIONS`] names, or with a name longer than [`MAX_PARTITION_BYTES`]. The policy can be
-    /// changed later: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
+    /// empty name. A name may have the wildcards of POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` as the escape
+    /// character) and then matches every name that fits. Two names with wildcards never match. Creation fails with more
+    /// than [`MAX_PARTITIONS`] names, or with a name longer than [`MAX_PARTITION_BYTES`]. The policy can be changed
+    /// later: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
     ///
     /// [`MAX_PARTITIONS`]: isolane_wire::limits::MAX_PARTITIONS
     /// [`MAX_PARTITION_BYTES`]: isolane_wire::limits::MAX_PARTITION_BYTES
@@ -373,15 +373,15 @@ impl Qos {
     /// LIVELINESS: how a writer is asserted alive, and the lease after which it counts as not alive. Matching compares
     /// both.
     ///
-    /// With AUTOMATIC, isolane asserts while the participant's loop runs. With the manual kinds the application
-    /// asserts, by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness).
+    /// With AUTOMATIC, isolane asserts liveliness while the participant's loop runs. With the manual kinds the
+    /// application does, by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness).
     /// [`Participant::assert_liveliness`](crate::Participant::assert_liveliness) asserts all MANUAL_BY_PARTICIPANT
     /// writers at once.
     ///
-    /// When the lease of a writer expires, its instances lose it, and both sides report the change
-    /// ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
-    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC with an infinite
-    /// lease. Such a writer sends no assertions and is alive as long as its participant.
+    /// When the lease of a writer expires, it no longer counts as a writer of its instances, and both sides report the
+    /// change ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
+    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC with an infinite lease.
+    /// Such a writer sends no assertions and is alive as long as its participant.
     #[must_use]
     pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
         let lease = lease.into();
@@ -469,7 +469,7 @@ impl Qos {
                 Representation::Xcdr1 => DataRepresentationId::XCDR1,
                 Representation::Xcdr2 => DataRepresentationId::XCDR2,
             };
-            // The list is empty here and holds three.
+            // The list is empty here, and has room for three.
             let _ = policies.data_representation.push(id);
         }
         policies

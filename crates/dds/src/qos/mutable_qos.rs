@@ -1,5 +1,5 @@
-//! Policies with an effect on announcements and matching: user data, durability for late joiners, and changes at run
-//! time.
+//! Policies that are announced and matched: user data, durability for late joiners, partitions. Changes of policies at
+//! run time.
 //!
 //! A change is announced at once, and both sides match again. Pairs that no longer match are separated, new matches
 //! are made, and the match statuses report both. A pair that still matches loses nothing.
@@ -23,20 +23,19 @@ setters! {
 
     /// DURABILITY: whether late joiners receive samples written before.
     ///
-    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
-    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
-    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
-    /// created.
+    /// TRANSIENT and PERSISTENT are matched as in the standard, but have the effect of TRANSIENT_LOCAL: late joiners
+    /// receive the history of a writer while it exists. No service keeps samples beyond their writer, in memory or on
+    /// disk. A warning in the log says so when such a writer or reader is created.
     durability(kind: DurabilityKind) => policies.durability = kind;
 
     /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
-    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
+    /// PERSISTENT writer keeps for late joiners, if that is more than the depth of HISTORY.
     service_keep_last(depth: u16) =>
         policies.durability_service.history.kind = HistoryKind::KeepLast,
         policies.durability_service.history.depth = i32::from(depth);
 
-    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
-    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
+    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as the limits of DURABILITY_SERVICE allow,
+    /// or [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
     service_keep_all() => policies.durability_service.history.kind = HistoryKind::KeepAll;
 
     /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
@@ -106,13 +105,13 @@ impl Qos {
         names.into_iter().fold(self, Self::partition)
     }
 
-    /// Returns the QoS of an existing endpoint, from what it announces.
+    /// Returns the QoS of an existing endpoint, from its announcement.
     fn existing(data: Option<&EndpointData>, max_bytes: Option<usize>) -> Self {
         let policies = &data.expect("a handle's endpoint exists").qos;
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
         existing.max_bytes = max_bytes;
-        // A writer offers one representation; so does a reader restricted to one.
+        // A writer offers one representation. A reader with a single one accepts only that.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
             existing.representation = Some(match only {

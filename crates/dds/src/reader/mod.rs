@@ -1,7 +1,7 @@
 //! Readers, used on the participant's thread, and the delivery of samples to their callbacks.
 //!
-//! While a callback runs, it is out of its reader's slot, and the state is not borrowed. Afterwards it is put back,
-//! unless the reader was deleted or got another callback meanwhile.
+//! A callback is taken out of its reader's slot while it runs, and the state is not borrowed then. Afterwards the
+//! callback is put back, unless the reader was deleted or got another callback meanwhile.
 
 pub(crate) mod selection;
 
@@ -34,7 +34,7 @@ pub struct Sample<V> {
     pub info: SampleInfo,
 }
 
-/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it and its callback.
+/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping the handle deletes the reader and its callback.
 ///
 /// The application takes samples, or a callback receives them: [`on_sample`](Self::on_sample) from the cache,
 /// [`on_view`](Self::on_view) directly from the received frame.
@@ -85,12 +85,12 @@ impl<T: TopicType> DataReader<T> {
         }
     }
 
-    /// Sets the callback of a view reader. It receives each sample in the received frame, with strings and sequences
-    /// borrowed from it, inside the receive job. A sample counts as rejected if there is no callback or it is not of
-    /// the type.
+    /// Sets the callback of a view reader. The receive job passes each sample to it in the received frame, from which
+    /// strings and sequences are borrowed. A sample is rejected if there is no callback, or if the sample is not of the
+    /// type.
     ///
-    /// The callback may write, and create and delete endpoints, including this reader. If it panics, the panic
-    /// propagates through the call that runs the loop, and the reader has no callback afterwards.
+    /// The callback may write, and create and delete endpoints, including this reader. If the callback panics, the
+    /// panic propagates through the call that runs the loop, and the reader has no callback afterwards.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -135,7 +135,7 @@ impl<T: TopicType> DataReader<T> {
     /// Sets the callback of a caching reader. A separate job takes each sample at the topic's priority: one sample per
     /// activation, or up to 16 at the highest level in use.
     ///
-    /// Samples are decoded into `value`, which reuses its allocations. The callback may do the same as with
+    /// Samples are decoded into `value`, whose allocations are reused. The callback may do the same as with
     /// [`on_view`](Self::on_view), and a panic has the same effect. The sample passed to a callback that panics counts
     /// as taken.
     ///
@@ -263,7 +263,7 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some(Sample { value, info }))
     }
 
-    /// Takes the oldest sample into `value`, which reuses its allocations. `value` is unchanged if the returned info
+    /// Takes the oldest sample into `value`, whose allocations are reused. `value` is unchanged if the returned info
     /// says that there is no value.
     ///
     /// # Errors
@@ -290,7 +290,7 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some(info))
     }
 
-    /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8). The flag is true if it was read before.
+    /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8). The flag says if it was read before.
     ///
     /// # Errors
     /// The payload is not of the type, or exceeds its bounds. The sample stays until it is taken.
@@ -397,12 +397,12 @@ type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason
 /// Application's callback for one cached sample.
 type CacheCallback = Box<dyn FnMut()>;
 
-/// State of a reader outside the RTPS participant, in a table with the same indexes.
+/// State of a reader outside the RTPS participant, in a table with the RTPS participant's reader indexes.
 #[derive(Default)]
 pub(crate) struct ReaderSlot {
     pub(crate) level: Level,
-    /// Number of readers that have used this slot, so that a callback that outlives its reader does not pass to the
-    /// next.
+    /// Number of readers that have used this slot. It shows that a callback has outlived its reader, and does not
+    /// belong to the next one.
     pub(crate) generation: u32,
     pub(crate) view: Option<ViewCallback>,
     pub(crate) cached: Option<CacheCallback>,
@@ -501,8 +501,8 @@ impl State {
     }
 }
 
-/// Memory of a reassembled sample, lent by the RTPS participant during a callback. Dropping this returns it, even if
-/// the callback panics.
+/// Memory of a reassembled sample, lent by the RTPS participant during a callback. Dropping this value returns the
+/// memory, even if the callback panics.
 struct Lent<'a> {
     core: &'a Core,
     delivery: &'a Delivery,
@@ -574,8 +574,8 @@ impl Core {
             _ => {}
         }
         if callback.is_some() {
-            // The reader is deleted or has another callback. This one may own endpoints, whose deletion borrows the
-            // state.
+            // The reader is deleted or has another callback. The one that ran may own endpoints, whose deletion borrows
+            // the state.
             drop(state);
             drop(callback);
             state = self.state.borrow_mut();

@@ -1,9 +1,9 @@
 //! Reading and taking several samples by state, by instance, or by condition (DDS 1.4 §2.2.2.5.3).
 //!
 //! [`DataReader::take`] and its siblings return the oldest sample and allocate nothing for it. The methods here return
-//! a list, whose sample states are those of one moment and whose ranks count within the list. The list groups samples
-//! by instance, starting with the instance of the oldest sample. With ordered access beyond an instance
-//! ([`Qos::presentation`](crate::Qos::presentation)), it keeps the order of all samples.
+//! a list. Its sample states are of one moment, and its ranks count within the list. The list groups samples by
+//! instance, starting with the instance of the oldest sample. With ordered access of TOPIC or GROUP scope
+//! ([`Qos::presentation`](crate::Qos::presentation)), the list keeps the order of all samples.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_rtps::{InstanceSelector, Selection, StateMask};
@@ -128,8 +128,8 @@ read_and_take! {
     (instance: InstanceHandle, max_samples: usize, mask: StateMask)
         => InstanceSelector::Instance(instance), Matching::States(mask), max_samples;
 
-    /// Reads samples of the next instance after `previous` that has such samples, or of the first one with `None`
-    /// (§2.2.2.5.3.16). The list is empty if there is none. The reader need not know `previous` any more.
+    /// Reads samples of the next instance after `previous` that has samples in these states (§2.2.2.5.3.16). `None`
+    /// selects the first such instance. Without one, the list is empty. The reader need not know `previous` any more.
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
@@ -171,7 +171,8 @@ read_and_take! {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Returns the handle of the instance with this key (§2.2.2.5.3.29); `None` if the reader does not know it.
+    /// Returns the handle of the instance with this key (§2.2.2.5.3.29); `None` if the reader does not know the
+    /// instance.
     #[must_use]
     pub fn lookup_instance(&self, key: &T) -> Option<InstanceHandle> {
         let handle = key_hash(key).ok()?;

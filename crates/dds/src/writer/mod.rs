@@ -31,8 +31,8 @@ use crate::{
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
 ///
-/// Dropping it deletes it. It unregisters its instances without disposing them, and samples that readers have not
-/// received yet are lost. To deliver a reliable writer's last samples, call
+/// Dropping the handle deletes the writer. Its instances are unregistered and not disposed, and samples that readers
+/// have not received yet are lost. To deliver a reliable writer's last samples, call
 /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) first.
 ///
 /// ```
@@ -50,7 +50,7 @@ use crate::{
 ///
 /// writer.write(&Position { robot: 1, x: 0.5, y: 2.0 })?;
 /// writer.dispose(&Position { robot: 1, x: 0.0, y: 0.0 })?; // only the key counts
-/// // Full is an error with a reason: nothing was acknowledged yet.
+/// // The history is full, because nothing was acknowledged yet.
 /// let refused = writer.write(&Position { robot: 2, x: 0.0, y: 0.0 });
 /// assert!(matches!(refused, Err(WriteError::Protocol(_))));
 ///
@@ -98,7 +98,7 @@ impl Encoding {
         }
     }
 
-    /// Serialises a sample, or only its key for other kinds of change.
+    /// Serialises a sample, or only its key for a dispose or unregister.
     pub(crate) fn serialise<T: TopicType>(
         self,
         value: &T,
@@ -230,8 +230,8 @@ impl<T: TopicType> DataWriter<T> {
         self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running()
     }
 
-    /// Waits for memory for a long sample that found a slot but no pages. It waits for the bytes known to be needed;
-    /// the next attempt may find that the sample needs more.
+    /// Waits for memory for a long sample that found a slot, but no free pages (`isolane_rtps::sample_memory`). The
+    /// wait ends when the bytes known to be needed are free; the next attempt may find that the sample needs more.
     #[cold]
     fn write_again(
         &self,
@@ -353,8 +353,8 @@ impl<T: TopicType> DataWriter<T> {
             match self.fill(&mut frame, value, sample.kind) {
                 Ok(payload) => break payload,
                 // A device's frames are small. A sample that does not fit is serialised again into a large frame, which
-                // is sent through a socket. A sample larger than `max_bytes` fits there, and the RTPS participant
-                // refuses it with that error.
+                // is sent through a socket. A sample larger than `max_bytes` may fit that frame too; the RTPS
+                // participant then refuses it.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
                         && state.io.pool.capacity(Class::Oversize(lane)) > 0 =>
@@ -412,8 +412,8 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Sends the samples that this writer has batched because of its [LATENCY_BUDGET](crate::Qos::latency_budget). A
-    /// best-effort writer sends them before this returns; the loop sends those of a reliable one. Without a budget it
-    /// does nothing.
+    /// best-effort writer sends them before this returns; a reliable writer leaves that to the loop. Without a budget
+    /// this does nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -454,7 +454,7 @@ impl<T: TopicType> DataWriter<T> {
         }
         let priority = Priority::of_data(self.level);
         for _ in 0..FLUSHED_DATAGRAMS {
-            // Work of other writers of the level may be queued before it; it is as urgent.
+            // Equally urgent work of the level's other writers may be queued first; it is sent too.
             let is_under_way = state.io.has_pending(priority);
             if !(is_under_way || state.protocol.is_filed(self.id))
                 || state.work(monotonic_now(), priority, 1) == 0
@@ -479,8 +479,8 @@ impl<T: TopicType> DataWriter<T> {
         self.core.state.borrow().protocol.is_writer_enabled(self.id)
     }
 
-    /// Asserts the writer's manual [LIVELINESS](Qos::liveliness) without writing (DDS 1.4 §2.2.2.4.2.22).
-    /// MANUAL_BY_PARTICIPANT asserts that of all such writers of the participant.
+    /// Asserts the writer's manual [LIVELINESS](Qos::liveliness) without writing (DDS 1.4 §2.2.2.4.2.22). With
+    /// MANUAL_BY_PARTICIPANT this asserts the liveliness of all such writers of the participant.
     pub fn assert_liveliness(&self) {
         let mut state = self.core.state.borrow_mut();
         state.protocol.assert_liveliness(monotonic_now(), self.id);
@@ -488,7 +488,7 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Returns the number of matched readers that are confirmed to receive all samples written from now on.
     ///
-    /// A reliable reader counts from its own first response, a best-effort one from the first response of its
+    /// A reliable reader counts from its own first response, a best-effort reader from the first response of its
     /// participant. The status `PUBLICATION_MATCHED` counts readers from the match on.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
@@ -515,7 +515,7 @@ impl<T: TopicType> DataWriter<T> {
         self.core.state.borrow().protocol.all_acknowledged(self.id)
     }
 
-    /// Runs the loop until all samples are acknowledged (DDS 1.4 §2.2.2.4.1.12), and returns false on a timeout.
+    /// Runs the loop until all samples are acknowledged (DDS 1.4 §2.2.2.4.2.15), and returns false on a timeout.
     /// Samples delayed by [LATENCY_BUDGET](Qos::latency_budget) are sent first.
     ///
     /// # Panics

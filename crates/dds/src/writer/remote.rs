@@ -1,16 +1,16 @@
 //! Writers for other threads.
 //!
-//! A [`RemoteWriter`] and the executor share two wait-free rings: samples go in, empty frames come back. The publisher
-//! serialises into a frame that it was lent at creation, hands the frame over, and writes the eventfd only if the loop
-//! sleeps. Best-effort samples are not copied: the filled frame is sent.
+//! A [`RemoteWriter`] and the executor share two wait-free rings: samples go in, empty frames come back. The other
+//! thread, here the *publisher*, serialises into a frame lent at creation and hands the frame over. It writes the
+//! eventfd only if the loop sleeps. Best-effort samples are not copied: the filled frame is sent.
 //!
 //! Wake-ups are not lost: the loop sets *sleeping*, then checks the rings once more; the publisher pushes the sample,
-//! then checks *sleeping*. One of the two sees the other. The publisher that sees *sleeping* clears it, so that one
-//! sleep costs one system call.
+//! then checks *sleeping*. At least one of the two sees what the other has done. The publisher that sees *sleeping*
+//! clears it, so that one sleep costs one system call.
 //!
-//! A sample handed over will be written. If a KEEP_ALL history is full, samples stay in the ring until readers have
+//! Every sample handed over is written. If a KEEP_ALL history is full, samples stay in the ring until readers have
 //! acknowledged older ones, and then the ring fills. When the writer is dropped, the samples in the ring are still
-//! written. The endpoint stays until readers have them, or until [`REMOTE_LINGER`] has passed.
+//! written. The endpoint stays until readers have these samples, or until [`REMOTE_LINGER`] has passed.
 
 use std::{
     marker::PhantomData,
@@ -72,7 +72,7 @@ struct Doorbell {
 struct Bell(Arc<Doorbell>);
 
 impl Bell {
-    /// Wakes the loop if it sleeps. Call it after the data is in the ring.
+    /// Wakes the loop if it sleeps. Call this after the data is in the ring.
     fn ring(&self) {
         fence(Ordering::SeqCst);
         let sleeping = &self.0.sleeping;
@@ -100,7 +100,7 @@ pub(crate) struct SendQueue {
     handed: Consumer<HandedFrame>,
     empty: Producer<LeasedFrame>,
     bell: Arc<Doorbell>,
-    /// Number of frames not lent again because the pool had none; they follow later.
+    /// Number of frames that are lent again later, because the pool had none.
     owed: usize,
     /// True if nothing can be done until the writer's status changes (room, or all acknowledged).
     parked: bool,
@@ -113,7 +113,7 @@ impl SendQueue {
         self.encoding.lane
     }
 
-    /// Returns whether its job has something to do.
+    /// Returns whether the queue's job has something to do.
     pub(crate) fn is_ready(&self) -> bool {
         !self.parked && (!self.handed.is_empty() || self.handed.is_abandoned())
     }
@@ -151,8 +151,8 @@ impl SendQueue {
 
 /// Writer for use by one other thread.
 ///
-/// When it is dropped, the samples handed over are still written. The endpoint is deleted within about a second, or,
-/// if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
+/// When the handle is dropped, the samples handed over are still written. The endpoint is deleted within about a
+/// second, or, if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -268,7 +268,7 @@ pub(crate) fn create<T: TopicType>(
     })
 }
 
-/// Enables a remote writer, which has no method for it. Deletes the writer on an error.
+/// Enables a remote writer, whose handle has no `enable` method. Deletes the writer on an error.
 fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), BuildError> {
     let now = monotonic_now();
     protocol.enable_writer(now, writer).map_err(|error| {
@@ -278,7 +278,7 @@ fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), Build
 }
 
 impl<T: TopicType> RemoteWriter<T> {
-    /// Serialises a sample and hands it to the executor. It never waits; [`Qos::max_blocking_time`] has no effect
+    /// Serialises a sample and hands it to the executor. The call never waits; [`Qos::max_blocking_time`] has no effect
     /// here.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ impl<T: TopicType> RemoteWriter<T> {
         self.write_change(value, ChangeKind::Alive)
     }
 
-    /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.10).
+    /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.13).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -435,7 +435,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
     let ended = *queue.ended.get_or_insert(now);
     let is_awaited = !state.protocol.all_acknowledged(queue.writer) && now < ended + REMOTE_LINGER;
     if is_awaited || now < ended + REMOTE_GRACE {
-        // Housekeeping wakes it at the latest.
+        // If nothing wakes the queue before, housekeeping does.
         queue.parked = true;
         return;
     }

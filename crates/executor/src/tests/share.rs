@@ -142,7 +142,7 @@ fn where_pairs_of_priorities_have_a_list_a_share_lets_no_lower_list_go_first() {
     executor.activate(data, at(0));
     assert_eq!(executor.next(), Some(data));
     executor.begin(data, at(10));
-    // List 12, whose number is that of the priority with the share.
+    // Priority 25 uses list 12, the number of the priority with the share.
     executor.activate(low, at(10));
     executor.set_items_handled(4);
     executor.finish(data, at(11), false);

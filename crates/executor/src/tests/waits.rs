@@ -23,7 +23,7 @@ fn run_bulk(executor: &mut Executor, bulk: JobId, now: u64, readable: Option<u32
     run(executor, bulk, now, now + 10, false);
 }
 
-/// Handles an item that arrived at `stamp`, from 100 to 105.
+/// Handles, from 100 to 105, an item that arrived at `stamp`.
 fn receive(executor: &mut Executor, job: JobId, stamp: u64) -> PriorityInversions {
     executor.polled(at(100), 1 << SOURCE);
     executor.activate(job, at(100));
@@ -143,7 +143,7 @@ fn an_activation_is_as_urgent_as_its_most_urgent_item() {
         executor.finish(shared, at(begin + 10), false);
     }
     executor.begin(shared, at(90));
-    // The second is below 7; the third reported no items and has the job's own 15.
+    // The second activation handled priority 3, below 7. The third reported no items and has the job's own priority 15.
     assert_eq!(executor.record_arrival(7, at(5)).inversions, 1);
     assert_eq!(executor.record_arrival(8, at(5)).inversions, 2);
     assert_eq!(executor.record_arrival(3, at(5)).inversions, 0);

@@ -1,7 +1,7 @@
 //! Conformance cases of accounting: no datagram and no frame is lost without a counter.
 //!
-//! The first half and [`a_closed_lane_refuses_by_name`] also hold under injected faults (`accounts`); the rest of the
-//! second half does not.
+//! The cases up to [`no_frame_is_kept_for_good`], and [`a_closed_lane_refuses_by_name`], also hold under injected
+//! faults (`accounts`). The others do not.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -56,7 +56,7 @@ pub fn every_datagram_sent_arrives_or_is_named<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Datagrams are invented, repeated, changed or reordered only if a count says so.
+/// Every invented, repeated, changed or reordered datagram is counted.
 pub fn what_is_handed_on_was_sent_or_is_counted_as_changed<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let to = other.address(CRITICAL);
@@ -255,8 +255,8 @@ pub fn a_closed_lane_refuses_by_name<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Datagrams lost to a full queue are counted exactly: at the reader, also before it reads, or at the sender where the
-/// medium pushes back. Other lanes lose none.
+/// Datagrams lost to a full queue are counted exactly: at the reader, also before it reads, or at the sender if the
+/// medium refuses them there. Other lanes lose none.
 pub fn a_reader_that_does_not_drain_loses_only_by_count<F: Fixture>() {
     const SENT: usize = 512;
     let options = Options {

@@ -1,7 +1,7 @@
 //! Conformance suite of datapaths: cases that run on any implementation.
 //!
-//! An implementation writes a [`Fixture`], which makes participants that reach one another, and
-//! instantiates the suite in its tests:
+//! An implementation provides a [`Fixture`], which makes participants that reach one another, and instantiates the
+//! suite in its tests:
 //!
 //! ```text
 //! isolane_testkit::conformance!(unicast, UdpOnLoopback);
@@ -9,14 +9,14 @@
 //! isolane_testkit::conformance!(accounts, FaultyNetwork);
 //! ```
 //!
-//! `unicast` holds the requirements on every datapath, `multicast` those on datapaths with groups,
-//! and `accounts` those that hold under injected faults: every datagram is counted, every frame
-//! goes home. `accounts` is part of `unicast`. `tests/seeded_mistakes.rs` runs the suite over
-//! datapaths with one mistake each, and expects every mistake to be found.
+//! `unicast` holds the requirements on every datapath, `multicast` the ones on datapaths with groups. `accounts` holds
+//! the requirements that are also met under injected faults: every datagram is counted, every frame returns to its
+//! pool. `accounts` is part of `unicast`. `tests/seeded_mistakes.rs` runs the suite over datapaths with one mistake
+//! each, and expects every mistake to be found.
 //!
-//! Each case becomes a test. [`unicast_cases`], [`multicast_cases`] and [`account_cases`] return
-//! lists, for a test that first prepares its environment. A case panics where the contract is
-//! broken. At its end it checks that every ledger balances and every frame went home.
+//! Each case becomes a test. [`unicast_cases`], [`multicast_cases`] and [`account_cases`] return lists, for a test that
+//! first prepares its environment. A case panics where the contract is broken. At its end it checks that every ledger
+//! balances and every frame has returned to its pool.
 
 mod accounts;
 mod delivery;

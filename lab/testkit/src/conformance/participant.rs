@@ -17,8 +17,8 @@ pub(super) const CRITICAL: Lane = Lane::ALL[8];
 /// Less critical lane, for bulk data.
 pub(super) const BULK: Lane = Lane::ALL[2];
 
-/// Attempts to take a frame from a pool that a fault may have exhausted. More than the `recycle` calls after which an
-/// exhausted pool gets its frames back.
+/// Attempts to take a frame from a pool that a fault may have exhausted. The number exceeds the `recycle` calls after
+/// which an exhausted pool gets its frames back.
 const TRIES: usize = 64;
 
 /// Consecutive empty receive calls after which a lane counts as empty.
@@ -89,8 +89,7 @@ pub(super) fn pair<F: Fixture>(lanes: &[Lane]) -> [Participant<F::Datapath>; 2] 
     participants::<F, 2>(&Options::default(), lanes)
 }
 
-/// First bytes of payloads that are long enough, so that a datapath that filters for RTPS lets them
-/// through.
+/// First bytes of payloads that are long enough: a datapath that filters for RTPS lets such payloads through.
 pub(super) const MAGIC: [u8; 4] = *b"RTPS";
 
 /// Returns a payload whose bytes depend on its number and their position.

@@ -37,14 +37,14 @@ pub(super) struct FaultyLane {
     delayed: heapless::Vec<Delayed, MAX_HELD>,
     /// Free transmit frames taken to exhaust the pool.
     pub(super) held_frames: Vec<Frame>,
-    /// [`Pool::exhausted`] when they were taken.
+    /// [`Pool::exhausted`] when the held frames were taken.
     exhausted_before: u64,
     /// Calls of `recycle` until the held frames return although none was requested.
     recycles_left: u32,
-    /// Readable while datagrams are delayed, where descriptors wake the reader.
+    /// Descriptor that is readable while datagrams are delayed; `None` if none is needed.
     pub(super) bell: Option<Bell>,
-    /// Datagrams delivered or dropped here. Counted here, not derived from the wrapped datapath's ledger, so that the
-    /// balance shows mistakes of either.
+    /// Datagrams delivered or dropped here. They are counted here, not derived from the wrapped datapath's ledger, so
+    /// that the balance shows mistakes of either datapath.
     received: ReceiveLedger,
     /// Datagrams refused here.
     refused: TransmitLedger,
@@ -76,9 +76,9 @@ impl FaultyLane {
         !self.delayed.is_empty()
     }
 
-    /// Converts the wrapped datapath's ledger of the lane to that with faults.
+    /// Converts the wrapped datapath's ledger of the lane to the ledger with faults.
     pub(super) fn add_to(&self, ledger: &mut LaneLedger) {
-        // A datagram from the wrapped datapath has arrived; its outcome was decided here.
+        // A datagram received from the wrapped datapath counts as arrived only: its outcome is decided here.
         ledger.receive.received = 0;
         ledger.receive.received_bytes = 0;
         let arrived = ledger.receive.arrived + self.injected.duplicated;

@@ -43,16 +43,15 @@ pub use self::plan::{FaultPlan, Plug};
 /// datagram.
 pub const MAX_HELD: usize = MAX_BURST;
 
-/// Limit of bits flipped in a datagram; at least one is. A 16-bit one's complement sum of one word can miss up to
-/// three.
+/// Maximum number of bits flipped in a datagram. At least one bit is flipped, and all are adjacent.
 pub const MAX_FLIPPED_BITS: usize = 4;
 
-/// Calls of `recycle` after which a lane's held frames return although none was requested. More than a participant
-/// makes for one frame, so that it sees the exhaustion.
+/// Calls of `recycle` after which a lane's held frames return although none was requested. A participant makes fewer
+/// calls for one frame, so it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
 
-/// Removes the messages for which `keep` returns false, and the frames that lose their last message.
-/// Frames that never had a message stay.
+/// Removes the messages for which `keep` returns false, and each frame whose last message is removed. Frames that never
+/// had a message stay.
 pub fn retain_messages(burst: &mut TransmitBurst, mut keep: impl FnMut(&Message) -> bool) {
     let messages: heapless::Vec<Message, MAX_MESSAGES> = burst.messages().iter().copied().collect();
     // `drain` and `pop` both start at the end, so the frames keep their order.
@@ -81,7 +80,7 @@ pub struct Injected {
     pub delayed: u64,
     /// Datagrams handed on with flipped bits.
     pub corrupted: u64,
-    /// Datagrams handed on without their end.
+    /// Datagrams handed on with their end cut off.
     pub shortened: u64,
     /// Calls that received nothing although datagrams may have waited.
     pub starved: u64,

@@ -32,12 +32,12 @@ pub struct FaultPlan {
     pub duplication_per_million: u32,
     /// Received datagrams that are delayed.
     pub delay_per_million: u32,
-    /// Largest number of later receive calls of the lane that a delayed datagram or a copy waits
-    /// for. As many bursts may overtake it.
+    /// Largest number of later receive calls of the lane that a delayed datagram or a copy waits for. That many bursts
+    /// may overtake the datagram.
     pub delay_bursts: u32,
     /// Received datagrams with flipped bits.
     pub corruption_per_million: u32,
-    /// Received datagrams that lose their end, all but at least the first byte.
+    /// Received datagrams that are cut at the end. At least the first byte stays.
     pub shortening_per_million: u32,
     /// Calls that receive nothing although datagrams may wait.
     pub starvation_per_million: u32,
@@ -90,8 +90,8 @@ impl FaultPlan {
     }
 }
 
-/// Plug of an interface. Any thread can pull it and put it back while the datapath is in use.
-/// Clones are the same plug.
+/// Plug of an interface. Any thread can pull the plug and put it back while the datapath is in use. Clones are the same
+/// plug.
 #[derive(Clone, Debug, Default)]
 pub struct Plug {
     is_pulled: Arc<AtomicBool>,
