@@ -1,8 +1,8 @@
-//! Programs on the XDP hook: the BPF link of this one, and the name of another process's.
+//! Programs on the XDP hook: the BPF link of this process's program, and the identity of another process's program.
 //!
-//! `bpf(2)` creates the link directly; it detaches the program with its owner. Where the kernel refuses a link, the
-//! loader's library would fall back to an attachment without an owner. Such a program would outlive a killed process
-//! and drop frames by budgets that are no longer replenished.
+//! The link is created directly by `bpf(2)`, and detaches the program when its owner ends. If the kernel refuses a
+//! link, the loader's library would fall back to an attachment without an owner. Such a program would outlive a killed
+//! process and drop frames by budgets that are no longer replenished.
 
 use std::fmt;
 use std::fs;
@@ -69,8 +69,7 @@ pub(super) struct Link(OwnedFd);
 /// zeros.
 fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     let size = size_of::<T>();
-    // SAFETY: the argument is valid for its size, and so is what it points to; both callers see to
-    // that.
+    // SAFETY: the argument is valid for its size, and so is what it points to; both callers ensure this.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *argument, size) };
     if result < 0 {
         return Err(io::Error::last_os_error());

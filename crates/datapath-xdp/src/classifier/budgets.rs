@@ -1,5 +1,5 @@
-//! Deferrable servers of the classifier's budgets. Set here, consumed by the program, replenished
-//! by kernel timers or from here.
+//! Deferrable servers of the classifier's budgets. This module sets them and the program consumes them. Kernel timers
+//! or this module replenish them.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 pub enum Replenisher {
     /// One kernel timer per budget, independent of user space.
     KernelTimer,
-    /// The caller of [`Classifier::replenish`](super::Classifier::replenish): the kernel has no BPF
-    /// timers (before 5.15), or the configuration disables them.
+    /// The caller of [`Classifier::replenish`](super::Classifier::replenish), if the kernel has no BPF timers (before
+    /// 5.15) or the configuration disables them.
     UserSpace,
 }
 

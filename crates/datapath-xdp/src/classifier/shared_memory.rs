@@ -1,5 +1,5 @@
 //! Memory shared by the program and user space, field by field as in `classifier/layout.h`, and its mapping into this
-//! process. That file says which side writes each field.
+//! process. `layout.h` says which side writes each field.
 //!
 //! All fields are atomics: the kernel changes them at any time. No order between fields is assumed,
 //! except where [`super::flows`] and [`super::budgets`] say so.

@@ -234,7 +234,7 @@ impl Router {
         })
     }
 
-    /// Headers behind a handle, if nothing changed since and the payload fits one packet. `None` is not counted;
+    /// Headers behind a handle, if the handle is still valid and the payload fits one packet. `None` is not counted;
     /// [`headers`](Self::headers) then gives the reason.
     // Inlined always: the call would cost as much as the body.
     #[inline(always)]

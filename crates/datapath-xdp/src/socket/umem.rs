@@ -27,7 +27,7 @@ impl ChunkBytes {
         1 << self.bits()
     }
 
-    /// Binary logarithm of the size. Addresses are divided several times a frame, so by shifting.
+    /// Binary logarithm of the size. Addresses are divided by the size several times a frame, so by shifting.
     const fn bits(self) -> u32 {
         match self {
             ChunkBytes::TwoKib => 11,
@@ -97,8 +97,8 @@ struct Memory {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: this type reads and writes nothing of the memory it knows the place of; the owner may be
-// shared and sent.
+// SAFETY: this type only stores the address of the memory, and accesses nothing there; the owner may be shared and
+// sent.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -173,7 +173,7 @@ impl Umem {
         let mapping =
             Mapping::of_memory(bytes).map_err(|source| UmemError::Memory { bytes, source })?;
         let memory = NonNull::slice_from_raw_parts(mapping.start(), bytes);
-        // SAFETY: the mapping lives until it is dropped; the rest is the caller's promise.
+        // SAFETY: the mapping lives until it is dropped; the caller upholds the rest.
         let umem = unsafe { Umem::over(memory, Box::new(mapping), chunk_bytes, 0) }?;
         let chunk = |number| Chunk {
             number,

@@ -111,7 +111,8 @@ impl Xdp {
             return Ok(());
         };
         let Some(level) = level else {
-            // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
+            // The lane's flows are registered, so that the classifier counts them as own traffic and passes them to
+            // the kernel.
             register_for_kernel(interface, &self.udp, lane, &self.pending_limits)?;
             self.warn_waiting();
             return Ok(());
@@ -250,8 +251,8 @@ impl Xdp {
         self.udp.close_flow_socket(topic.lane, topic.socket);
     }
 
-    /// Applies a few notifications about routes, neighbours and the interface. They wake discovery's lane, so more
-    /// critical work waits for at most one such step.
+    /// Applies a few notifications about routes, neighbours and the interface. Notifications wake discovery's lane, so
+    /// more critical work waits for at most one such step.
     pub(super) fn follow_news(&mut self) {
         if let Some(interface) = self.interface.as_deref_mut() {
             interface.router.follow_at_most(FOLLOWED_BY_A_LOOK);

@@ -36,7 +36,7 @@ pub struct ReceiveLedger {
     /// Datagrams delivered without the requested arrival time, because the wall clock was stepped while they waited, or
     /// the kernel had no stamp. Included in `received`.
     pub unstamped: u64,
-    /// Most datagrams found waiting by a call: the maximum backlog.
+    /// Largest number of datagrams that one call took from a queue.
     pub largest_burst: u64,
     dropped: [u64; ReceiveDrop::COUNT],
 }

@@ -129,7 +129,7 @@ unsafe fn read_ipv4(name: *const libc::sockaddr) -> Option<[u8; 4]> {
     Some(name.sin_addr.s_addr.to_ne_bytes())
 }
 
-/// Selects the wanted interfaces, with a warning for what is missing.
+/// Selects the wanted interfaces. Warns of those beyond the limit, and of those without multicast.
 pub(super) fn choose(
     wanted: &Interfaces,
     multicast: bool,
@@ -182,7 +182,7 @@ fn find_all(names: &[String], present: &[Interface]) -> Result<Vec<Interface>, O
     Ok(chosen)
 }
 
-/// The interface does not support multicast.
+/// Warning that the interface does not support multicast.
 pub(super) fn no_multicast(interface: &str, reason: impl fmt::Display) -> Warning {
     let text = format!(
         "no multicast on interface {interface}: {reason}. Unicast goes on; peers there must be \
@@ -191,7 +191,7 @@ pub(super) fn no_multicast(interface: &str, reason: impl fmt::Display) -> Warnin
     Warning::new("no_multicast", text)
 }
 
-/// The host has more interfaces than the limit.
+/// Warning that the host has more interfaces than the limit.
 fn too_many_interfaces(interface: &str, limit: usize) -> Warning {
     let text =
         format!("interface {interface} is not used, {limit} others are: name those that are meant");

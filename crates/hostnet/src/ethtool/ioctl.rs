@@ -77,8 +77,8 @@ impl Argument {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
-        // SAFETY: the request and the argument are alive during the call, and the caller says that the structure the
-        // kernel reads and writes ends within the argument.
+        // SAFETY: the request and the argument are alive during the call, and the caller guarantees that the structure
+        // the kernel reads and writes ends within the argument.
         match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

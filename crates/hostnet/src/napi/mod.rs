@@ -1,8 +1,8 @@
 //! NAPI threads: priorities of receive processing.
 //!
 //! By default the kernel receives frames in a soft interrupt, ahead of all threads of the core: frames of a bulk queue
-//! delay the critical application as much as its own do. NAPI instances, usually one per queue, can run in threads
-//! instead, and threads have priorities.
+//! delay the critical application as much as its own frames do. NAPI instances, usually one per queue, can run in
+//! threads instead, and threads have priorities.
 //!
 //! # Priorities
 //!
@@ -14,10 +14,10 @@
 //!
 //! # Restoring
 //!
-//! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings, which are
-//! bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the threads keep their
-//! priorities and do what the soft interrupt would have done. Interrupts stay deferred within the bounds of
-//! [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
+//! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings behind, but
+//! their effect is bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the
+//! threads keep their priorities and do what the soft interrupt would have done. Interrupts stay deferred within the
+//! bounds of [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
 
 mod plan;
 mod thread;
@@ -207,7 +207,8 @@ fn switch_queue(
     Ok(())
 }
 
-/// Switches threads off and on: the flag may have been set before the instance was created, and then has no thread.
+/// Switches threads off and on: the flag may have been set before the instance was created, and the instance then has
+/// no thread.
 fn start(
     netdev: &mut Option<Netdev>,
     known: Option<&QueueState>,

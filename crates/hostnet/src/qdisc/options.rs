@@ -156,7 +156,7 @@ pub(super) fn parse_frames(attributes: AttributeReader<'_>) -> Option<u32> {
     options.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// Classes of an `mqprio`; `None` if it has options that would be lost: modes, rates, preemption.
+/// Classes of an `mqprio`; `None` if it has options that [`TrafficClasses`] cannot express: modes, rates, preemption.
 pub(super) fn parse_mqprio(attributes: AttributeReader<'_>) -> Option<TrafficClasses> {
     let options = attributes.value(OPTIONS)?;
     let more = options.get(MQPRIO_BYTES.next_multiple_of(4)..);
@@ -180,7 +180,8 @@ fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     })
 }
 
-/// Running schedule, or the next one before its first cycle. `None` if it has options that would be lost.
+/// Running schedule, or the next one before its first cycle. `None` if it has options that [`GateSchedule`] cannot
+/// express.
 pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
@@ -251,7 +252,7 @@ fn parse_schedule(schedule: AttributeReader<'_>) -> Option<(i64, Vec<(u32, u32)>
         let bytes = schedule.value(kind)?;
         Some(i64::from_ne_bytes(bytes.try_into().ok()?))
     };
-    // A cycle time other than the sum of the entries, or an extension, would be lost.
+    // A cycle time other than the sum of the entries, or an extension, cannot be expressed.
     let length_ns: i64 = entries.iter().map(|(_, ns)| i64::from(*ns)).sum();
     let has_own_length = long(gates::CYCLE).is_some_and(|cycle| cycle != length_ns);
     let is_extended = long(gates::EXTENSION).is_some_and(|extension| extension != 0);

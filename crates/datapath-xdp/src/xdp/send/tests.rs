@@ -158,7 +158,7 @@ impl World {
         lane.expect("a lane").transmit.ring.used()
     }
 
-    /// Counters of the lane and of router.
+    /// Counters of the lane and of the router.
     fn counts(&self) -> Vec<(String, u64)> {
         let ledger = self.here.ledger();
         assert_eq!(ledger.balance(), Ok(()), "{ledger}");
@@ -372,7 +372,7 @@ fn a_full_ring_is_left_to_the_long_way() {
     let mut world = World::new();
     let to = world.to();
     ip("link set host-a down");
-    // Includes frames of the other lane, so that there are more than ring entries.
+    // Includes frames of the other lane, so that there are more frames than ring entries.
     for _ in 0..FRAMES {
         let frame = filled(&world.here, BULK, 64);
         let sent = world.send(By::Single, frame, to);
