@@ -14,8 +14,7 @@
 //!   Until then the datapath owns them, and they count as outstanding. Sending and `recycle` reap completed frames.
 //! * Transmit frames may be smaller than the largest datagram: larger datagrams use oversize frames of the lane
 //!   ([`Pool::take_for`]).
-//! * Only receiving descriptors are registered in epoll, because polling a socket with a transmit ring may start a
-//!   transmission.
+//! * Only receiving descriptors are registered in epoll, because polling a transmit socket may start to send.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;

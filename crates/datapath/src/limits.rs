@@ -15,8 +15,7 @@ pub const FRAME_BYTES: usize = 65_536;
 /// Maximum UDP payload over IPv4: 65,535 less 20 bytes of IPv4 and 8 of UDP header.
 pub const MAX_UDP_PAYLOAD: usize = 65_507;
 
-/// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is
-/// received.
+/// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is received.
 pub const RECEIVE_FRAMES: usize = MAX_BURST + 4;
 
 /// Transmit frames of a level: two bursts, so that one can be filled while another is sent.
@@ -44,8 +43,7 @@ pub const MAX_BOUNCES: usize = MAX_BURST;
 pub const MAX_ADDRESS_CHANGES: usize = 64;
 
 /// Minimum change of the offset between the two clocks that counts as a step. The two clocks are read within some ten
-/// nanoseconds, or a few hundred with system calls. A smaller step shifts the stamps of a burst by less than this
-/// value.
+/// nanoseconds, or a few hundred with system calls. A smaller step shifts a burst's stamps by less.
 pub const CLOCK_STEP_NS: u64 = 5_000;
 
 /// Readings that must agree on a step. An interrupt may fall between the readings of the two clocks once, but hardly

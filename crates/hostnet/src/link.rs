@@ -258,8 +258,7 @@ pub struct Address {
     pub address: [u8; 4],
     /// Prefix length of its network.
     pub prefix_bits: u8,
-    /// True for a secondary address, after another of the same network. It is a source address only if a route names
-    /// it.
+    /// True for a secondary address, after another of the same network: used as source only if a route names it.
     pub is_secondary: bool,
     /// Number of the last dump that contained the address.
     pub round: u32,
@@ -287,8 +286,7 @@ pub struct DeviceState {
     pub has_carrier: bool,
     /// True if it can multicast.
     pub is_multicast: bool,
-    /// True if deleted, or moved to another network namespace, which is final because the link's AF_XDP sockets are
-    /// dead.
+    /// True if deleted, or moved to another network namespace. Final, because the link's AF_XDP sockets are dead.
     pub is_gone: bool,
     /// Size of the largest IP packet in bytes.
     pub mtu_bytes: usize,
@@ -318,8 +316,7 @@ impl DeviceState {
         self.is_up && self.has_carrier && !self.is_gone
     }
 
-    /// Source address that the kernel would choose towards `neighbour`: the first one in the network of `neighbour`,
-    /// otherwise the first one.
+    /// Source address that the kernel would choose towards `neighbour`: the first in its network, else the first.
     #[must_use]
     pub fn source_for(&self, neighbour: Option<[u8; 4]>) -> Option<[u8; 4]> {
         let mut primary = self.addresses.iter().filter(|known| !known.is_secondary);

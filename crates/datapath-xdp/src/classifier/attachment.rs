@@ -65,8 +65,7 @@ struct LinkInformation {
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
-/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond its end as
-/// zeros.
+/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond its end as zeros.
 fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     let size = size_of::<T>();
     // SAFETY: the argument is valid for its size, and so is what it points to; both callers ensure this.

@@ -126,9 +126,8 @@ pub(super) fn set_interface_rate_limit(
     flows.into_iter().flatten().chain(others)
 }
 
-/// Replenishes the servers due at `now_ns` and returns the next due time. A server's first period
-/// starts at the first call that sees it. A server more than one period late starts afresh: missed
-/// periods are not caught up.
+/// Replenishes the servers due at `now_ns` and returns the next due time. A server's first period starts at the first
+/// call that sees it. A server more than one period late starts afresh: missed periods are not caught up.
 pub(super) fn replenish(shared: &Shared, now_ns: u64) -> Option<u64> {
     let servers = shared.servers.iter().take(SERVERS);
     let due = servers.filter_map(|server| {

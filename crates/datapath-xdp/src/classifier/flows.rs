@@ -12,8 +12,7 @@ use isolane_wire::level::Level;
 use super::shared_memory::{KERNEL, Shared};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT};
 
-/// Index of a flow in the classifier's table, below [`MAX_FLOWS`]. Assigned by the caller that
-/// registers flows.
+/// Index of a flow in the classifier's table, below [`MAX_FLOWS`]. Assigned by the caller that registers flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowSlot(pub u8);
 
@@ -156,8 +155,7 @@ impl Table {
         self.flows.get_mut(usize::from(slot.0))?.as_mut()
     }
 
-    /// Rebuilds a port's chain from the last flow to the first, so that every link points to a flow that is already
-    /// linked.
+    /// Rebuilds a port's chain from the last flow to the first, so that every link names an already linked flow.
     fn chain(&self, shared: &Shared, port: u16) {
         let mut next = 0;
         for has_source in [false, true] {

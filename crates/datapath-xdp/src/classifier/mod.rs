@@ -70,8 +70,7 @@ impl Default for ClassifierConfig {
 /// Mechanisms that can be switched off to measure their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enforcement {
-    /// Drops frames at a lane's low-water mark. If false, they are only counted
-    /// ([`Counts::touched_fill`]).
+    /// Drops frames at a lane's low-water mark. If false, they are only counted ([`Counts::touched_fill`]).
     pub recycling: bool,
     /// Keeps the interface's reserve for critical flows. If false, use by other flows is only
     /// counted ([`Counts::touched_reserve`]).

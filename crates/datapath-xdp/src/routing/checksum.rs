@@ -22,8 +22,7 @@ pub enum ChecksumState {
 /// Whether partial checksums are expected of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
-    /// A partial checksum is usual, as on veth and tap. It is checked first, because a match avoids reading the
-    /// payload.
+    /// A partial checksum is usual (veth, tap). It is checked first: a match avoids reading the payload.
     Expected,
     /// A partial checksum is a fault, as on a physical wire. The full sum is checked first.
     Unexpected,

@@ -168,8 +168,7 @@ impl TransmitSocket {
     #[inline(always)]
     pub fn kick_at_most(&mut self, most: u32) -> Kicked {
         let mut kicked = Kicked {
-            // Frames left after the last kick, plus those pushed since. The kernel's index is read after the system
-            // call below.
+            // Frames left after the last kick, plus those pushed since. The kernel's index is read below.
             left: self.ring.known_used(),
             ..Kicked::default()
         };

@@ -1,5 +1,4 @@
-//! UMEM: frame memory shared with the kernel, in chunks of equal size. Addresses are byte offsets
-//! from its start.
+//! UMEM: frame memory shared with the kernel, in chunks of equal size. Addresses are byte offsets from its start.
 
 use std::any::Any;
 use std::io;
@@ -103,14 +102,12 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Handle to frame memory (UMEM). The memory lives as long as any clone, queue or socket made from
-/// it.
+/// Handle to frame memory (UMEM). The memory lives as long as any clone, queue or socket made from it.
 #[derive(Clone)]
 pub struct Umem(Arc<Memory>);
 
 impl Umem {
-    /// Wraps memory of whole chunks. The first [`Queue`](super::Queue) registers it with the
-    /// kernel.
+    /// Wraps memory of whole chunks. The first [`Queue`](super::Queue) registers it with the kernel.
     ///
     /// # Errors
     /// [`UmemError`] if the kernel would refuse the memory.
@@ -196,8 +193,7 @@ impl Umem {
         self.0.chunk_bytes.get()
     }
 
-    /// Head room in bytes that the kernel leaves before a received frame, in addition to
-    /// [`KERNEL_HEAD_ROOM_BYTES`].
+    /// Head room in bytes that the kernel leaves before a received frame, in addition to [`KERNEL_HEAD_ROOM_BYTES`].
     #[must_use]
     pub fn head_room(&self) -> u32 {
         self.0.head_room

@@ -63,8 +63,7 @@ pub const KICK_UNFINISHED: Event = Event::own(15);
 /// Checks that found fewer free chunks than the reserve of the most critical lane. Chunks that the most critical lane
 /// itself held count as free.
 pub const RESERVE_TOUCHED: Event = Event::own(16);
-/// Descriptors from the kernel that are invalid, or of chunks that it did not have: a bug in the kernel or this
-/// program.
+/// Descriptors from the kernel, invalid or of chunks it did not have: a bug in the kernel or this program.
 pub const STRAY: Event = Event::own(17);
 
 /// Names of the counters.

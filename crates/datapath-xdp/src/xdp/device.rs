@@ -65,8 +65,7 @@ impl OpenQueue {
         }
     }
 
-    /// Class of its receive chunks. Built on each call, so that the compiler knows the variant when it looks up the
-    /// index.
+    /// Class of its receive chunks. Built on each call, so that the compiler knows the variant.
     #[inline]
     pub(super) fn class(&self) -> Class {
         Class::Queue(self.place)
@@ -276,8 +275,7 @@ impl Device {
         lane.is_some_and(|lane| self.highest_on(lane.queue) == Some(level))
     }
 
-    /// Sets the low-water marks of a queue's lanes: the reserve, plus one for each more critical lane. The most
-    /// critical lane has none.
+    /// Sets the low-water marks of a queue's lanes except the highest: the reserve, plus one for each lane above.
     fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
         let on_queue = self.lanes.iter().rev().flatten();
         let on_queue = on_queue.filter(|lane| lane.queue == queue);

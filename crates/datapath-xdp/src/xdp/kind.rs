@@ -50,8 +50,7 @@ pub struct XdpOptions {
     pub attach: AttachMode,
     /// Entries of each level's receive ring, powers of two.
     pub receive_entries: [u32; 8],
-    /// Chunks of each queue that only its most critical lane may take. They are its reserve while other lanes are not
-    /// read.
+    /// Chunks of each queue for its most critical lane only: its reserve while other lanes are not read.
     pub critical_reserve: u32,
     /// Receive chunks of each queue. `None`: the sum of its lanes' rings, held frames and the reserve. With fewer
     /// chunks, an unread lane takes those of other lanes. Fewer are refused

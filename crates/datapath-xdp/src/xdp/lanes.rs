@@ -111,8 +111,7 @@ impl Xdp {
             return Ok(());
         };
         let Some(level) = level else {
-            // The lane's flows are registered, so that the classifier counts them as own traffic and passes them to
-            // the kernel.
+            // Registered, so that the classifier counts the lane's flows as own traffic, for the kernel.
             register_for_kernel(interface, &self.udp, lane, &self.pending_limits)?;
             self.warn_waiting();
             return Ok(());

@@ -161,8 +161,7 @@ impl Device {
             if lane.left > 0 {
                 let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
                 let refused = u64::from(lane.kick_again(ledger));
-                // The refused frames were counted as sent. Their bytes stay counted, because the kernel does not tell
-                // which frames they are.
+                // The kernel does not say which sent frames were refused, so their bytes stay counted.
                 let transmit = &mut ledger.transmit;
                 transmit.note_unsent(counters::DEVICE_REFUSED, refused, 0);
                 let bit = 1 << lane.level.get();

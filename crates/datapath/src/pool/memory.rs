@@ -47,7 +47,7 @@ struct Pages {
     bytes: usize,
 }
 
-// SAFETY: this value owns the mapping;  this type only stores its address and never accesses its contents.
+// SAFETY: this value owns the mapping; this type only stores its address and never accesses its contents.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}

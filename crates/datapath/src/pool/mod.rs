@@ -368,10 +368,9 @@ impl Pool {
         self.shared.exhausted[class.into().index()].get()
     }
 
-    /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from
-    /// the executor. Frames returned by earlier publishers are leased first. Further frames are created: from device
-    /// chunks if available, otherwise as frames of the same size unknown to the device. Allocates, so only before
-    /// start.
+    /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from the
+    /// executor. Frames returned by earlier publishers are leased first. Further frames are created: from device chunks
+    /// if available, otherwise as frames of the same size unknown to the device. Allocates, so only before start.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was leased.

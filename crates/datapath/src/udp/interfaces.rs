@@ -4,7 +4,7 @@
 //!
 //! Deleting an interface drops its group memberships, and an interface that returns has another index. Sockets survive
 //! both events, and unicast works again once there is a route. Multicast needs the groups joined again, and the new
-//! index. The check for this runs when the loop is idle, never on the path of a datagram. An interface with a changed
+//! index. The check that does this runs when the loop is idle, never on the path of a datagram. An interface with a changed
 //! address counts as removed until its groups are joined again.
 //!
 //! # Changed addresses
@@ -270,8 +270,7 @@ pub(super) fn rejoin_if_returned(interface: &mut Interface, egress: &mut Egress,
         } else if egress.is_present {
             egress.is_present = false;
             each_group(lanes, |socket, group| {
-                // Frees the membership, because a socket's memberships are limited. The kernel may already have
-                // dropped it.
+                // A socket's memberships are limited, so this one is freed. The kernel may have dropped it already.
                 let _ = socket.leave(group, interface.index);
                 true
             });

@@ -2,8 +2,7 @@
 //!
 //! The executor's loop registers the sockets of a lane in epoll when the lane opens. Flows, which only an embedding
 //! datapath uses, open and close later. Flow sockets therefore share one descriptor, an epoll instance nested in the
-//! loop's. It tells that a flow socket is readable, but not which one, so all of them (at most [`MAX_LANE_FLOWS`]) are
-//! read.
+//! loop's. It tells that a flow socket is readable, but not which, so all are read.
 
 use std::fmt;
 use std::io;

@@ -625,8 +625,7 @@ impl Receiver {
         self.prepared |= 1 << place;
     }
 
-    /// Delivers the datagram of a place. If the datagram is dropped instead, counts the reason and keeps the frame
-    /// armed.
+    /// Delivers the datagram of a place, or counts the reason for dropping it and keeps its frame armed.
     fn finish(
         &mut self,
         place: usize,

@@ -207,8 +207,7 @@ fn switch_queue(
     Ok(())
 }
 
-/// Switches threads off and on: the flag may have been set before the instance was created, and the instance then has
-/// no thread.
+/// Switches threads off and on, because an instance created after the flag was set has no thread.
 fn start(
     netdev: &mut Option<Netdev>,
     known: Option<&QueueState>,

@@ -180,8 +180,7 @@ fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     })
 }
 
-/// Running schedule, or the next one before its first cycle. `None` if it has options that [`GateSchedule`] cannot
-/// express.
+/// Running schedule, or the next one before its first cycle. `None` if [`GateSchedule`] cannot express it.
 pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
