@@ -13,8 +13,8 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one per level.
 pub const MAX_LANES: usize = 8;
 
-/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: a participant's 512 matches, at
-/// two levels or to two addresses each.
+/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] the cache holds 1,024 flows: a participant's 512
+/// matches, at two levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
 
 /// Ways of a cache set. A look-up searches this many entries. If all are in use, a new flow evicts one, which costs a
@@ -106,8 +106,8 @@ pub const FRAME_HEAD_ROOM_BYTES: usize = 48;
 /// Bytes of an Ethernet header with two tags, which an MTU excludes.
 pub const LINK_HEADER_BYTES: usize = 14 + 2 * 4;
 
-/// Frames of a lane for datagrams larger than its chunks. A kernel socket sends them and copies them before its call
-/// returns, so few are in use at a time.
+/// Frames of a lane for datagrams larger than its chunks. A kernel socket sends and copies these datagrams before its
+/// call returns, so few are in use at a time.
 pub const OVERSIZE_FRAMES: usize = 4;
 
 /// Flows of topics with a dedicated port, over all lanes: [`MAX_FLOWS`] less a port and a group per level.

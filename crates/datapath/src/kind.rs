@@ -1,8 +1,8 @@
 //! Kinds of datapaths: name, options, configuration by name, and requirements on the machine. A configured kind is a
 //! factory, from which a participant opens its datapath.
 //!
-//! Descriptions, command lines, help, documentation, `doctor` and plans know datapaths only by a list of kinds. A program
-//! that brings its own datapath adds its kind to the list.
+//! Descriptions, command lines, help, documentation, `doctor` and plans know datapaths only by the list of kinds. A
+//! program that brings its own datapath adds its kind to the list.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display, Write as _};

@@ -65,7 +65,7 @@ struct LinkInformation {
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
-/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond its end as zeros.
+/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond the argument's end as zeros.
 fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     let size = size_of::<T>();
     // SAFETY: the argument is valid for its size, and so is what it points to; both callers ensure this.
@@ -96,7 +96,7 @@ impl Link {
         Ok(Link(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Index of the attached interface. `None` once the interface is gone; the link outlives it.
+    /// Index of the attached interface. `None` once the interface is gone; the link outlives the interface.
     pub(super) fn interface_index(&self) -> Option<u32> {
         let mut information = LinkInformation::default();
         let mut argument = GetInfo {
@@ -116,8 +116,8 @@ pub struct Foreign {
     pub id: u32,
     /// Name and tag, if permitted to query.
     pub name_and_tag: Option<(String, Tag)>,
-    /// Some of the processes that hold it, by process id and name. Empty if only the interface
-    /// holds it, or without permission.
+    /// Some of the processes that hold the program, by process id and name. Empty if only the interface holds the
+    /// program, or without permission.
     pub owners: Vec<(u32, String)>,
 }
 

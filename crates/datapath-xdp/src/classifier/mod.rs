@@ -257,8 +257,8 @@ impl Classifier {
             let is_started = self.replenisher == Replenisher::KernelTimer
                 && self.loaded.start_timer(server).is_ok();
             if !is_started {
-                // User space takes over all servers. One that also has a timer is replenished once a period, because
-                // both read the due time from the same field.
+                // User space takes over all servers. A server that also has a timer is replenished once a period,
+                // because both read the due time from the same field.
                 self.replenisher = Replenisher::UserSpace;
             }
         }
@@ -321,9 +321,9 @@ impl Classifier {
     /// Reports the free fill-ring entries of a queue: those the kernel has not taken yet, read by `free`. Call it after
     /// each refill.
     ///
-    /// Between two calls the program subtracts the frames it redirects. It cannot see which of them the sockets' rings
-    /// refuse, so it may underestimate the free entries, but never overestimates them. Before the first call, none are
-    /// free. Makes no system call.
+    /// Between two calls the program subtracts the frames it redirects. The program cannot see which of these the
+    /// sockets' rings refuse, so it may underestimate the free entries, but never overestimates them. Before the first
+    /// call, none are free. Makes no system call.
     pub fn note_free(&self, queue: u32, free: impl FnOnce() -> u32) {
         if let Some(queue) = self.queue(queue) {
             // Read first: frames that arrive between the two reads then count as taken twice, not never.

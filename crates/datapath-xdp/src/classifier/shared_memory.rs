@@ -141,8 +141,8 @@ impl Deref for Memory {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
-        // SAFETY: mapped for as long as this value lives, page-aligned, of this size, and zeroed by
-        // the kernel when it was made, which is valid. Every field that anyone writes is an atomic.
+        // SAFETY: the memory is mapped for as long as this value lives, page-aligned and of this size. The kernel
+        // zeroed it, and zeros are valid. Every field that anyone writes is an atomic.
         unsafe { self.0.as_ref() }
     }
 }

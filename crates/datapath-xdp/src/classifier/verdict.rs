@@ -125,9 +125,9 @@ reasons! {
         InLane = "in lane",
         /// Over budget: redirected to the socket of the lowest lane.
         Demoted = "demoted",
-        /// Passed: no socket is bound for its lane on this queue.
+        /// Passed: no socket is bound for the flow's lane on this queue.
         NoLane = "no lane",
-        /// Passed: over budget, and every bound lane of the queue is above its own.
+        /// Passed: over budget, and every bound lane of the queue is above the flow's own.
         DemotedToKernel = "demoted to kernel",
         /// Passed: the flow's destination is the kernel.
         ToKernel = "to kernel",

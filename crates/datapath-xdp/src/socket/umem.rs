@@ -114,11 +114,11 @@ impl Umem {
     ///
     /// # Safety
     /// - `owner` keeps the memory allocated and in place until it is dropped.
-    /// - An address given to a ring is that of a chunk which from then on is neither read nor
-    ///   written until a ring returns it (not written, if it was given for transmission).
-    /// - No copy of a socket's descriptor, here or in a child process, is used after the socket was
-    ///   dropped, unless `owner` unmaps the memory instead of returning it to an allocator: the
-    ///   kernel holds the pages as long as any copy lives.
+    /// - An address given to a ring is that of a chunk. Until a ring returns the address, nothing writes the chunk,
+    ///   and nothing reads it unless the address was given for transmission.
+    /// - After a socket is dropped, no copy of its descriptor is used, here or in a child process: the kernel holds
+    ///   the pages as long as any copy lives. Copies may be used if `owner` unmaps the memory instead of returning it
+    ///   to an allocator.
     pub unsafe fn over(
         memory: NonNull<[u8]>,
         owner: Box<dyn Any + Send + Sync>,

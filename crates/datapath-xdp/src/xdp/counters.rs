@@ -54,7 +54,7 @@ pub const KERNEL_DOWN: Event = Event::own(10);
 pub const KERNEL_NO_CHUNK: Event = Event::own(11);
 /// Sent through a kernel socket: the transmit ring was full.
 pub const KERNEL_RING_FULL: Event = Event::own(12);
-/// Sent through a kernel socket: its kind of route is not supported by lanes.
+/// Sent through a kernel socket: lanes do not support the kind of route.
 pub const KERNEL_UNSUPPORTED: Event = Event::own(13);
 /// System calls that triggered transmission.
 pub const KICK: Event = Event::own(14);

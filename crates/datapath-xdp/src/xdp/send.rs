@@ -5,9 +5,9 @@
 //!                   └──> reason   ──> the lane's kernel socket
 //! ```
 //!
-//! The first destination of a frame that the device reaches is sent from the frame itself. Each further one is sent
-//! from a copy: headers differ by destination, and a frame in a ring must not be written. A group is one destination,
-//! whatever its number of readers.
+//! The first of a frame's destinations that the device can reach is sent from the frame itself. Each further
+//! destination is sent from a copy: headers differ by destination, and a frame in a ring must not be written. A group
+//! is one destination, whatever its number of readers.
 //!
 //! The device precedes the kernel sockets, so critical frames do not wait for slower sends.
 //!
@@ -15,9 +15,9 @@
 //!
 //! The general path keeps bit sets of messages and frames. For a single message, the usual transmission of a lane,
 //! these would be a third of all instructions. So [`send_single`](Xdp::send_single) checks every obstacle before
-//! anything is counted or written, and the burst takes the general path unchanged if there is one. A lane usually
-//! sends where it sent last, since all readers of a level share their participant's port. The lane therefore keeps a
-//! handle to the destination's cached headers.
+//! anything is counted or written, and the burst takes the general path unchanged if there is an obstacle. A lane
+//! usually sends where it sent last, since all readers of a level share their participant's port. The lane therefore
+//! keeps a handle to the destination's cached headers.
 
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
@@ -313,8 +313,8 @@ pub(super) struct LastPlace {
 }
 
 impl Xdp {
-    /// Sends a burst of one message. `None`, without side effects, if the burst has more or none, or if the device
-    /// cannot send this one now from the frame itself.
+    /// Sends a burst of one message. `None`, without side effects, if the burst has another number of messages, or if
+    /// the device cannot send the message now from the frame itself.
     #[inline]
     pub(super) fn send_single(
         &mut self,

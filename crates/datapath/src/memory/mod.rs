@@ -5,9 +5,9 @@
 //! deterministic: datagrams are in the receivers' queues, in order, when `send_burst` returns. Configured losses come
 //! from a seeded generator.
 //!
-//! As in a kernel, a datagram is copied into the receiver's queue when sent, and into its frame when received, so a
-//! slow reader holds none of the sender's frames. The queue is bounded in datagrams and bytes; excess datagrams are
-//! dropped and counted at the receiver.
+//! As in a kernel, a datagram is copied into the receiver's queue when sent, and into the receiver's frame when
+//! received. A slow reader thus holds none of the sender's frames. The queue is bounded in datagrams and bytes; excess
+//! datagrams are dropped and counted at the receiver.
 
 mod network;
 

@@ -2,8 +2,8 @@
 //!
 //! This module has all unsafe code about the bytes of frames and their mapping. Invariant: for each frame of a region
 //! there is at most one [`Slot`] at any time, and slots are neither `Clone` nor `Copy`. The holder of the slot has
-//! exclusive access to the frame's bytes. The slot of a frame given to a device stays with the code that keeps it until
-//! the device has completed the frame.
+//! exclusive access to the frame's bytes. The slot of a frame given to a device stays with the code that keeps the
+//! frame until the device has completed the frame.
 //!
 //! # Pages of the system
 //!

@@ -4,8 +4,8 @@
 //!
 //! Deleting an interface drops its group memberships, and an interface that returns has another index. Sockets survive
 //! both events, and unicast works again once there is a route. Multicast needs the groups joined again, and the new
-//! index. The check that does this runs when the loop is idle, never on the path of a datagram. An interface with a changed
-//! address counts as removed until its groups are joined again.
+//! index. The check that does this runs when the loop is idle, never on the path of a datagram. An interface with a
+//! changed address counts as removed until its groups are joined again.
 //!
 //! # Changed addresses
 //!

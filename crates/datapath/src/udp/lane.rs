@@ -44,8 +44,8 @@ pub(super) struct OpenLane {
     pub(super) hops: u8,
     /// Index of the socket to receive from first; rotates to prevent starvation.
     pub(super) first: usize,
-    /// Sockets that the last poll found readable, until the next receive; in the order of [`sources`](Self::sources),
-    /// then the flows' descriptor. All bits set without a poll.
+    /// Bits of the sockets that the last poll found readable, until the next receive. They are in the order of
+    /// [`sources`](Self::sources); the last is the flows' descriptor. All bits set without a poll.
     pub(super) readable: u8,
 }
 

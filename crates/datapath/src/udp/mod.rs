@@ -10,8 +10,8 @@
 //! | level l | a port chosen by the kernel | 239.255.(16+l).(domain):7401 + 250 · domain |
 //!
 //! Lanes share no socket, so a flooded lane fills only its own receive buffer. A level's datagrams have SO_PRIORITY l
-//! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's have the class of the highest open
-//! level minus one, at least 1, unless [`NetworkConfig::discovery_level`] sets another.
+//! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's datagrams have the class of the
+//! highest open level minus one, at least 1, unless [`NetworkConfig::discovery_level`] sets another.
 //!
 //! # Copies and system calls
 //!
@@ -35,7 +35,7 @@
 //! # Losses
 //!
 //! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
-//! (SO_RXQ_OVFL); [`Datapath::ledger`] also reads the counter, for drops after the last datagram. With IP_RECVERR, the
+//! (SO_RXQ_OVFL). [`Datapath::ledger`] also reads the counter, for drops after the last datagram. With IP_RECVERR, the
 //! kernel reports a full device queue as an error instead of dropping silently. ICMP port unreachable counts as
 //! `bounced`.
 //!

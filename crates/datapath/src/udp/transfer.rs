@@ -1,7 +1,7 @@
 //! Transfer of bursts: sendmmsg directly from frames, and recvmmsg directly into them.
 //!
-//! The arrays of both calls are allocated once. Their entries are rewritten before each use, so no pointer is used after
-//! its frame has left.
+//! The arrays of both calls are allocated once. Their entries are rewritten before each use, so no pointer is used
+//! after its frame is gone.
 //!
 //! # Sending
 //!
@@ -10,8 +10,8 @@
 //!
 //! # Receiving
 //!
-//! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled by
-//! the last call are replaced, so an empty lane costs one system call and moves no frame.
+//! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled
+//! by the last call are replaced, so an empty lane costs one system call and moves no frame.
 //!
 //! # Receive stamps
 //!

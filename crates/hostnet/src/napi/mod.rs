@@ -7,10 +7,10 @@
 //! # Priorities
 //!
 //! The thread of a critical queue runs above the applications that wait for its frames. Threads of bulk queues run
-//! below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is worse than no thread: once
-//! starved, such a thread collects a whole poll budget of frames, and processes it for milliseconds with soft
-//! interrupts disabled. So a plan has real-time priorities only. A thread costs one more wake-up for each frame that
-//! arrives alone: it pays off under heavy bulk traffic.
+//! below these applications and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is worse than no
+//! thread: once starved, such a thread collects a whole poll budget of frames, and processes it for milliseconds with
+//! soft interrupts disabled. So a plan has real-time priorities only. A thread costs one more wake-up for each frame
+//! that arrives alone, so threads pay off under heavy bulk traffic.
 //!
 //! # Restoring
 //!
@@ -125,7 +125,7 @@ pub struct Guard {
 }
 
 /// Moves the receive processing of queues into threads. XDP programs must be attached first: some drivers create new
-/// NAPI instances for one.
+/// NAPI instances for a program.
 ///
 /// # Errors
 /// [`NapiError`]; everything is restored.

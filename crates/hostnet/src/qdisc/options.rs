@@ -17,8 +17,8 @@ const FIRSTS_AT: usize = 50;
 /// Maximum number of classes (TC_QOPT_MAX_QUEUE).
 const MAX_CLASSES: usize = 16;
 
-/// Only attribute after the structure that may be ignored, if it has its defaults: settings of one class. The others
-/// are mode, shaper, minimum and maximum rates.
+/// Settings of one class: the only attribute after the structure that may be ignored, if the settings are the
+/// defaults. The other attributes are mode, shaper, minimum and maximum rates.
 const CLASS_OF_MQPRIO: u16 = 5;
 /// Attributes of a class: its index, and frame preemption, whose default is express.
 const CLASS_INDEX: u16 = 1;

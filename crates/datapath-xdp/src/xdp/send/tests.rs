@@ -16,7 +16,7 @@ use hosts::{HERE, Hosts, THERE, eventually, ip, mac_of};
 
 const LEVEL: Level = Level::MAX;
 const LANE: Lane = Lane::Level(LEVEL);
-/// Lane whose frames the tested lane sends, when it needs more than its own.
+/// Lane whose frames the tested lane sends when a test needs more than the tested lane has.
 const BULK: Lane = Lane::Level(Level::MIN);
 
 /// Frames of the lane, and entries of its transmit ring.
