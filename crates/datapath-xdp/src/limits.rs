@@ -13,12 +13,12 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one per level.
 pub const MAX_LANES: usize = 8;
 
-/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] it holds 1,024 flows: a participant's 512 matches, at
-/// two levels or to two addresses each.
+/// Sets of the header cache; a power of two. With [`FLOW_WAYS`] the cache holds 1,024 flows: a participant's 512
+/// matches, at two levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
 
-/// Ways of a cache set. A flow searches this many entries and evicts one if all are used, at the cost of a look-up,
-/// never of a datagram.
+/// Ways of a cache set. A look-up searches this many entries. If all are in use, a new flow evicts one, which costs a
+/// route look-up, never a datagram.
 pub const FLOW_WAYS: usize = 4;
 
 /// Netlink datagrams applied by one call. Each is at most 32 KiB, about 200 events or 30 interfaces, so a call takes
@@ -52,8 +52,8 @@ pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
 /// Highest VLAN id: 4,095 is reserved (IEEE 802.1Q).
 pub const MAX_VLAN: u32 = 4_094;
 
-/// Busy polling of a description. The budget is four bursts of the highest level, so that other levels do not wait
-/// long.
+/// Busy polling, if a description enables it. The budget is four bursts of the highest level, so that other levels do
+/// not wait long.
 pub const BUSY_POLL: BusyPoll = BusyPoll {
     microseconds: 20,
     budget: 64,
@@ -83,8 +83,8 @@ pub const FRAMES_A_KICK: u32 = 32;
 /// waits for the next kick.
 pub const SPARE_KICKS: u32 = 8;
 
-/// Flows that share a port: groups of eight levels and a few sources. Each adds some nanoseconds to the classifier's
-/// search, for every frame to the port.
+/// Maximum number of flows that share a port: groups of eight levels and a few sources. Each adds some nanoseconds to
+/// the classifier's search, for every frame to the port.
 pub const MAX_FLOWS_PER_PORT: usize = 16;
 
 /// Shortest budget period. A timer expiry costs about one microsecond of CPU time, 1 % of this period.
@@ -106,8 +106,8 @@ pub const FRAME_HEAD_ROOM_BYTES: usize = 48;
 /// Bytes of an Ethernet header with two tags, which an MTU excludes.
 pub const LINK_HEADER_BYTES: usize = 14 + 2 * 4;
 
-/// Frames of a lane for datagrams larger than its chunks. A kernel socket sends them and copies them before its call
-/// returns, so a burst of protocol work needs no more.
+/// Frames of a lane for datagrams larger than its chunks. A kernel socket sends and copies these datagrams before its
+/// call returns, so few are in use at a time.
 pub const OVERSIZE_FRAMES: usize = 4;
 
 /// Flows of topics with a dedicated port, over all lanes: [`MAX_FLOWS`] less a port and a group per level.
@@ -117,15 +117,15 @@ pub const MAX_TOPIC_FLOWS: usize = MAX_FLOWS - 2 * MAX_LANES;
 /// once.
 pub const MAX_REFILL: usize = 64;
 
-/// Completions taken by one poll of a completion ring; bounded as [`MAX_REFILL`].
+/// Completions taken by one poll of a completion ring; bounded for the same reason as [`MAX_REFILL`].
 pub const MAX_COMPLETED: usize = 64;
 
-/// Outstanding frames, over all lanes, from which a lane that sends a single frame polls for completions. This
-/// amortises the fixed cost of a poll. A lane with few frames polls at a quarter of this.
+/// Number of outstanding frames over all lanes from which a lane that sends a single frame polls for completions. This
+/// amortises the fixed cost of a poll. A lane with few frames polls at a quarter of them.
 pub const COMPLETED_BURST: usize = 8;
 
-/// Returned chunks collected before a refill, while the device has most of its chunks. This amortises the fixed cost of
-/// a refill; the number is small against a queue.
+/// Returned chunks collected before a refill, while the device has most of its chunks. This amortises the fixed cost
+/// of a refill; a queue has many more chunks.
 pub const REFILL_BURST: usize = 8;
 
 /// Waiting frames of less critical lanes reclaimed by one call: one burst.
@@ -135,6 +135,6 @@ pub const MAX_RECYCLED: usize = 16;
 /// Ethernet header with two tags.
 pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES) as u32;
 
-/// Attempts to load a program whose verification is interrupted. A few loads of a thousand are interrupted on a busy
-/// machine, so ten in a row practically never.
+/// Attempts to load a program whose verification is interrupted. On a busy machine, a few loads in a thousand are
+/// interrupted, so ten in a row practically never happen.
 pub const LOAD_ATTEMPTS: usize = 10;

@@ -1,8 +1,8 @@
 //! Requirements of lanes on a machine, without side effects.
 //!
 //! [`facts`] reads the relevant state of kernel, rights and interface; [`requirements`] compares it with the requested
-//! lanes. Opening a lane meets the same obstacles one at a time; this reports all at once, with finding, cost and
-//! remedy.
+//! lanes. Opening a lane meets the same obstacles one at a time; this module reports all at once, with finding, cost
+//! and remedy.
 
 use isolane_datapath::kind::{Met, Requirement};
 use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};

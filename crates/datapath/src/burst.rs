@@ -18,7 +18,7 @@ pub struct ReceivedFrame {
     pub arrived: Option<Instant>,
 }
 
-/// Received datagrams, in order per source.
+/// Received datagrams. Those of one socket or ring are in order of arrival.
 pub type ReceiveBurst = heapless::Vec<ReceivedFrame, MAX_BURST>;
 
 /// The burst is full: send it, then continue.
@@ -48,7 +48,7 @@ pub struct Message {
 #[derive(Debug, Default)]
 pub struct TransmitBurst {
     frames: heapless::Vec<Frame, MAX_BURST>,
-    /// Destinations, in the order of the frames and of the calls of `address`.
+    /// Destinations in the order of their frames; those of one frame in the order of the calls of `address`.
     messages: heapless::Vec<Message, MAX_MESSAGES>,
 }
 
@@ -62,7 +62,7 @@ impl TransmitBurst {
         }
     }
 
-    /// Adds a frame without destination; [`address`](Self::address) adds one.
+    /// Adds a frame without destination; [`address`](Self::address) adds destinations.
     ///
     /// # Errors
     /// The frame, if the burst already holds [`MAX_BURST`].
@@ -181,11 +181,11 @@ impl TransmitBurst {
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.messages.clear();
-        // Last first, so that no frame is moved.
+        // Pops from the end, so that no frame is moved.
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Number of frames without destination. Messages are in the order of their frames.
+    /// Number of frames without destination.
     #[inline]
     #[must_use]
     pub fn unaddressed(&self) -> u64 {
@@ -208,7 +208,7 @@ mod tests {
 
     const LANE: Lane = Lane::ALL[8];
 
-    /// Frames that contain their number, with the given numbers of destinations; ports are consecutive.
+    /// Burst whose frames contain their index and have the given numbers of destinations, with consecutive ports.
     fn burst(pool: &Pool, destinations: &[usize]) -> TransmitBurst {
         let mut burst = TransmitBurst::new();
         let mut port = 0;

@@ -1,8 +1,8 @@
 //! CLOCK_MONOTONIC, and conversion of the kernel's receive stamps to it.
 //!
-//! The kernel stamps datagrams with CLOCK_REALTIME. NTP and PTP slew both clocks alike, so their offset changes only in
-//! *steps*: a set clock, a leap second, a suspended machine. An [`ArrivalClock`] reads both clocks for every burst. It
-//! detects and follows steps, and does not convert stamps that may precede one.
+//! The kernel stamps datagrams with CLOCK_REALTIME. NTP and PTP slew both clocks alike, so the offset between the
+//! clocks changes only in *steps*: a set clock, a leap second, a suspended machine. An [`ArrivalClock`] reads both
+//! clocks for every burst, detects steps and follows them. Stamps that may precede a step are not converted.
 
 use isolane_wire::time::Instant;
 
@@ -50,7 +50,7 @@ impl Reading {
         }
     }
 
-    /// Offset of the wall clock; negative if it was never set.
+    /// Offset of the wall clock; negative if the wall clock was never set.
     fn distance_ns(&self) -> i64 {
         self.wall_ns.wrapping_sub(self.monotonic_ns) as i64
     }

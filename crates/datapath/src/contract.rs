@@ -8,13 +8,13 @@
 //!
 //! # Implementations with rings
 //!
-//! * A lane may have several sources (a ring, and the kernel socket that reserved the port): `receive_burst` serves
+//! * A lane may have several sources (a ring, and the kernel socket that reserves the port): `receive_burst` serves
 //!   them in turn.
 //! * Frames given to a device return to the pool when the device has completed them, not when `send_burst` returns.
 //!   Until then the datapath owns them, and they count as outstanding. Sending and `recycle` reap completed frames.
-//! * Transmit frames may be smaller than the largest datagram: a larger one uses an oversize frame of the lane
+//! * Transmit frames may be smaller than the largest datagram: larger datagrams use oversize frames of the lane
 //!   ([`Pool::take_for`]).
-//! * Only receiving descriptors are registered in epoll: polling a socket with a transmit ring may transmit.
+//! * Only receiving descriptors are registered in epoll, because polling a transmit socket may start to send.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -60,7 +60,7 @@ pub struct Capabilities {
     pub wakeup: Wakeup,
     /// True if received frames have an arrival time.
     pub timestamps: bool,
-    /// True if lower layers prioritise lanes (kernel queues, or the device's).
+    /// True if queues of the kernel or of the device serve lanes by priority.
     pub priorities: bool,
     /// True if lanes support rate limits.
     pub shaping: bool,
@@ -114,7 +114,7 @@ pub trait Datapath {
     /// `wakeup`.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Pool of the frames, always the same.
+    /// Pool of the datapath's frames. Every call returns the same pool.
     fn pool(&self) -> &Pool;
 
     /// Opens a lane: sockets or rings, and frames. Allocates all memory of the lane. No effect on an open lane.
@@ -129,52 +129,52 @@ pub trait Datapath {
     /// Multicast locators that the lane has joined, for announcements. Empty without multicast.
     fn multicast(&self, lane: Lane) -> &[Locator];
 
-    /// Takes at most `limit` datagrams from the lane, no more than the burst has room for, and appends them to `burst`.
-    /// Returns the number taken, including dropped ones, so each call is bounded. Fewer than `limit` means that the
-    /// lane is empty, or that no frame was free.
+    /// Takes at most `limit` datagrams from the lane, no more than the burst has room for, and appends them to
+    /// `burst`. Returns the number of datagrams taken. Dropped ones count, so each call is bounded. Fewer than `limit`
+    /// means that the lane is empty, or that no frame was free.
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize;
 
     /// Sends the burst in order and empties it. Refused datagrams are counted in the ledger by reason, and not retried.
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport;
 
     /// Records which [`descriptors`](Self::descriptors) of the lane a poll has found readable: bit *i* is the *i*-th.
-    /// The next `receive_burst` may skip the others. Without a preceding call it skips none.
+    /// The next `receive_burst` may skip the others. Without a preceding call, `receive_burst` skips none.
     fn set_readable(&mut self, _lane: Lane, _readable: u8) {}
 
-    /// Networks that this host is on by the interfaces in use: address and prefix length in bits.
+    /// Networks that this host reaches directly through the interfaces in use: address and prefix length in bits.
     fn networks(&self) -> Vec<([u8; 4], u8)> {
         Vec::new()
     }
 
-    /// Rate of the slowest link in use, in bits a second; `None` where a driver does not tell it.
+    /// Rate of the slowest link in use, in bits a second; `None` if a driver does not report it.
     fn link_bits_per_s(&self) -> Option<u64> {
         None
     }
 
-    /// Kernel memory of the lane's smallest receive buffer, in bytes; `None` where the kernel holds no datagrams of the
+    /// Kernel memory of the lane's smallest receive buffer, in bytes; `None` if the kernel queues no datagrams for the
     /// lane.
     fn receive_buffer(&self, _lane: Lane) -> Option<usize> {
         None
     }
 
-    /// Descriptors of open lanes, readable when a datagram waits, or another event that `receive_burst` handles: route
-    /// changes, for discovery. Empty if there are none.
+    /// Descriptors of open lanes; empty if there are none. A descriptor is readable when a datagram waits, or another
+    /// event that `receive_burst` handles (for discovery: route changes).
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)>;
 
     /// Lanes ([`Lane::bit`]) in which a datagram may wait: exact if the datapath can inspect its queues, otherwise all
     /// open lanes.
     fn ready_lanes(&mut self) -> u16;
 
-    /// Lanes ([`Lane::bit`]) whose first descriptor is readable, found in shared memory without a system call (except
-    /// one that drives the device, with busy polling). A spinning loop calls this, and occasionally checks all
+    /// Lanes ([`Lane::bit`]) whose first descriptor is readable, found in shared memory. Makes no system call, except
+    /// one that drives the device under busy polling. A spinning loop calls this, and occasionally checks all
     /// [`descriptors`](Self::descriptors). `None` if unsupported.
     fn peek_lanes(&mut self) -> Option<u16> {
         None
     }
 
-    /// Reaps frames that devices have completed. If few receive frames are left, also drops datagrams that wait in less
-    /// critical lanes, counted by reason. Bounded; returns true if more work remains. Call at the highest priority when
-    /// [`wants_recycling`] returns true.
+    /// Reaps frames that devices have completed. If few receive frames are left, also drops datagrams that wait in
+    /// less critical lanes, counted by reason. The work of a call is bounded; returns true if more remains. Call at
+    /// the highest priority when [`wants_recycling`] returns true.
     ///
     /// [`wants_recycling`]: Self::wants_recycling
     fn recycle(&mut self) -> bool {
@@ -186,9 +186,9 @@ pub trait Datapath {
         false
     }
 
-    /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses,
-    /// and [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) must be announced again. Call when idle,
-    /// about once a second; takes a few system calls, or none if nothing can change.
+    /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses.
+    /// The caller then announces [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) again. Call when
+    /// idle, about once a second; takes a few system calls, or none if nothing can change.
     fn check_interfaces(&mut self) -> bool {
         false
     }
@@ -196,7 +196,7 @@ pub trait Datapath {
     /// Opens a flow in an open lane: a separate port for one topic's reader. Its datagrams arrive in the lane's bursts.
     ///
     /// # Errors
-    /// [`OpenError::NoFlows`] if unsupported; the lane's own flows then serve.
+    /// [`OpenError::NoFlows`] if unsupported; the reader then uses the lane's own flows.
     fn open_flow(&mut self, _lane: Lane) -> Result<FlowId, OpenError> {
         Err(OpenError::NoFlows {
             datapath: self.name(),
@@ -208,11 +208,11 @@ pub trait Datapath {
         &[]
     }
 
-    /// Closes a flow. Datagrams that still arrive there are not received.
+    /// Closes a flow. Datagrams that arrive later at its port are not received.
     fn close_flow(&mut self, _flow: FlowId) {}
 
-    /// Sets or, with `None`, removes the rate limit of a lane's or flow's receivers. Takes effect at once with a full
-    /// budget, or when the lane is opened.
+    /// Sets the rate limit of a lane or flow, or removes it (`None`). A limit takes effect at once with a full budget,
+    /// or when the lane is opened.
     ///
     /// # Errors
     /// [`RateLimitError`]; nothing is changed.
@@ -226,7 +226,7 @@ pub trait Datapath {
         })
     }
 
-    /// Sets the rate limits of the interfaces in use, including those of lanes opened later.
+    /// Sets the rate limits of the interfaces in use. They also apply to lanes opened later.
     ///
     /// # Errors
     /// [`RateLimitError`]; nothing is changed.

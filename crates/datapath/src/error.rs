@@ -13,7 +13,7 @@ fn others(present: &str) -> String {
     }
 }
 
-/// Class of an error of opening, which says where its remedy lies.
+/// Class of an error of opening a datapath. The class tells where to look for the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// The options are invalid on any machine.

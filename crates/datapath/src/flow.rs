@@ -1,11 +1,11 @@
 //! Flows and their rate limits.
 //!
-//! A *flow* is the traffic to one port (or one group and port) of this host. Each lane has the flows of its level. A
-//! topic with a separate budget has a separate flow in the lane: a port, which its reader announces.
+//! A *flow* is the traffic to one port (or one group and port) of this host. Each lane has flows for its own port and
+//! group. A topic with its own budget has a separate flow in the lane: a port that the topic's reader announces.
 //!
-//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): it serves `capacity` datagrams at any time
-//! within each `period`, and is then replenished completely. Excess datagrams are dropped or demoted before they cost a
-//! buffer or a wake-up.
+//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): it serves up to `capacity` datagrams in each
+//! `period`, at any time within the period. The next period begins with the full capacity. Excess datagrams are
+//! dropped or demoted before they cost a buffer or a wake-up.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -26,10 +26,10 @@ pub struct Budget {
 /// Treatment of datagrams beyond a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverBudget {
-    /// Drop at the driver, where they are counted.
+    /// Drop excess datagrams at the driver, and count them there.
     #[default]
     Drop,
-    /// Demote to the lowest lane.
+    /// Demote excess datagrams to the lowest lane.
     Demote,
 }
 
@@ -45,9 +45,10 @@ pub struct RateLimit {
 /// Rate limits of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceRateLimit {
-    /// Budget of all registered flows together, and the part of it reserved for flows of the highest level in use.
+    /// Budget of all registered flows together, and the number of its datagrams reserved for flows of the highest
+    /// level in use.
     pub topics: Option<(Budget, u32)>,
-    /// Budget of all other traffic of the host. Optional, because it drops datagrams of other programs.
+    /// Budget of all other traffic of the host. Optional, because this budget drops datagrams of other programs.
     pub foreign: Option<Budget>,
 }
 
@@ -58,7 +59,7 @@ pub struct FlowId(pub u8);
 /// Target of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateLimitTarget {
-    /// Flows of the lane's port and group. Each has its own server; there is none of the whole lane.
+    /// Flows of the lane's port and group. Each flow has its own budget; the lane as a whole has none.
     Lane(Lane),
     /// Single flow.
     Flow(FlowId),
@@ -67,7 +68,7 @@ pub enum RateLimitTarget {
 /// Error of setting a rate limit, with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateLimitError {
-    /// The datapath has no point before its queues at which it could count.
+    /// The datapath cannot count datagrams before they enter its queues.
     #[error(
         "the datapath {datapath} enforces no budgets: choose xdp, or leave the budget out. \
          Datagrams beyond it would be received"
@@ -82,7 +83,7 @@ pub enum RateLimitError {
          Put that right, or leave the budget out"
     )]
     NoLanes,
-    /// The flow does not exist, or the open lane has no device.
+    /// The flow does not exist, or its lane is open on kernel sockets only.
     #[error(
         "there is no such flow: it was closed, or its level has no lane (the participant's notes say \
          why)"
@@ -104,7 +105,7 @@ pub enum RateLimitError {
     },
 }
 
-/// State of a datapath, for reports; it allocates.
+/// State of a datapath, for reports. Creating it allocates memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// Interfaces with a classifier.
@@ -139,7 +140,7 @@ pub struct FlowObservation {
     pub destination: Locator,
     /// Rate limit, if any.
     pub rate_limit: Option<RateLimit>,
-    /// Datagrams left of the budget in this period.
+    /// Datagrams of the budget that are left in this period.
     pub left: Option<u32>,
     /// Classifier decisions on the flow's frames: reason and count.
     pub decisions: Vec<(&'static str, u64)>,

@@ -1,8 +1,8 @@
 //! Kinds of datapaths: name, options, configuration by name, and requirements on the machine. A configured kind is a
-//! factory: what a participant is given, before anything is opened.
+//! factory, from which a participant opens its datapath.
 //!
-//! Descriptions, command lines, help, documentation, `doctor` and plans know datapaths only by a list of kinds. A program
-//! that brings its own datapath adds its kind to the list.
+//! Descriptions, command lines, help, documentation, `doctor` and plans know datapaths only by the list of kinds. A
+//! program that brings its own datapath adds its kind to the list.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display, Write as _};
@@ -15,8 +15,8 @@ pub type Kinds = &'static [&'static dyn DatapathKind];
 
 /// Kind of datapath; one static per crate.
 pub trait DatapathKind: Debug + Sync {
-    /// Name in descriptions and on command lines, as in [`Datapath::name`]. It names a table of
-    /// `[host.NAME]`, so it differs from the keys there.
+    /// Name in descriptions and on command lines, as in [`Datapath::name`]. A description may have a table of this
+    /// name in a host's table, so the name must differ from the keys of a host.
     fn name(&self) -> &'static str;
 
     /// One line for people: what moves the packets, and what it needs.
@@ -33,14 +33,14 @@ pub trait DatapathKind: Debug + Sync {
     /// Options that contradict each other.
     fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError>;
 
-    /// Reads the facts on which the requirements on an interface of this network namespace depend, as JSON. `None`
-    /// where there are no requirements. Changes nothing.
+    /// Reads the facts on which the requirements on an interface of this network namespace depend, as JSON. `None` if
+    /// the datapath has no requirements. Changes nothing.
     fn probe(&self, _interface: &str) -> Option<String> {
         None
     }
 
-    /// Compares facts of [`probe`](Self::probe), which may be recorded ones of another machine, with the requirements.
-    /// Pure function.
+    /// Compares the requirements with facts that [`probe`](Self::probe) returned, here or on another machine. Pure
+    /// function.
     ///
     /// # Errors
     /// Facts of another form.
@@ -48,8 +48,8 @@ pub trait DatapathKind: Debug + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns what these options use of a network device; `None` if the datapath leaves devices to the kernel. Options
-    /// that are not set have their defaults.
+    /// Returns how a datapath with these options uses a network device; `None` if the datapath leaves devices to the
+    /// kernel. Options that are not set have their defaults.
     fn device_use(&self, _options: &Options) -> Option<DeviceUse> {
         None
     }
@@ -64,7 +64,7 @@ pub struct Requirement {
     pub met: Met,
     /// State found, for people.
     pub found: String,
-    /// Cost of that state; empty if none.
+    /// Cost of the state found; empty if none.
     pub cost: String,
     /// Remedy; empty if none is needed.
     pub remedy: String,
@@ -91,25 +91,25 @@ pub struct FactsError(pub String);
 pub struct DeviceUse {
     /// Device queue of each level; `None` if the options name no queue, so that all levels use the first.
     pub queues: Option<[u32; 8]>,
-    /// True if the device must read and write the frames itself.
+    /// True if the device must read and write the frames itself (zero copy).
     pub needs_zero_copy: bool,
     /// VLAN id of sent frames.
     pub vlan: Option<u16>,
 }
 
-/// Configured datapath that is not open yet. Its typed options implement this.
+/// Configured datapath that is not open yet. The typed options of a kind implement this trait.
 pub trait DatapathFactory: Debug {
     /// Name of the datapath, as in [`Datapath::name`].
     fn name(&self) -> &'static str;
 
-    /// Requirements that this machine does not meet, with their remedies; `None` if all known ones are met. Opens
-    /// and changes nothing.
+    /// Requirements that this machine does not meet, with their remedies; `None` if all known requirements are met.
+    /// Opens nothing and changes nothing.
     fn unmet(&self, _network: &NetworkConfig) -> Option<String> {
         None
     }
 
-    /// Lets lanes that cannot be opened later use another way of this datapath, with a warning, instead of being
-    /// refused.
+    /// Makes the failure to open a lane a warning instead of an error: the lane then uses another way of this
+    /// datapath, such as kernel sockets.
     fn tolerate_lane_failure(&mut self) {}
 
     /// Opens the datapath; lanes are opened later.
@@ -130,9 +130,9 @@ pub struct OptionSpec {
     pub default: OptionDefault,
     /// Meaning and unit, in a few words.
     pub help: &'static str,
-    /// Options that a value of this one unsets, because it speaks for them too.
+    /// Options that setting this one unsets, because its value also determines theirs.
     pub overrides: &'static [&'static str],
-    /// True if the value `true` has an effect only where the loop never sleeps.
+    /// True if the value `true` has an effect only where the executor's loop never sleeps.
     pub needs_spin: bool,
 }
 
@@ -155,13 +155,13 @@ impl OptionSpec {
         }
     }
 
-    /// Adds options that a value of this one unsets.
+    /// Names the options that setting this one unsets.
     #[must_use]
     pub const fn overriding(self, overrides: &'static [&'static str]) -> Self {
         Self { overrides, ..self }
     }
 
-    /// Requires a loop that never sleeps.
+    /// Marks the option as one for loops that never sleep.
     #[must_use]
     pub const fn spinning(self) -> Self {
         Self {
@@ -291,7 +291,7 @@ impl Options {
         }
     }
 
-    /// Returns the numbers of levels; none if not set.
+    /// Returns the number of each level; all `None` if the option is not set.
     #[must_use]
     pub fn per_level(&self, key: &str) -> [Option<u32>; 8] {
         match self.get(key) {
@@ -326,7 +326,7 @@ impl OptionKind {
     /// Parses a value from a command line: `true`, `7`, `copy`, levels as `5+6+7`, numbers of levels as `7=1+6=0`.
     ///
     /// # Errors
-    /// Expected values, for people.
+    /// Text for people that states the expected values.
     pub fn parse(&self, text: &str) -> Result<OptionValue, String> {
         let number = |text: &str| text.parse().ok();
         let value = match self {

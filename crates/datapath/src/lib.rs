@@ -10,19 +10,20 @@
 //!  send:     pool ─> filled by a writer ─> TransmitBurst ─> datapath ─> pool
 //! ```
 //!
-//! A [`Frame`] has exactly one owner, cannot be cloned, and returns to its class in the [`Pool`] when dropped. Classes
-//! are per lane and direction, so a lane that holds its frames takes none from a more critical one.
+//! A [`Frame`] has exactly one owner, cannot be cloned, and returns to its class in the [`Pool`] when dropped. An
+//! *armed* frame is ready for a datagram to arrive. A class has the frames of one lane and direction. A lane that
+//! keeps all its frames therefore takes none from a more critical lane.
 //!
 //! # Lanes
 //!
 //! A [`Lane`] is an independent path through the host with its own sockets (or rings), frames and counters. There is
-//! one for each level, and one for discovery. Lanes share nothing in this crate: flooding a lane costs the others only
-//! the processor time that the caller spends on it.
+//! one for each level, and one for discovery. Lanes share nothing in this crate. A flooded lane costs the other lanes
+//! only the processor time that the caller spends on the flooded one.
 //!
 //! # Guarantees
 //!
-//! No locks and no waiting (`tests/no_locks.rs`); no allocation after a lane is open (`tests/no_allocation.rs`); no
-//! datagram is lost without a counter for the reason ([`ledger`]).
+//! Calls take no locks and never wait (`tests/no_locks.rs`); they allocate nothing after a lane is open
+//! (`tests/no_allocation.rs`); no datagram is lost without a counter for the reason ([`ledger`]).
 
 pub mod burst;
 pub mod clock;

@@ -1,11 +1,11 @@
 //! Bounds of this crate, each with its reason.
 
-/// Maximum datagrams moved by a call. Sixteen make a system call cheap per datagram (a sixteenth of about 200 ns), and
-/// bound the time that a more critical lane waits for a call.
+/// Maximum datagrams moved by a call. With sixteen, each datagram costs a sixteenth of a system call (about 200 ns).
+/// The bound also limits the time that a more critical lane waits for a call.
 pub const MAX_BURST: usize = 16;
 
-/// Maximum (frame, destination) pairs in a transmit burst. A full burst with 16 destinations each would have 256, but
-/// most frames have one. A single frame reaches this many unicast readers without a copy.
+/// Maximum (frame, destination) pairs in a transmit burst. A full burst with 16 destinations for each frame would have
+/// 256 pairs, but most frames have one destination. A single frame reaches this many unicast readers without a copy.
 pub const MAX_MESSAGES: usize = 64;
 
 /// Size of a frame in bytes. Peers send datagrams up to 65.5 kB (Fast DDS); the maximum of UDP over IPv4 is 65,507. The
@@ -15,8 +15,7 @@ pub const FRAME_BYTES: usize = 65_536;
 /// Maximum UDP payload over IPv4: 65,535 less 20 bytes of IPv4 and 8 of UDP header.
 pub const MAX_UDP_PAYLOAD: usize = 65_507;
 
-/// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is
-/// received.
+/// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is received.
 pub const RECEIVE_FRAMES: usize = MAX_BURST + 4;
 
 /// Transmit frames of a level: two bursts, so that one can be filled while another is sent.
@@ -36,19 +35,19 @@ pub const MAX_PARTICIPANT_ID: u32 = 119;
 /// participants.
 pub const MAX_DOMAIN: u32 = 232;
 
-/// Maximum errors of earlier datagrams (ICMP) read from a socket at once: a burst. Bounds the work that a host which
-/// refuses everything can cause in a call.
+/// Maximum number of errors of earlier datagrams (ICMP) read from a socket in one call: as many as a burst has
+/// datagrams. A host that refuses every datagram thus causes bounded work.
 pub const MAX_BOUNCES: usize = MAX_BURST;
 
-/// Maximum address change messages read in a check; further ones are read in the next check, a second later.
+/// Maximum number of address change messages read in a check; further ones are read in the next check, a second later.
 pub const MAX_ADDRESS_CHANGES: usize = 64;
 
-/// Minimum change of the offset between the two clocks that counts as a step. They are read within some ten
-/// nanoseconds, or a few hundred with system calls. A smaller step shifts the stamps of a burst by no more than this.
+/// Minimum change of the offset between the two clocks that counts as a step. The two clocks are read within some ten
+/// nanoseconds, or a few hundred with system calls. A smaller step shifts a burst's stamps by less.
 pub const CLOCK_STEP_NS: u64 = 5_000;
 
-/// Readings that must agree on a step: an interrupt may fall between the two clocks in one reading, hardly in three in
-/// a row.
+/// Readings that must agree on a step. An interrupt may fall between the readings of the two clocks once, but hardly
+/// three times in a row.
 pub const CLOCK_READINGS: usize = 3;
 
 /// Maximum number of drop reasons that one datapath adds: AF_XDP has nine.
@@ -57,10 +56,10 @@ pub const MAX_OWN_RECEIVE_DROPS: usize = 16;
 /// Maximum number of refusal reasons that one datapath adds: AF_XDP has two.
 pub const MAX_OWN_REFUSALS: usize = 8;
 
-/// Maximum events that a datapath counts: AF_XDP has eighteen.
+/// Maximum number of kinds of events that a datapath counts: AF_XDP has eighteen.
 pub const MAX_EVENTS: usize = 24;
 
-/// Maximum warnings of a datapath: about one for each socket and interface.
+/// Maximum number of warnings of a datapath: about one for each socket and interface.
 pub const MAX_WARNINGS: usize = 64;
 
 /// Default queue size of a memory datapath lane in bytes: Linux' default for a UDP socket (`net.core.rmem_default`).

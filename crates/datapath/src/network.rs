@@ -1,4 +1,4 @@
-//! Network configuration of a participant: what is its, and not its datapath's.
+//! Network configuration of a participant, independent of its datapath.
 
 use isolane_wire::level::Level;
 
@@ -31,17 +31,17 @@ pub struct NetworkConfig {
     /// Unicast ports of the levels; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
     /// Level of discovery datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less than the highest open
-    /// level, at least 1. So announcements and lease renewals pass bulk traffic, and wait for the most critical
+    /// level, at least 1. Announcements and lease renewals then overtake bulk traffic, and wait for the most critical
     /// samples.
     pub discovery_level: Option<Level>,
-    /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice as much of its
-    /// memory, of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN
-    /// (SO_RCVBUFFORCE is tried first); otherwise there is a [warning](crate::Warning).
-    /// [`Datapath::receive_buffer`](crate::Datapath::receive_buffer) returns the granted size.
+    /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice this size,
+    /// because it counts its own overhead: a small datagram may take about 2 KiB. A size above `net.core.rmem_max`
+    /// needs CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first). Without it, a [warning](crate::Warning) reports the
+    /// smaller buffer. [`Datapath::receive_buffer`](crate::Datapath::receive_buffer) returns the granted size.
     pub receive_buffer_bytes: Option<usize>,
     /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack,
-    /// before it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and
-    /// this program 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Default off.
+    /// before it waits in the socket's queue. Stamps cost the kernel a clock reading for each packet of the host, and
+    /// this program 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Off by default.
     pub timestamps: bool,
     /// Frame pool.
     pub pool: PoolConfig,

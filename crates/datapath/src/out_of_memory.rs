@@ -1,10 +1,10 @@
-//! Allocations that fail: an allocator that ends the program then, and fallible allocation of zeroed memory.
+//! Failed allocations: an allocator that ends the program, and fallible allocation of zeroed memory.
 
 use std::alloc::{GlobalAlloc, Layout, System, alloc_zeroed};
 use std::io::Write as _;
 use std::ptr;
 
-/// Failed requests for zeroed memory return null from this size on.
+/// Size in bytes from which failed requests for zeroed memory return null.
 const LARGE_BYTES: usize = 128 << 10;
 /// Exit code for a missing resource of the machine.
 const NOT_ALLOWED: i32 = 3;
@@ -13,7 +13,7 @@ const MESSAGE_BYTES: usize = 200;
 
 /// System allocator for `#[global_allocator]`. A failed allocation prints its size to standard error and exits with
 /// code 3, where Rust's default aborts. Failed requests for 128 KiB and more of zeroed memory return null
-/// ([`zeroed`]); a failing `try_reserve` exits.
+/// ([`zeroed`]). A failed `try_reserve` exits.
 #[derive(Debug)]
 pub struct ExitWithoutMemory;
 
@@ -29,12 +29,12 @@ impl ExitWithoutMemory {
 // SAFETY: each call is passed to the system's allocator unchanged, and its result is returned.
 unsafe impl GlobalAlloc for ExitWithoutMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         Self::checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: as above.
         let start = unsafe { System.alloc_zeroed(layout) };
         match layout.size() {
             LARGE_BYTES.. => start,
@@ -43,12 +43,12 @@ unsafe impl GlobalAlloc for ExitWithoutMemory {
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: as above.
         Self::checked(unsafe { System.realloc(start, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: as above.
         unsafe { System.dealloc(start, layout) }
     }
 }
@@ -66,8 +66,8 @@ fn end(bytes: usize) -> ! {
     let length = MESSAGE_BYTES - room.len();
     // SAFETY: `length` bytes of `message` are initialised. If standard error is closed, the message is lost.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), length) };
-    // No destructors: one could allocate, or wait for a lock of this thread.
-    // SAFETY: it touches no memory of the program.
+    // No destructors run: one could allocate, or wait for a lock that this thread holds.
+    // SAFETY: the call touches no memory of the program.
     unsafe { libc::_exit(NOT_ALLOWED) }
 }
 

@@ -13,7 +13,7 @@ const NEEDED: [(u32, &str); 3] = [
 ];
 const CAP_NET_ADMIN: u32 = 12;
 
-/// Superset of all of them but CAP_NET_ADMIN, for they were split off from it.
+/// Includes CAP_BPF and CAP_PERFMON, which were split off from it.
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// Capability names, displayed as in "CAP_BPF and CAP_NET_ADMIN".
@@ -62,7 +62,7 @@ pub fn chosen_word(text: &str) -> Option<&str> {
     words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
 
-/// Returns whether the process is in a user namespace, whose capabilities do not count for the kernel.
+/// Returns whether the process is in a user namespace, whose capabilities do not permit bpf(2).
 #[must_use]
 pub fn in_user_namespace() -> bool {
     // The initial namespace maps all ids.

@@ -8,9 +8,9 @@ pub const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
 /// Maximum datagrams of one answer: the queues of hundreds of devices, some 100 per datagram.
 pub const MAX_NETLINK_DATAGRAMS: usize = 1_024;
 
-/// Longest wait for the next datagram of an answer. It does not bound the kernel's own work, done within the send and
-/// receive calls, possibly while waiting for the lock of all devices: a driver that hangs with that lock blocks this
-/// process, as it blocks `ip` and `ethtool`.
+/// Longest wait for the next datagram of an answer. It does not bound the kernel's own work in the send and receive
+/// calls, which may wait for the lock of all devices. A driver that hangs with that lock blocks this process, as it
+/// blocks `ip` and `ethtool`.
 pub const NETLINK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Maximum attempts at a dump whose table changes meanwhile. Container hosts create devices every second; a dump takes
@@ -33,8 +33,8 @@ pub const MAX_NAPI_INSTANCES: usize = 256;
 /// Longest wait of a frame for a poll while interrupts are deferred: critical topics cannot tolerate more.
 pub const MAX_POLL_WAIT: Duration = Duration::from_millis(1);
 
-/// Maximum polls without a frame before interrupts are enabled again: with [`MAX_POLL_WAIT`] at most a tenth of a
-/// second after the last frame, so that an idle device costs nothing.
+/// Maximum polls without a frame before interrupts are enabled again. With [`MAX_POLL_WAIT`], polling ends at most a
+/// tenth of a second after the last frame, so an idle device costs nothing.
 pub const MAX_IDLE_POLLS: u32 = 100;
 
 /// Longest wait for the threads of NAPI instances after the switch: the kernel starts them within the call.

@@ -33,7 +33,7 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     Ok(name_to_index(any_socket()?, name)?)
 }
 
-/// Socket for ioctls on links: any of this namespace's serves.
+/// Socket for ioctls on links. Any socket of the namespace serves.
 pub(crate) fn any_socket() -> io::Result<OwnedFd> {
     let (family, kind) = (rustix::net::AddressFamily::INET, SocketType::DGRAM);
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
@@ -258,9 +258,9 @@ pub struct Address {
     pub address: [u8; 4],
     /// Prefix length of its network.
     pub prefix_bits: u8,
-    /// True for a secondary address, after another of the same network: a source only if a route names it.
+    /// True for a secondary address, after another of the same network: used as source only if a route names it.
     pub is_secondary: bool,
-    /// Round of the last dump that contained it.
+    /// Number of the last dump that contained the address.
     pub round: u32,
 }
 
@@ -286,7 +286,7 @@ pub struct DeviceState {
     pub has_carrier: bool,
     /// True if it can multicast.
     pub is_multicast: bool,
-    /// True if deleted, or moved to another network namespace, which is final: its AF_XDP sockets are dead.
+    /// True if deleted, or moved to another network namespace. Final, because the link's AF_XDP sockets are dead.
     pub is_gone: bool,
     /// Size of the largest IP packet in bytes.
     pub mtu_bytes: usize,
@@ -316,7 +316,7 @@ impl DeviceState {
         self.is_up && self.has_carrier && !self.is_gone
     }
 
-    /// Source address that the kernel would choose towards `neighbour`: the first of the same network, else the first.
+    /// Source address that the kernel would choose towards `neighbour`: the first in its network, else the first.
     #[must_use]
     pub fn source_for(&self, neighbour: Option<[u8; 4]>) -> Option<[u8; 4]> {
         let mut primary = self.addresses.iter().filter(|known| !known.is_secondary);
@@ -353,7 +353,7 @@ impl DeviceState {
         self.addresses.len() != before
     }
 
-    /// Ends a dump: removes addresses that it did not contain; returns whether there were any.
+    /// Ends a dump: removes addresses that the dump did not contain; returns whether there were any.
     pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.addresses.len();
         self.addresses.retain(|known| known.round == round);

@@ -50,7 +50,7 @@ pub struct Neighbour {
     pub mac: Option<MacAddress>,
     /// Reachability state.
     pub certainty: Certainty,
-    /// Round of the last dump that contained it.
+    /// Number of the last dump that contained the neighbour.
     pub round: u32,
 }
 
@@ -100,7 +100,7 @@ impl Neighbours {
         self.known.remove(&address).is_some()
     }
 
-    /// Ends a dump: removes neighbours that it did not contain; returns whether there were any.
+    /// Ends a dump: removes neighbours that the dump did not contain; returns whether there were any.
     pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.known.len();
         self.known.retain(|_, neighbour| neighbour.round == round);

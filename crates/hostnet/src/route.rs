@@ -42,7 +42,7 @@ pub enum RouteKind {
     Intricate,
 }
 
-/// Route. Two that differ in `mtu_bytes` and `round` alone are the same route.
+/// Route. Two values that differ only in `mtu_bytes` and `round` are the same route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Table of the route.
@@ -63,7 +63,7 @@ pub struct Route {
     pub source: Option<[u8; 4]>,
     /// Route MTU in bytes, if an administrator has set it.
     pub mtu_bytes: Option<u32>,
-    /// Round of the last dump that contained it.
+    /// Number of the last dump that contained the route.
     pub round: u32,
 }
 
@@ -98,7 +98,7 @@ pub struct Routes {
     sorted: Vec<Route>,
     /// Routes refused since the last dump began, because the table was full.
     refused: u64,
-    /// Routes refused before it. They count until the dump ends, since any of them may be missing.
+    /// Routes refused before that dump began. They count until the dump ends, since any of them may be missing.
     refused_before: u64,
 }
 
@@ -145,7 +145,7 @@ impl Routes {
         self.refused = 0;
     }
 
-    /// Ends a dump: removes routes that it did not contain; returns whether anything changed.
+    /// Ends a dump: removes routes that the dump did not contain; returns whether anything changed.
     pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = (self.sorted.len(), self.refused());
         self.sorted.retain(|route| route.round == round);

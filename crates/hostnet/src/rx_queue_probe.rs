@@ -5,8 +5,8 @@
 //! queue that the driver recorded on the frame (`SKF_AD_QUEUE`), so the receiving socket identifies the queue.
 //! SO_INCOMING_NAPI_ID does not work: on an unconnected socket it keeps its first value.
 //!
-//! Drivers record the queue plus one, and zero if unknown. veth records nothing: the sender's transmit queue stays on
-//! the frame, and is the receive queue.
+//! Drivers record the queue plus one, and zero if unknown. veth records nothing: the frame keeps the number of the
+//! sender's transmit queue, which equals that of the receive queue.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
@@ -78,7 +78,7 @@ pub struct Landed {
     pub length: usize,
     /// Address of the sender.
     pub from: SocketAddrV4,
-    /// Receive queue; `None` if it is none of the interface's, as for datagrams of this host.
+    /// Receive queue; `None` if it is none of the interface's, as for datagrams sent by this host.
     pub queue: Option<u32>,
 }
 
@@ -88,8 +88,8 @@ impl ProbeSocket {
     /// # Errors
     /// The address is in use or not of this host; the kernel refuses the priority (7 needs CAP_NET_ADMIN).
     pub fn bind(address: SocketAddrV4, level: Level, queues: ReceiveQueues) -> io::Result<Self> {
-        // SO_REUSEPORT would silently join a port that another process shares, and the queues would be wrong. A socket
-        // without it fails then.
+        // With SO_REUSEPORT, `bind` would silently join a port that another process shares, and the queues would be
+        // wrong. Without it, as here, `bind` then fails.
         if address.port() != 0 {
             drop(UdpSocket::bind(address)?);
         }

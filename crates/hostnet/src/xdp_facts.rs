@@ -108,7 +108,7 @@ pub struct XdpFacts {
     pub kernel_release: String,
     /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// True if the process is outside the initial user namespace; its kernel there do not permit bpf(2).
+    /// True if the process is outside the initial user namespace, whose capabilities do not permit bpf(2).
     pub is_in_user_namespace: bool,
     /// `kernel.unprivileged_bpf_disabled`: 0 allows bpf(2) to all users.
     pub unprivileged_bpf_disabled: Option<u8>,
@@ -157,7 +157,7 @@ impl XdpFacts {
     }
 }
 
-/// Opens a socket of the family and closes it again, unbound.
+/// Opens an unbound AF_XDP socket, and closes it again.
 fn sockets() -> Sockets {
     match socket_with(
         AddressFamily::XDP,

@@ -1,8 +1,8 @@
-//! Programs on the XDP hook: the BPF link of this one, and the name of another process's.
+//! Programs on the XDP hook: the BPF link of this process's program, and the identity of another process's program.
 //!
-//! `bpf(2)` creates the link directly; it detaches the program with its owner. Where the kernel refuses a link, the
-//! loader's library would fall back to an attachment without an owner. Such a program would outlive a killed process
-//! and drop frames by budgets that are no longer replenished.
+//! The link is created directly by `bpf(2)`, and detaches the program when its owner ends. If the kernel refuses a
+//! link, the loader's library would fall back to an attachment without an owner. Such a program would outlive a killed
+//! process and drop frames by budgets that are no longer replenished.
 
 use std::fmt;
 use std::fs;
@@ -65,12 +65,10 @@ struct LinkInformation {
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
-/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond its end as
-/// zeros.
+/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond the argument's end as zeros.
 fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     let size = size_of::<T>();
-    // SAFETY: the argument is valid for its size, and so is what it points to; both callers see to
-    // that.
+    // SAFETY: the argument is valid for its size, and so is what it points to; both callers ensure this.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *argument, size) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -98,7 +96,7 @@ impl Link {
         Ok(Link(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Index of the attached interface. `None` once the interface is gone; the link outlives it.
+    /// Index of the attached interface. `None` once the interface is gone; the link outlives the interface.
     pub(super) fn interface_index(&self) -> Option<u32> {
         let mut information = LinkInformation::default();
         let mut argument = GetInfo {
@@ -118,8 +116,8 @@ pub struct Foreign {
     pub id: u32,
     /// Name and tag, if permitted to query.
     pub name_and_tag: Option<(String, Tag)>,
-    /// Some of the processes that hold it, by process id and name. Empty if only the interface
-    /// holds it, or without permission.
+    /// Some of the processes that hold the program, by process id and name. Empty if only the interface holds the
+    /// program, or without permission.
     pub owners: Vec<(u32, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! Deferrable servers of the classifier's budgets. Set here, consumed by the program, replenished
-//! by kernel timers or from here.
+//! Deferrable servers of the classifier's budgets. This module sets them and the program consumes them. Kernel timers
+//! or this module replenish them.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 pub enum Replenisher {
     /// One kernel timer per budget, independent of user space.
     KernelTimer,
-    /// The caller of [`Classifier::replenish`](super::Classifier::replenish): the kernel has no BPF
-    /// timers (before 5.15), or the configuration disables them.
+    /// The caller of [`Classifier::replenish`](super::Classifier::replenish), if the kernel has no BPF timers (before
+    /// 5.15) or the configuration disables them.
     UserSpace,
 }
 
@@ -126,9 +126,8 @@ pub(super) fn set_interface_rate_limit(
     flows.into_iter().flatten().chain(others)
 }
 
-/// Replenishes the servers due at `now_ns` and returns the next due time. A server's first period
-/// starts at the first call that sees it. A server more than one period late starts afresh: missed
-/// periods are not caught up.
+/// Replenishes the servers due at `now_ns` and returns the next due time. A server's first period starts at the first
+/// call that sees it. A server more than one period late starts afresh: missed periods are not caught up.
 pub(super) fn replenish(shared: &Shared, now_ns: u64) -> Option<u64> {
     let servers = shared.servers.iter().take(SERVERS);
     let due = servers.filter_map(|server| {

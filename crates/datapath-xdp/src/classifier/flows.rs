@@ -2,7 +2,7 @@
 //!
 //! The program looks up a frame's port in an array and follows the chain of flows that starts there. User space builds
 //! the chains: flows with a source first, then those without, each in slot order. Frames arrive while a chain changes;
-//! `classifier/layout.h` says what they observe.
+//! `classifier/layout.h` describes what the program observes then.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -12,8 +12,7 @@ use isolane_wire::level::Level;
 use super::shared_memory::{KERNEL, Shared};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT};
 
-/// Index of a flow in the classifier's table, below [`MAX_FLOWS`]. Assigned by the caller that
-/// registers flows.
+/// Index of a flow in the classifier's table, below [`MAX_FLOWS`]. Assigned by the caller that registers flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowSlot(pub u8);
 
@@ -28,8 +27,8 @@ impl FlowSlot {
 pub enum RedirectAction {
     /// The level's lane on the queue of arrival.
     Lane(Level),
-    /// The kernel, always, for own traffic without a lane such as discovery. It is counted as a
-    /// flow and not charged to the budget of others.
+    /// Always the kernel: for own traffic without a lane, such as discovery. It is counted as a flow, and not charged
+    /// to the budget of traffic that belongs to no flow.
     Kernel,
 }
 
@@ -44,7 +43,7 @@ pub struct Flow {
     pub source: Option<[u8; 4]>,
     /// Destination of the frames.
     pub action: RedirectAction,
-    /// Whether the flow may use the reserve of the interface's budget. A demoted frame may not.
+    /// Whether the flow may use the reserve of the interface's budget. Its demoted frames may not.
     pub is_critical: bool,
     /// Budget; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
@@ -156,7 +155,7 @@ impl Table {
         self.flows.get_mut(usize::from(slot.0))?.as_mut()
     }
 
-    /// Rebuilds a port's chain from the last flow to the first, so that every link names a linked flow.
+    /// Rebuilds a port's chain from the last flow to the first, so that every link names an already linked flow.
     fn chain(&self, shared: &Shared, port: u16) {
         let mut next = 0;
         for has_source in [false, true] {

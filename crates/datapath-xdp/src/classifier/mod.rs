@@ -11,8 +11,8 @@
 //!
 //! Attaching has side effects: some drivers reset the device, and a veth's peer loses its offloads.
 //!
-//! [`ReferenceModel`](reference_model::ReferenceModel) makes the same decisions over the views of `isolane-wire`, for tests and explanations. The classifier
-//! never parses RTPS beyond its first four bytes, and examines a frame that belongs to no flow only once.
+//! [`ReferenceModel`](reference_model::ReferenceModel) makes the same decisions over the views of `isolane-wire`, for
+//! tests and explanations. The classifier never parses RTPS beyond its first four bytes.
 
 mod attachment;
 mod budgets;
@@ -70,8 +70,7 @@ impl Default for ClassifierConfig {
 /// Mechanisms that can be switched off to measure their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enforcement {
-    /// Drops frames at a lane's low-water mark. If false, they are only counted
-    /// ([`Counts::touched_fill`]).
+    /// Drops frames at a lane's low-water mark. If false, they are only counted ([`Counts::touched_fill`]).
     pub recycling: bool,
     /// Keeps the interface's reserve for critical flows. If false, use by other flows is only
     /// counted ([`Counts::touched_reserve`]).
@@ -258,8 +257,8 @@ impl Classifier {
             let is_started = self.replenisher == Replenisher::KernelTimer
                 && self.loaded.start_timer(server).is_ok();
             if !is_started {
-                // User space takes over all servers. One that also has a timer is replenished once a period: both read
-                // the due time from the same field.
+                // User space takes over all servers. A server that also has a timer is replenished once a period,
+                // because both read the due time from the same field.
                 self.replenisher = Replenisher::UserSpace;
             }
         }
@@ -300,7 +299,7 @@ impl Classifier {
     }
 
     /// Passes a level's frames on a queue to the kernel again. The kernel also removes a closed socket from the map;
-    /// frames between its closing and this call are passed.
+    /// frames that arrive between its closing and this call are passed too.
     pub fn unbind_lane(&mut self, queue: u32, lane: Level) {
         if let Some(known) = self.queue(queue) {
             known.bound.fetch_and(!(1 << lane.get()), Relaxed);
@@ -310,8 +309,8 @@ impl Classifier {
     }
 
     /// Sets a lane's low-water mark. At or below that many free fill-ring entries, frames of the lane are dropped
-    /// before they take one. `None` disables it, for critical lanes. Set it to the number of frames reserved for the
-    /// lanes above. No effect for a queue that does not exist.
+    /// before they take an entry. Set the mark to the number of entries reserved for more critical lanes. `None`, for
+    /// critical lanes, disables it. No effect for a queue that does not exist.
     pub fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
         if let Some(queue) = self.queue(queue) {
             let mark = low_water.map_or(-1, i64::from);
@@ -322,9 +321,9 @@ impl Classifier {
     /// Reports the free fill-ring entries of a queue: those the kernel has not taken yet, read by `free`. Call it after
     /// each refill.
     ///
-    /// Between two calls the program subtracts the frames it redirects. It cannot see which of them the sockets' rings
-    /// refuse, so it may underestimate the free entries, but never overestimates them. Before the first call, none are
-    /// free. Makes no system call.
+    /// Between two calls the program subtracts the frames it redirects. The program cannot see which of these the
+    /// sockets' rings refuse, so it may underestimate the free entries, but never overestimates them. Before the first
+    /// call, none are free. Makes no system call.
     pub fn note_free(&self, queue: u32, free: impl FnOnce() -> u32) {
         if let Some(queue) = self.queue(queue) {
             // Read first: frames that arrive between the two reads then count as taken twice, not never.
@@ -355,8 +354,8 @@ impl Classifier {
         rows.map(|row| row.unstamped.load(Relaxed)).sum()
     }
 
-    /// Frames without a stamp on one queue (modulo [`MAX_QUEUES`]). Includes every frame counted before a socket's ring
-    /// showed it.
+    /// Frames without a stamp on one queue (modulo [`MAX_QUEUES`]). Includes every frame that a socket's ring already
+    /// shows.
     #[must_use]
     pub fn unstamped_on(&self, queue: u32) -> u64 {
         let row = &self.memory.rows[queue as usize % MAX_QUEUES];

@@ -381,7 +381,7 @@ fn is_bound(lanes: Option<&[Lane; MAX_LANES]>, lane: Level) -> bool {
     lanes.is_some_and(|lanes| lanes[usize::from(lane.get())].is_bound)
 }
 
-/// Lowest bound lane, unless it is above the flow's own. Frames of a flow to the kernel stay there.
+/// Lowest bound lane, unless it is above the flow's own. `None` for flows to the kernel.
 fn lowest(lanes: Option<&[Lane; MAX_LANES]>, own: Option<Level>) -> Option<Level> {
     let lowest = Level::ALL
         .into_iter()

@@ -1,5 +1,5 @@
 //! Memory shared by the program and user space, field by field as in `classifier/layout.h`, and its mapping into this
-//! process. That file says which side writes each field.
+//! process. `layout.h` says which side writes each field.
 //!
 //! All fields are atomics: the kernel changes them at any time. No order between fields is assumed,
 //! except where [`super::flows`] and [`super::budgets`] say so.
@@ -141,8 +141,8 @@ impl Deref for Memory {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
-        // SAFETY: mapped for as long as this value lives, page-aligned, of this size, and zeroed by
-        // the kernel when it was made, which is valid. Every field that anyone writes is an atomic.
+        // SAFETY: the memory is mapped for as long as this value lives, page-aligned and of this size. The kernel
+        // zeroed it, and zeros are valid. Every field that anyone writes is an atomic.
         unsafe { self.0.as_ref() }
     }
 }

@@ -125,9 +125,9 @@ reasons! {
         InLane = "in lane",
         /// Over budget: redirected to the socket of the lowest lane.
         Demoted = "demoted",
-        /// Passed: no socket is bound for its lane on this queue.
+        /// Passed: no socket is bound for the flow's lane on this queue.
         NoLane = "no lane",
-        /// Passed: over budget, and every bound lane of the queue is above its own.
+        /// Passed: over budget, and every bound lane of the queue is above the flow's own.
         DemotedToKernel = "demoted to kernel",
         /// Passed: the flow's destination is the kernel.
         ToKernel = "to kernel",
@@ -215,11 +215,9 @@ pub struct Counts {
     pub flows: [FlowCounts; MAX_FLOWS],
     /// Counters of frames that belong to no flow.
     pub others: OthersCounts,
-    /// Frames handed on below the low-water mark, which recycling would have dropped. 0 while
-    /// recycling is enforced.
+    /// Frames handed on below the low-water mark, which recycling would have dropped. 0 while recycling is enforced.
     pub touched_fill: u64,
-    /// Frames of non-critical flows charged to the interface's reserve. 0 while the reserve is
-    /// enforced.
+    /// Frames of non-critical flows charged to the interface's reserve. 0 while the reserve is enforced.
     pub touched_reserve: u64,
     /// Frames without a stamp, because the driver left no metadata room.
     pub unstamped: u64,

@@ -34,7 +34,7 @@ fn wanted() -> Wanted {
     }
 }
 
-/// Requirements that are not met; all have this id.
+/// Returns the requirements that are not met, and asserts that all have this id.
 fn trouble(facts: &XdpFacts, wanted: &Wanted, id: &str) -> Vec<Requirement> {
     let mut checks = requirements(facts, wanted);
     checks.retain(|check| check.met != Met::Yes);

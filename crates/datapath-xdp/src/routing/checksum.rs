@@ -19,12 +19,12 @@ pub enum ChecksumState {
     Wrong,
 }
 
-/// Expectation of partial checksums, by device.
+/// Whether partial checksums are expected of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
-    /// Usual on veth and tap. Checked first: a match avoids reading the payload.
+    /// A partial checksum is usual (veth, tap). It is checked first: a match avoids reading the payload.
     Expected,
-    /// A fault on a physical wire. The full sum is checked first.
+    /// A partial checksum is a fault, as on a physical wire. The full sum is checked first.
     Unexpected,
 }
 

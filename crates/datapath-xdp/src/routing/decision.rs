@@ -125,7 +125,7 @@ pub(super) struct Found {
     pub(super) neighbour: Option<[u8; 4]>,
 }
 
-/// Resolves the path to a destination. The work is bounded by the tables.
+/// Resolves the path to a destination. The size of the tables bounds the work.
 pub(super) fn resolve(
     tables: &Snapshot,
     destination: [u8; 4],

@@ -1,8 +1,8 @@
 //! Header cache: set-associative, keyed by flow, constant time on a hit.
 //!
 //! An entry is rebuilt when its generation differs from the tables', or when another flow evicted it. Peers choose
-//! addresses and ports, so they can make flows evict each other. That costs a look-up in bounded tables and affects no
-//! other flow's delivery.
+//! addresses and ports, so they can make flows evict each other. Each eviction costs a look-up in bounded tables and
+//! affects no other flow's delivery.
 
 use super::decision::Reason;
 use super::header::{Flow, Template};

@@ -1,19 +1,20 @@
 //! Route decision for a datagram, and the headers before its payload.
 //!
-//! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are needed here. An
+//! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are needed here. A
 //! [`Router`] follows the kernel's tables ([`RouteMonitor`]) and derives a flow's headers from them
 //! ([`headers`](Router::headers)). A [`Template`] writes them before a payload.
 //!
 //! A datagram whose route is not certain to leave by this device goes through a kernel socket, with a [`Reason`]. The
-//! kernel routes it correctly and resolves the neighbour. This module sends no packet and changes no table.
+//! kernel routes such a datagram correctly and resolves the neighbour. This module sends no packet and changes no
+//! table.
 //!
 //! # Neighbours
 //!
-//! About 30 s after a confirmation a neighbour becomes *stale*. The kernel still uses its address and confirms it on
-//! the next transmission, but does not see what AF_XDP sends. [`keep_fresh`](Router::keep_fresh), called about once a
-//! second, therefore reports stale neighbours in use to the kernel (`NTF_USE`). The kernel waits 5 s for a
-//! confirmation, then probes at most three times at 1 s intervals. A silent address change is thus noticed as fast as
-//! by a kernel socket, and an announced one (as by Linux when an interface comes up) at once.
+//! About 30 s after a confirmation a neighbour becomes *stale*. The kernel still uses the neighbour's address, and
+//! confirms it on the next transmission, but does not see what AF_XDP sends. [`keep_fresh`](Router::keep_fresh),
+//! called about once a second, therefore reports stale neighbours in use to the kernel (`NTF_USE`). The kernel waits 5
+//! s for a confirmation, then probes at most three times at 1 s intervals. A silent address change is thus noticed as
+//! fast as by a kernel socket, and an announced one (as by Linux when an interface comes up) at once.
 
 mod checksum;
 mod decision;
@@ -234,7 +235,7 @@ impl Router {
         })
     }
 
-    /// Headers behind a handle, if nothing changed since and the payload fits one packet. `None` is not counted;
+    /// Headers behind a handle, if the handle is still valid and the payload fits one packet. `None` is not counted;
     /// [`headers`](Self::headers) then gives the reason.
     // Inlined always: the call would cost as much as the body.
     #[inline(always)]

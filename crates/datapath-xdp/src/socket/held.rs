@@ -3,7 +3,7 @@
 //! A chunk's address is in exactly one place: with its owner outside, in a fill or receive ring, or in a transmit or
 //! completion ring. Before an address goes into a ring, its owner goes into [`Held`]; when the address comes out of a
 //! ring, the owner comes back. So no chunk has two owners, and an address that the kernel returns without having
-//! received it yields none.
+//! received it yields no owner.
 
 use super::umem::Umem;
 
@@ -20,7 +20,7 @@ pub enum Side {
 #[derive(Debug)]
 struct Place<T> {
     owner: Option<T>,
-    /// Side that holds the chunk, if there is an owner. Separate from the owner, which then moves as a whole.
+    /// Side that holds the chunk, if there is an owner. A separate field, so that the owner moves as a whole.
     side: Side,
 }
 
@@ -83,8 +83,8 @@ impl<T> Held<T> {
         }
     }
 
-    /// Returns the owner of a chunk after its address came out of a ring of `side`. `None`, which is counted, if that
-    /// side did not hold it.
+    /// Returns the owner of a chunk after its address came out of a ring of `side`. `None` if that side did not hold
+    /// the chunk, which is counted.
     #[inline]
     pub fn release(&mut self, side: Side, address: u64) -> Option<T> {
         self.find(side, address).map(Holding::release)

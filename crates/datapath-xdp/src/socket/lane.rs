@@ -1,5 +1,5 @@
-//! AF_XDP sockets of a lane: one receives and can be waited for without sending, one transmits. The latter has no public
-//! descriptor to wait for: waiting would send.
+//! AF_XDP sockets of a lane: one receives and can be waited for without sending, one transmits. The transmit socket
+//! has no public descriptor, because waiting for it would send.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -155,8 +155,8 @@ impl TransmitSocket {
     }
 
     /// Makes the kernel send the frames in the ring. In copy mode a call sends at most [`FRAMES_A_KICK`] frames before
-    /// it returns. So the number of calls is bounded by the frames divided by that, plus [`SPARE_KICKS`] for frames
-    /// refused one by one.
+    /// it returns. The number of calls is at most the number of frames divided by [`FRAMES_A_KICK`], plus
+    /// [`SPARE_KICKS`] for frames refused one by one.
     #[inline]
     pub fn kick(&mut self) -> Kicked {
         let left = self.ring.known_used();
@@ -168,7 +168,7 @@ impl TransmitSocket {
     #[inline(always)]
     pub fn kick_at_most(&mut self, most: u32) -> Kicked {
         let mut kicked = Kicked {
-            // As of the last call, plus the frames pushed since. The kernel's index is read after this call.
+            // Frames left after the last kick, plus those pushed since. The kernel's index is read below.
             left: self.ring.known_used(),
             ..Kicked::default()
         };

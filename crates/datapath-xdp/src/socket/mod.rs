@@ -19,8 +19,8 @@
 //! After opening, nothing here allocates or blocks. Opening a queue may take
 //! [`BIND_PATIENCE`](crate::limits::BIND_PATIENCE), if the process that had it has just died.
 //!
-//! All unsafe code about sockets is in `system` (calls and mappings), `ring` (entries in shared memory) and `umem`
-//! (bytes of chunks).
+//! All unsafe code about sockets is in `system_calls` (calls and mappings), `ring` (entries in shared memory) and
+//! `umem` (bytes of chunks).
 
 mod error;
 mod held;

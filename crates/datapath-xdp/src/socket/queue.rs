@@ -44,8 +44,8 @@ pub struct QueueConfig {
     pub queue: u32,
     /// Requested mode.
     pub mode: BindMode,
-    /// Entries of the fill ring: a power of two, and more than the receive rings of all lanes but the most critical
-    /// hold, together with the frames held by readers.
+    /// Entries of the fill ring: a power of two, and more than the less critical lanes can take. Each of these takes
+    /// the entries of its receive ring, and the frames that its reader may hold.
     pub fill_entries: u32,
     /// Entries of the completion ring: a power of two, and at least the frames ever in transmission.
     pub completion_entries: u32,
@@ -80,8 +80,8 @@ impl Queue {
         Queue::take(umem, config, None)
     }
 
-    /// Binds another queue of any device with its own rings and the same memory. It has the mode of the first;
-    /// `config.mode` is ignored.
+    /// Binds another queue of any device with its own rings and the same memory. The new queue has the mode of this
+    /// one; `config.mode` is ignored.
     ///
     /// # Errors
     /// [`OpenError`].

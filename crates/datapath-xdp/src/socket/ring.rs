@@ -78,8 +78,8 @@ struct Parts<T> {
     _memory: Memory,
 }
 
-// SAFETY: the pointers lead into memory that this value owns, wherever the value moves. What is shared with the kernel
-// are atomics, and entries that belong to one side at a time.
+// SAFETY: the pointers lead into memory that this value owns, wherever the value moves. Memory shared with the kernel
+// is accessed by atomics, or as entries that belong to one side at a time.
 unsafe impl<T: Entry + Send> Send for Parts<T> {}
 // SAFETY: a shared reference only reads the atomics and changes nothing.
 unsafe impl<T: Entry + Send> Sync for Parts<T> {}
@@ -215,14 +215,14 @@ impl<T: Entry> Producer<T> {
         if !self.has_room() {
             return false;
         }
-        // SAFETY: the entry is in the memory. It is ours: the kernel has taken what was there (fewer are in use than
-        // there are) and has not been shown the new entry.
+        // SAFETY: the entry is in the memory. Only this process accesses it: the kernel has taken the entry that was
+        // there (the ring is not full), and the new one is not published.
         unsafe { self.parts.entry(self.own).write(item) };
         self.own = self.own.wrapping_add(1);
         true
     }
 
-    /// Returns whether there is room for one entry. Reads the kernel's index only if none was known.
+    /// Returns whether there is room for one entry. Reads the kernel's index only if the ring seemed full.
     #[inline]
     pub(super) fn has_room(&mut self) -> bool {
         self.known_used() < self.count() || self.has_room_by_now()

@@ -168,8 +168,7 @@ macro_rules! filled_by_us {
                 self.0.peek_used()
             }
 
-            /// Adds one entry, which the kernel sees after [`show`](Self::show). Returns false if
-            /// the ring is full.
+            /// Adds one entry, which the kernel sees after [`show`](Self::show). Returns false if the ring is full.
             #[inline]
             pub fn stage(&mut self, entry: $entry) -> bool {
                 self.0.stage(entry)
@@ -253,8 +252,7 @@ macro_rules! filled_by_the_kernel {
                 self.0.ready(limit)
             }
 
-            /// Takes one ready entry. Its slot returns to the kernel with
-            /// [`give_back`](Self::give_back).
+            /// Takes one ready entry. Its slot returns to the kernel with [`give_back`](Self::give_back).
             #[inline]
             pub fn take(&mut self) -> Option<$entry> {
                 self.0.take()

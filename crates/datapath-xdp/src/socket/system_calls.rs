@@ -1,7 +1,7 @@
 //! System calls of AF_XDP sockets, each behind a safe function.
 //!
-//! The two wake-up calls are made for each burst and use rustix, which adds nothing to the system call. Those of the C
-//! library are thread cancellation points, at a cost of about fifty instructions.
+//! The two wake-up calls are made for each burst and use rustix, which adds nothing to the system call. The C
+//! library's functions are thread cancellation points, at a cost of about fifty instructions.
 
 use std::io;
 use std::mem::zeroed;

@@ -1,5 +1,4 @@
-//! UMEM: frame memory shared with the kernel, in chunks of equal size. Addresses are byte offsets
-//! from its start.
+//! UMEM: frame memory shared with the kernel, in chunks of equal size. Addresses are byte offsets from its start.
 
 use std::any::Any;
 use std::io;
@@ -27,7 +26,7 @@ impl ChunkBytes {
         1 << self.bits()
     }
 
-    /// Binary logarithm of the size. Addresses are divided several times a frame, so by shifting.
+    /// Binary logarithm of the size. Addresses are divided by the size several times a frame, so by shifting.
     const fn bits(self) -> u32 {
         match self {
             ChunkBytes::TwoKib => 11,
@@ -97,31 +96,29 @@ struct Memory {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: this type reads and writes nothing of the memory it knows the place of; the owner may be
-// shared and sent.
+// SAFETY: this type only stores the address of the memory, and accesses nothing there; the owner may be shared and
+// sent.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Handle to frame memory (UMEM). The memory lives as long as any clone, queue or socket made from
-/// it.
+/// Handle to frame memory (UMEM). The memory lives as long as any clone, queue or socket made from it.
 #[derive(Clone)]
 pub struct Umem(Arc<Memory>);
 
 impl Umem {
-    /// Wraps memory of whole chunks. The first [`Queue`](super::Queue) registers it with the
-    /// kernel.
+    /// Wraps memory of whole chunks. The first [`Queue`](super::Queue) registers it with the kernel.
     ///
     /// # Errors
     /// [`UmemError`] if the kernel would refuse the memory.
     ///
     /// # Safety
     /// - `owner` keeps the memory allocated and in place until it is dropped.
-    /// - An address given to a ring is that of a chunk which from then on is neither read nor
-    ///   written until a ring returns it (not written, if it was given for transmission).
-    /// - No copy of a socket's descriptor, here or in a child process, is used after the socket was
-    ///   dropped, unless `owner` unmaps the memory instead of returning it to an allocator: the
-    ///   kernel holds the pages as long as any copy lives.
+    /// - An address given to a ring is that of a chunk. Until a ring returns the address, nothing writes the chunk,
+    ///   and nothing reads it unless the address was given for transmission.
+    /// - After a socket is dropped, no copy of its descriptor is used, here or in a child process: the kernel holds
+    ///   the pages as long as any copy lives. Copies may be used if `owner` unmaps the memory instead of returning it
+    ///   to an allocator.
     pub unsafe fn over(
         memory: NonNull<[u8]>,
         owner: Box<dyn Any + Send + Sync>,
@@ -173,7 +170,7 @@ impl Umem {
         let mapping =
             Mapping::of_memory(bytes).map_err(|source| UmemError::Memory { bytes, source })?;
         let memory = NonNull::slice_from_raw_parts(mapping.start(), bytes);
-        // SAFETY: the mapping lives until it is dropped; the rest is the caller's promise.
+        // SAFETY: the mapping lives until it is dropped; the caller upholds the rest.
         let umem = unsafe { Umem::over(memory, Box::new(mapping), chunk_bytes, 0) }?;
         let chunk = |number| Chunk {
             number,
@@ -196,8 +193,7 @@ impl Umem {
         self.0.chunk_bytes.get()
     }
 
-    /// Head room in bytes that the kernel leaves before a received frame, in addition to
-    /// [`KERNEL_HEAD_ROOM_BYTES`].
+    /// Head room in bytes that the kernel leaves before a received frame, in addition to [`KERNEL_HEAD_ROOM_BYTES`].
     #[must_use]
     pub fn head_room(&self) -> u32 {
         self.0.head_room

@@ -30,7 +30,7 @@ impl Datapath for Xdp {
         }
         self.udp.open_lane(lane)?;
         let opened = self.open_on_device(lane);
-        // After a failure too: the device may exist and enforce budgets.
+        // Also after a failure, because the device may exist and enforce budgets.
         self.note_rate_limits();
         let Err(source) = opened else {
             return Ok(());
@@ -143,7 +143,7 @@ impl Datapath for Xdp {
         device.take_home(&self.pool);
         if device.has_left() {
             device.kick_left(&mut self.udp);
-            // The kick usually completes them, and the next send may be much later.
+            // The kick usually completes the frames, and the next send may be much later.
             device.take_home(&self.pool);
         }
         device.wake();

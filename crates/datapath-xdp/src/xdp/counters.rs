@@ -18,8 +18,8 @@ pub const INTERFACE_BUDGET: ReceiveDrop = ReceiveDrop::own(5);
 pub const RECYCLED_DRIVER: ReceiveDrop = ReceiveDrop::own(6);
 /// Removed from the lane's ring, because few free chunks were left for more critical lanes.
 pub const RECYCLED_QUEUE: ReceiveDrop = ReceiveDrop::own(7);
-/// Martian source address (RFC 1812 §5.3.7): this host's, 0/8, 127/8, multicast or broadcast. On sockets the kernel
-/// drops these.
+/// Martian source address (RFC 1812 §5.3.7): this host's, 0/8, 127/8, multicast or broadcast. The kernel drops such
+/// datagrams before they reach a socket.
 pub const MARTIAN_SOURCE: ReceiveDrop = ReceiveDrop::own(8);
 
 /// Frame refused by the device driver (EBUSY).
@@ -38,7 +38,7 @@ pub const NO_CHECKSUM: Event = Event::own(2);
 pub const SENT_BY_LANE: Event = Event::own(3);
 /// Frames copied for further destinations, or because the frame is not a device chunk.
 pub const DESTINATION_COPY: Event = Event::own(4);
-/// Sent through a kernel socket, which fragments: longer than the interface's MTU.
+/// Sent through a kernel socket: longer than the interface's MTU, so the kernel fragments the datagram.
 pub const KERNEL_TOO_LONG: Event = Event::own(5);
 /// Sent through a kernel socket: the destination is this host.
 pub const KERNEL_OWN_HOST: Event = Event::own(6);
@@ -54,16 +54,16 @@ pub const KERNEL_DOWN: Event = Event::own(10);
 pub const KERNEL_NO_CHUNK: Event = Event::own(11);
 /// Sent through a kernel socket: the transmit ring was full.
 pub const KERNEL_RING_FULL: Event = Event::own(12);
-/// Sent through a kernel socket: its kind of route is not supported by lanes.
+/// Sent through a kernel socket: lanes do not support the kind of route.
 pub const KERNEL_UNSUPPORTED: Event = Event::own(13);
 /// System calls that triggered transmission.
 pub const KICK: Event = Event::own(14);
 /// System calls that triggered transmission, and left entries in the ring.
 pub const KICK_UNFINISHED: Event = Event::own(15);
-/// Checks that found fewer free chunks than the reserve of the most critical lane. Chunks that this lane itself had
-/// taken count as free.
+/// Checks that found fewer free chunks than the reserve of the most critical lane. Chunks that the most critical lane
+/// itself held count as free.
 pub const RESERVE_TOUCHED: Event = Event::own(16);
-/// Descriptors returned by the kernel that it did not own: a bug in kernel or program.
+/// Descriptors from the kernel, invalid or of chunks it did not have: a bug in the kernel or this program.
 pub const STRAY: Event = Event::own(17);
 
 /// Names of the counters.

@@ -27,15 +27,15 @@ pub(super) struct DeviceLane {
     pub(super) queue: usize,
     pub(super) receive: ReceiveSocket,
     pub(super) transmit: TransmitSocket,
-    /// Source port of its datagrams: the kernel socket's.
+    /// Source port of its datagrams, equal to the kernel socket's port.
     pub(super) port: u16,
     /// Limit of frames its reader may hold.
     pub(super) held_limit: usize,
     /// Whether the kernel sockets precede the ring in the current turn; alternates.
     pub(super) kernel_first: bool,
-    /// Outstanding frames of all lanes from which a single send polls for completions.
+    /// Number of outstanding frames of all lanes from which a single send polls for completions.
     pub(super) completed_burst: usize,
-    /// [`Partial::Expected`] after a partial checksum in the last frame.
+    /// [`Partial::Expected`] if the last frame had a partial checksum.
     pub(super) partial: Partial,
     /// Frames the kernel left in the transmit ring.
     pub(super) left: u32,
@@ -49,7 +49,7 @@ pub(super) struct OpenQueue {
     place: u8,
     /// Three quarters of the chunks.
     most: u32,
-    /// All chunks but fewer than a refill batch; at least `most`.
+    /// Number of chunks from which fewer than a refill batch can be free; at least `most`.
     nearly_all: u32,
 }
 
@@ -65,21 +65,21 @@ impl OpenQueue {
         }
     }
 
-    /// Class of its receive chunks. Defined here so that the compiler knows the variant where its place is looked up.
+    /// Class of its receive chunks. Built on each call, so that the compiler knows the variant.
     #[inline]
     pub(super) fn class(&self) -> Class {
         Class::Queue(self.place)
     }
 
-    /// Returns whether to refill now. While the device has most of its chunks (`used` of them), a few returned ones are
-    /// kept back: refilling one by one costs twice as much.
+    /// Returns whether to refill now. While the device has most of its chunks (`used`), returned chunks are collected
+    /// for a batch, because refilling one by one costs twice as much.
     #[inline]
     pub(super) fn wants_refill(&self, used: u32, pool: &Pool) -> bool {
         // Above `nearly_all`, fewer chunks than a batch can be free, so the pool is not consulted.
         used < self.nearly_all && (used < self.most || pool.free(self.class()) >= REFILL_BURST)
     }
 
-    /// Returns free chunks to the device; returns how many.
+    /// Gives free chunks to the device, and returns their number.
     #[inline(never)]
     pub(super) fn refill(
         &mut self,
@@ -119,7 +119,7 @@ pub(super) struct Device {
     pub(super) umem: Umem,
     pub(super) slots: Slots,
     pub(super) interface_index: u32,
-    /// Whether budgets are replenished here, for lack of kernel timers.
+    /// Whether this process replenishes the budgets, because the kernel does not.
     pub(super) replenishes: bool,
     /// Open lanes, and lanes with frames left in their transmit rings: bit *l* is level *l*.
     pub(super) open_levels: u8,
@@ -127,8 +127,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Binds the first lane's queue, then attaches the classifier. A device whose queue is taken thus remains
-    /// unchanged.
+    /// Binds the first lane's queue, then attaches the classifier. If another socket has the queue, the device thus
+    /// remains unchanged.
     pub(super) fn open(
         interface_index: u32,
         options: &XdpOptions,
@@ -140,10 +140,10 @@ impl Device {
         let memory = pool
             .device_memory()
             .expect("the plan gave the pool a device");
-        // SAFETY: the owner keeps the region mapped as long as it lives, and unmaps it then. Addresses given to rings
-        // are those of frames that are in `held` from before the kernel may write to them, or are on their way there
-        // while no code writes to them, until they come back (see `refill` and `send_single`, which hold them first,
-        // and `send`, whose caller closes the lane if a panic leaves that path).
+        // SAFETY: the owner keeps the region mapped until it is dropped. Addresses given to rings are those of frames.
+        // `refill` and `send_single` move a frame into `held` before the kernel sees its address, and the frame stays
+        // there until the kernel returns it. `send` moves frames into `held` afterwards. No code writes to them in
+        // between, and the caller closes the lane if a panic prevents the move.
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
             held: Held::new(&umem),
@@ -225,7 +225,7 @@ impl Device {
         let receive = ReceiveSocket::open(&open.queue, options.receive_entries[number])?;
         let entries = plan.transmit_entries[number];
         let transmit = TransmitSocket::open(&open.queue, entries)?;
-        // Optional: with a smaller buffer, frames wait in the ring a little longer.
+        // An error is ignored: with a smaller buffer, frames wait in the ring a little longer.
         let _ = transmit.set_send_buffer(entries * SEND_BUFFER_PER_FRAME);
         if let Some(busy_poll) = options.busy_poll {
             receive.set_busy_poll(busy_poll)?;
@@ -275,7 +275,7 @@ impl Device {
         lane.is_some_and(|lane| self.highest_on(lane.queue) == Some(level))
     }
 
-    /// Sets the low-water marks of a queue's lanes: the reserve, plus one for each lane above.
+    /// Sets the low-water marks of a queue's lanes except the highest: the reserve, plus one for each lane above.
     fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
         let on_queue = self.lanes.iter().rev().flatten();
         let on_queue = on_queue.filter(|lane| lane.queue == queue);
@@ -286,7 +286,7 @@ impl Device {
         }
     }
 
-    /// Returns free chunks of a queue to the device; returns how many.
+    /// Gives free chunks of a queue to the device, and returns their number.
     pub(super) fn refill(&mut self, place: usize, pool: &Pool) -> usize {
         let Some(open) = &mut self.queues[place] else {
             return 0;
@@ -347,7 +347,7 @@ impl Device {
         }
     }
 
-    /// Updates the replenishment after budgets may have been set.
+    /// Determines whether this process replenishes budgets. Called after budgets may have been set.
     pub(super) fn note_rate_limits(&mut self) {
         let now_ns = monotonic_now().as_nanos();
         self.replenishes = self.classifier.replenish(now_ns).is_some();

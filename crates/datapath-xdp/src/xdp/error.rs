@@ -54,7 +54,7 @@ pub enum XdpError {
         /// Requested queue.
         queue: u32,
     },
-    /// An unread lane would take chunks that other lanes need.
+    /// Too few chunks: an unread lane would take chunks that other lanes need.
     #[error(
         "queue {queue} has {chunks} frames to receive into and needs {needed}: {rings} for the rings \
          of its lanes, {held} that their readers may hold, {reserve} in reserve. Set \
@@ -116,7 +116,7 @@ impl XdpError {
         }
     }
 
-    /// Converts to an error of the contract.
+    /// Converts to the error type of the datapath contract.
     pub(super) fn on(self, interface: String) -> DatapathError {
         DatapathError::Device {
             interface,

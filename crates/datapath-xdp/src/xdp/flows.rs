@@ -1,9 +1,10 @@
 //! Flows of lanes: the classifier's slots, ports of topics, and requested rate limits.
 //!
-//! A participant's rate limits are set when it is created, before its endpoints open lanes. A request for a closed
-//! lane, or for an interface without a device, is validated, stored, and in force before the lane's first frame
-//! arrives. Where no device is available, the request is refused at once, or a [`Warning`](isolane_datapath::Warning)
-//! reports it later. A level without a lane is counted once another level has one; until then a warning says so.
+//! A participant's rate limits are set when it is created, before its endpoints open lanes. A limit for a closed lane,
+//! or for an interface without a device, is validated and stored. It takes effect before the lane's first frame
+//! arrives. If no device can be opened, the limit is refused at once, or a [`Warning`](isolane_datapath::Warning)
+//! reports later that it is not enforced. The budget of a level without a lane is enforced once another level has a
+//! lane; a warning says so until then.
 
 use isolane_datapath::{
     Datapath, FlowId, InterfaceRateLimit, Lane, RateLimit, RateLimitError, RateLimitTarget,
@@ -31,7 +32,7 @@ pub(super) struct Owner {
 struct Slot {
     owner: Option<Owner>,
     flow: Option<Flow>,
-    /// The slot's counters when it was assigned: slots are not reset.
+    /// Counters of the slot when its flow was registered: the classifier does not reset them.
     before: FlowCounts,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Slots {
     topics: Vec<Option<Topic>>,
 }
 
-/// Drop reasons of flows, with the ledger's names.
+/// Drop reasons of flows, with their counters in the ledger.
 const DROPS: [(FlowReason, ReceiveDrop); 3] = [
     (FlowReason::OverBudget, counters::BUDGET),
     (FlowReason::OverInterface, counters::INTERFACE_BUDGET),
@@ -141,7 +142,7 @@ impl Slots {
         sums.into_iter()
     }
 
-    /// A slot's counters since it was assigned to its owner.
+    /// Counters of a slot since its flow was registered.
     pub(super) fn counted(&self, counts: &Counts, number: FlowSlot) -> Vec<(&'static str, u64)> {
         let before = self.slots.get(usize::from(number.0));
         let before = before.map(|slot| slot.before).unwrap_or_default();
@@ -170,7 +171,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Protects all flows of an owner; false if it has none.
+    /// Sets the rate limit of all flows of an owner; returns false if the owner has none.
     pub(super) fn set_rate_limit(
         &mut self,
         classifier: &mut Classifier,
@@ -240,7 +241,7 @@ impl PendingLimits {
 }
 
 impl Xdp {
-    /// Protects a lane or a topic's flow, now or when the lane opens.
+    /// Sets the rate limit of a lane or a topic's flow, now or when the lane opens.
     pub(super) fn set_rate_limit_now_or_later(
         &mut self,
         what: RateLimitTarget,
@@ -282,7 +283,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Protects the interface, now or when its device opens.
+    /// Sets the rate limit of the interface, now or when its device opens.
     pub(super) fn set_interface_rate_limit_now_or_later(
         &mut self,
         with: InterfaceRateLimit,
@@ -308,7 +309,7 @@ impl Xdp {
         }
     }
 
-    /// Updates the replenishment after budgets may have been set.
+    /// Determines whether this process replenishes budgets. Called after budgets may have been set.
     pub(super) fn note_rate_limits(&mut self) {
         if let Some(device) = self.device_mut() {
             device.note_rate_limits();

@@ -45,16 +45,15 @@ pub struct XdpOptions {
     pub queues: [u32; 8],
     /// Copy or zero-copy mode.
     pub mode: BindMode,
-    /// Attach mode of the classifier. [`AttachMode::Generic`] runs after the costs that lanes avoid: for experiments
-    /// only.
+    /// Attach mode of the classifier. [`AttachMode::Generic`] runs after the kernel's work that lanes should avoid, so
+    /// it is for experiments only.
     pub attach: AttachMode,
     /// Entries of each level's receive ring, powers of two.
     pub receive_entries: [u32; 8],
-    /// Chunks of each queue that its lanes below the highest never take: the critical lane's reserve while other lanes
-    /// are not read.
+    /// Chunks of each queue for its most critical lane only: its reserve while other lanes are not read.
     pub critical_reserve: u32,
-    /// Receive chunks of each queue. `None`: the sum of its lanes' rings, held frames and the reserve. With fewer, an
-    /// unread lane takes the others' chunks. That is refused
+    /// Receive chunks of each queue. `None`: the sum of its lanes' rings, held frames and the reserve. With fewer
+    /// chunks, an unread lane takes those of other lanes. Fewer are refused
     /// ([`XdpError::UmemTooSmall`](super::XdpError::UmemTooSmall)) unless `overcommit` is set.
     pub receive_frames: Option<u32>,
     /// Accepts fewer chunks than needed and relies on recycling to keep the reserve.
@@ -66,7 +65,7 @@ pub struct XdpOptions {
     pub enforcement: Enforcement,
     /// Chunks for frames lent to other threads, in addition to those of lanes.
     pub spare_transmit_chunks: u32,
-    /// Busy polling: a poll of the rings drives the device in this thread. `None` leaves that to the kernel.
+    /// Busy polling: a poll of the rings drives the device in this thread. `None` leaves the device to the kernel.
     pub busy_poll: Option<BusyPoll>,
     /// Verifies UDP checksums of received datagrams. Partial checksums of virtual interfaces are accepted and counted.
     pub verify_checksums: bool,
@@ -341,7 +340,7 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
         Ok(interface) => interface,
         Err(error) => return Some(error.to_string()),
     };
-    // The MTU has its own check.
+    // MTU 0, because the MTU is checked separately.
     let plan = Plan::new(options, config.udp.pool, &interface.name, 0);
     let plan = match plan {
         Ok(plan) => plan,

@@ -111,7 +111,7 @@ impl Xdp {
             return Ok(());
         };
         let Some(level) = level else {
-            // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
+            // Registered, so that the classifier counts the lane's flows as own traffic, for the kernel.
             register_for_kernel(interface, &self.udp, lane, &self.pending_limits)?;
             self.warn_waiting();
             return Ok(());
@@ -250,8 +250,8 @@ impl Xdp {
         self.udp.close_flow_socket(topic.lane, topic.socket);
     }
 
-    /// Applies a few notifications about routes, neighbours and the interface. They wake discovery's lane, so more
-    /// critical work waits for at most one such step.
+    /// Applies a few notifications about routes, neighbours and the interface. Notifications wake discovery's lane, so
+    /// more critical work waits for at most one such step.
     pub(super) fn follow_news(&mut self) {
         if let Some(interface) = self.interface.as_deref_mut() {
             interface.router.follow_at_most(FOLLOWED_BY_A_LOOK);

@@ -40,7 +40,7 @@ impl MartianFilter {
         self.local_last = 0;
         for (address, prefix_bits) in local {
             let network = u32::from_be_bytes(address);
-            // Covered by the reserved check.
+            // `is_reserved` covers this network.
             if prefix_bits >= 8 && is_reserved(network) {
                 continue;
             }

@@ -7,10 +7,11 @@
 //!             └─ everything else ─► kernel
 //! ```
 //!
-//! Each opened level gets a receive ring and a transmit ring on a queue of one device, in the pool's memory, which the
-//! device shares. Kernel sockets for the same ports and groups stay open ([`Udp`]) and use the same frames. They
-//! receive what the classifier passes to the kernel (fragments, other queues, other interfaces, this host). They send
-//! what lanes cannot (unresolved neighbours, this host, datagrams longer than a frame). Discovery has sockets only.
+//! Each opened level gets a receive ring and a transmit ring on a queue of one device. Their frames are in the pool's
+//! memory, which is shared with the device. Kernel sockets for the same ports and groups stay open ([`Udp`]) and use
+//! the same frames. They receive what the classifier passes to the kernel (fragments, other queues, other interfaces,
+//! this host). They send what lanes cannot (unresolved neighbours, this host, datagrams longer than a frame).
+//! Discovery has sockets only.
 //!
 //! # Guarantees
 //!
@@ -18,7 +19,7 @@
 //!   unicast destination of a frame costs a copy.
 //! * An unread lane takes no chunk that another lane needs: the memory of every lane is planned before the first frame
 //!   moves (`plan`).
-//! * Each lane has its own transmit ring, so no less critical frame precedes it there.
+//! * Each lane has its own transmit ring, so no frame of a less critical lane precedes its frames there.
 //! * Every loss is counted in the ledger by reason, including losses in the kernel and the classifier.
 //!
 //! # Multicast and order
@@ -30,15 +31,15 @@
 //! # Interface changes
 //!
 //! Link state, an MTU that fits, a new name, routes and neighbours are followed by netlink notifications. The netlink
-//! socket is a descriptor of discovery's lane: the loop applies a few notifications at a time between more urgent work,
-//! never while sending a frame. Until then, usually some milliseconds, frames use the previous state. An address that
-//! is added later is not announced, as with `udp`.
+//! socket is a descriptor of discovery's lane: the loop applies a few notifications at a time between more urgent
+//! work, never while sending a frame. Until a notification is applied, usually for some milliseconds, sent frames use
+//! the previous state. Changed addresses are followed by the checks of `udp`; the flows are then registered again.
 //!
 //! When the interface is deleted or moved to another network namespace, its lanes are closed for good, with the
 //! device's queues and memory. Unsent frames are counted as refused, a [`Warning`] reports it, and the kernel sockets
-//! continue with the same ports. An interface that returns under the same name is a new one. Sockets work there once it
-//! has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then are
-//! sockets too. Recreate the participant to get lanes again.
+//! continue with the same ports. An interface that returns under the same name is a new one. Sockets work there once
+//! it has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then
+//! use sockets only. Recreate the participant to get lanes again.
 
 mod contract;
 pub mod counters;
@@ -103,14 +104,14 @@ pub struct Xdp {
     looks: Looks,
     /// Readable descriptors found by the last poll, by lane; all bits set without a poll.
     readable: [u8; Lane::COUNT],
-    /// Lanes whose first descriptor is not a datagram socket, but a ring or, for discovery, the netlink socket. A bit
-    /// in `readable` keeps its meaning after the ring is gone.
+    /// Lanes whose first descriptor is not a datagram socket, but a ring or, for discovery, the netlink socket.
+    /// Unchanged when the ring is gone, so that the bits in `readable` keep their meaning.
     firsts: u16,
 }
 
 impl Xdp {
-    /// Reads the host's interfaces, routes and neighbours. The first level's lane opens the device and attaches the
-    /// classifier, once.
+    /// Reads the host's interfaces, routes and neighbours. Opening the first lane of a level opens the device and
+    /// attaches the classifier.
     ///
     /// # Errors
     /// [`OpenError`]: that of the sockets, or an interface that cannot have lanes.
@@ -191,7 +192,8 @@ impl Xdp {
         }
     }
 
-    /// Sends by the lane's ring what it reaches, and the rest by sockets. `None` without a ring or with an empty burst.
+    /// Sends through the lane's ring the messages that the device can deliver, and the others through sockets. `None`
+    /// without a ring or with an empty burst.
     fn send_by_lane(&mut self, level: Level, burst: &mut TransmitBurst) -> Option<SendReport> {
         if burst.is_empty() {
             return None;
@@ -205,8 +207,8 @@ impl Xdp {
             checksum: checksum_of(&self.options),
             groups: self.capabilities.multicast,
         };
-        // Put back when `held` has the frames that the kernel has. If anything in between panics, the lane is closed
-        // before its frames return to the pool with the caller's burst.
+        // The lane is put back when `held` has the frames that the kernel has. If anything in between panics, the lane
+        // is closed before its frames return to the pool with the caller's burst.
         let mut lane = device.lanes[place].take()?;
         let split = device.send(
             &mut lane,
@@ -263,7 +265,7 @@ fn refuse_or_warn(
     }
 }
 
-/// Selects the interface of the lanes and plans its memory.
+/// Selects the interface of the lanes and plans the UMEM.
 fn find_interface(
     udp: &isolane_datapath::NetworkConfig,
     options: &XdpOptions,

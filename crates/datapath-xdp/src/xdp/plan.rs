@@ -17,7 +17,7 @@ use crate::socket::ChunkBytes;
 
 const _: () = assert!(MAX_QUEUES <= MAX_DEVICE_QUEUES);
 
-/// Share of a queue.
+/// Share of a queue in the UMEM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueuePlan {
     /// Queue number of the device.

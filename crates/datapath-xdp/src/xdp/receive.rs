@@ -1,8 +1,8 @@
 //! Reception from a lane's ring into a burst.
 //!
 //! The kernel or the device has written the frame, and it moves to the reader without a copy. A reader may hold a
-//! limited number of a lane's frames. At the limit, frames stay in the ring, and later ones find it full. So no reader
-//! takes the chunks that other lanes receive into.
+//! limited number of a lane's frames. At the limit, frames stay in the ring, which fills and then refuses later
+//! frames. So no reader takes the chunks that other lanes receive into.
 
 use isolane_datapath::{
     Datapath, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
@@ -44,7 +44,7 @@ pub(super) struct Taken {
     pub(super) count: usize,
     /// Whether the free chunks were below the reserve before the refill.
     pub(super) is_low: bool,
-    /// Whether the low level is due to other lanes.
+    /// Whether other lanes hold chunks of the reserve.
     pub(super) is_touched: bool,
 }
 
@@ -93,7 +93,7 @@ impl Xdp {
         self.udp.receive_burst(lane, limit, burst)
     }
 
-    /// Receives from the lane's ring; without one, from its sockets, of which none is readable.
+    /// Receives from the lane's ring. Without a ring, tries its sockets, although none was readable.
     pub(super) fn receive_by_lane(
         &mut self,
         level: Level,
@@ -186,7 +186,7 @@ impl Device {
                 break;
             };
             let Some(located) = self.umem.locate(descriptor) else {
-                // The chunk returns to the pool: the descriptor ends beyond its chunk.
+                // The descriptor ends beyond its chunk. The chunk returns to the pool.
                 drop(self.held.release(Side::Receive, descriptor.address));
                 note_stray(ledger);
                 continue;

@@ -1,9 +1,9 @@
 //! Return of chunks: completed frames and, when few chunks are free, unread bulk frames.
 //!
-//! Where each lane has its share of chunks, nothing is reclaimed. With fewer chunks, recycling keeps the reserve of the
-//! most critical lane (as Behnke et al., *Towards a Real-Time IoT*). At low water the classifier drops bulk frames
-//! before they take a chunk, and frames already waiting in the rings of less critical lanes are dropped here, least
-//! critical first. Datagrams of a queue's most critical lane are never dropped.
+//! If each lane has its share of chunks (`plan`), nothing is reclaimed. With fewer chunks, recycling keeps the reserve
+//! of the most critical lane (as Behnke et al., *Towards a Real-Time IoT*). At low water the classifier drops bulk
+//! frames before they take a chunk, and frames already waiting in the rings of less critical lanes are dropped here,
+//! least critical first. Datagrams of a queue's most critical lane are never dropped.
 
 use isolane_datapath::{Lane, Pool, Udp};
 use isolane_wire::level::Level;
@@ -20,8 +20,8 @@ pub(super) fn note_touched(highest: Level, udp: &mut Udp) {
 }
 
 impl OpenQueue {
-    /// Returns whether other lanes hold chunks reserved for the highest lane. Chunks in that lane's own ring, and those
-    /// its reader holds or has released up to its limit, do not count as lost.
+    /// Returns whether other lanes hold chunks reserved for the highest lane. Chunks in the highest lane's own ring do
+    /// not count. Nor do those that its reader holds or has released, up to its limit.
     #[cold]
     pub(super) fn has_lost_of(
         &mut self,
@@ -119,7 +119,7 @@ impl Device {
         }
     }
 
-    /// Reclaims up to [`MAX_RECYCLED`] frames that the reserve lacks, and gives their chunks to the device.
+    /// Reclaims the frames that the reserve lacks, at most [`MAX_RECYCLED`], and gives their chunks to the device.
     fn give_back(&mut self, place: usize, reserve: u32, pool: &Pool, udp: &mut Udp) {
         let missing = reserve.saturating_sub(self.free_chunks(place));
         if missing > 0 {
@@ -154,14 +154,14 @@ impl Device {
         }
     }
 
-    /// Kicks lanes with frames left in their transmit rings, most critical first. One call each: this precedes all
-    /// other work, and the frames may be bulk.
+    /// Kicks lanes with frames left in their transmit rings, most critical first. Makes one system call a lane,
+    /// because kicks precede all other work and the frames may be bulk.
     pub(super) fn kick_left(&mut self, udp: &mut Udp) {
         for lane in self.lanes.iter_mut().rev().flatten() {
             if lane.left > 0 {
                 let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
                 let refused = u64::from(lane.kick_again(ledger));
-                // They were counted as sent when put into the ring; the kernel does not say which ones failed.
+                // The kernel does not say which sent frames were refused, so their bytes stay counted.
                 let transmit = &mut ledger.transmit;
                 transmit.note_unsent(counters::DEVICE_REFUSED, refused, 0);
                 let bit = 1 << lane.level.get();

@@ -1,23 +1,23 @@
-//! Transmission of a burst by the device, and of the rest by the kernel socket.
+//! Transmission of a burst: by the device where possible, otherwise by the kernel socket.
 //!
 //! ```text
 //!   each destination ──> headers resolved ──> headers before the payload, into the ring ──> kick
 //!                   └──> reason   ──> the lane's kernel socket
 //! ```
 //!
-//! The first destination of a frame that the device reaches is sent from the frame itself. Each further one is sent
-//! from a copy: headers differ by destination, and a frame in a ring must not be written. A group is one destination,
-//! whatever its number of readers.
+//! The first of a frame's destinations that the device can reach is sent from the frame itself. Each further
+//! destination is sent from a copy: headers differ by destination, and a frame in a ring must not be written. A group
+//! is one destination, whatever its number of readers.
 //!
 //! The device precedes the kernel sockets, so critical frames do not wait for slower sends.
 //!
 //! # One frame to one destination
 //!
-//! The general path keeps bit sets of messages and frames. For a single message, the usual transmission of a lane, they
-//! would be a third of all instructions. So [`send_single`](Xdp::send_single) checks every obstacle before anything is
-//! counted or written, and any obstacle makes the burst take the general path unchanged. A lane usually sends where it
-//! sent last, since all readers of a level share their participant's port. The lane therefore keeps a handle to the
-//! destination's cached headers.
+//! The general path keeps bit sets of messages and frames. For a single message, the usual transmission of a lane,
+//! these would be a third of all instructions. So [`send_single`](Xdp::send_single) checks every obstacle before
+//! anything is counted or written, and the burst takes the general path unchanged if there is an obstacle. A lane
+//! usually sends where it sent last, since all readers of a level share their participant's port. The lane therefore
+//! keeps a handle to the destination's cached headers.
 
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
@@ -53,11 +53,11 @@ pub(super) struct Outward {
 }
 
 impl Device {
-    /// Sends what the device reaches, and returns what it does not. The frames handed to the device must be
-    /// [kept](Self::keep) before any other use of the device; otherwise the lane must be closed.
+    /// Sends the messages that the device can deliver, and returns which these are. The frames handed to the device
+    /// must be [kept](Self::keep) before any other use of the device; otherwise the lane must be closed.
     ///
-    /// Descriptors go directly into the ring, and are published when the whole burst is there. A temporary list would
-    /// cost a single message as much as its headers.
+    /// Descriptors go directly into the ring, and are published together. A temporary list would cost a single message
+    /// as much as its headers.
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
@@ -179,8 +179,8 @@ impl Device {
         Ok(())
     }
 
-    /// Publishes the staged frames and counts the result. `by_device` are the messages, `count` their number; they
-    /// count as sent.
+    /// Publishes the staged frames and counts the result. `by_device` selects the `count` messages of these frames;
+    /// they count as sent.
     #[inline]
     fn show(
         lane: &mut DeviceLane,
@@ -195,7 +195,7 @@ impl Device {
         report.sent += count;
         let refused = lane.kick(ledger).min(count);
         if refused > 0 {
-            // The last ones, as the kernel does not say which.
+            // The last messages count as refused, because the kernel does not tell which frames were.
             let messages = burst.messages().iter().enumerate().rev();
             let shown = messages.filter(|(place, _)| by_device & 1 << place != 0);
             let last = shown.take(refused as usize);
@@ -313,8 +313,8 @@ pub(super) struct LastPlace {
 }
 
 impl Xdp {
-    /// Sends a burst of one message. `None`, without side effects, if the burst has more or none, or if the device
-    /// cannot send this one now from the frame itself.
+    /// Sends a burst of one message. `None`, without side effects, if the burst has another number of messages, or if
+    /// the device cannot send the message now from the frame itself.
     #[inline]
     pub(super) fn send_single(
         &mut self,
@@ -373,7 +373,7 @@ impl Xdp {
 }
 
 impl DeviceLane {
-    /// Finds the cached headers of a unicast destination. Multicast also needs a copy for this host.
+    /// Finds the cached headers of a unicast destination. `None` for multicast, which also needs a copy for this host.
     fn find_headers(&mut self, router: &Router, to: Locator) -> Option<CachedHeader> {
         let (destination, destination_port) = reached(&to).filter(|_| !to.is_multicast())?;
         let headers = router.find(&Flow {

@@ -13,28 +13,28 @@ fn about(code: &'static str, interface: &str, what: impl fmt::Display) -> Warnin
     Warning::new(code, format!("interface {interface}: {what}"))
 }
 
-/// Levels configured for device lanes use kernel sockets.
+/// Warning that levels configured for device lanes use kernel sockets.
 pub(super) fn no_device_lanes(interface: &str, reason: &XdpError) -> Warning {
     let text =
         format!("interface {interface} gets no lanes, kernel sockets are used instead: {reason}");
     Warning::new(NO_DEVICE_LANES, text)
 }
 
-/// Requested budgets wait for the first lane.
+/// Warning that requested budgets are not enforced until the first lane opens.
 pub(super) fn budgets_wait(interface: &str) -> Warning {
     let what = "budgets of levels and of the interface are not enforced until an endpoint of \
                 a level with a lane is made: the levels so far have none";
     about("budgets_wait", interface, what)
 }
 
-/// Requested budgets are not enforced, because there are no lanes.
+/// Warning that requested budgets are not enforced, because there are no lanes.
 pub(super) fn no_budgets(interface: &str) -> Warning {
     let what = "budgets of levels and of the interface are not enforced: without lanes nothing \
                 counts datagrams before they are received";
     about("no_budgets", interface, what)
 }
 
-/// The budget of a level is not enforced, because it has no lane.
+/// Warning that the budget of a level is not enforced, because the level has no lane.
 pub(super) fn no_budget_of(interface: &str, lane: Lane) -> Warning {
     let what =
         format!("the budget of {lane} is not enforced: it has no lane, nothing counts there");
@@ -51,14 +51,14 @@ pub(super) fn replenished_here(interface: &str) -> Warning {
     about("replenished_here", interface, what)
 }
 
-/// The interface was removed.
+/// Warning that the interface was removed.
 pub(super) fn interface_gone(interface: &str) -> Warning {
     let what = "it was deleted or moved to another network namespace; its lanes are gone, and \
                 kernel sockets go on. Make the participant again when it is back";
     about("interface_gone", interface, what)
 }
 
-/// Received frames have no time stamps.
+/// Warning that received frames have no time stamps.
 pub(super) fn no_stamps(interface: &str) -> Warning {
     let what = "its frames arrive with no room for stamps (its driver leaves none, or a program \
                 before ours took it): datagrams of lanes carry none";
@@ -77,7 +77,7 @@ pub(super) fn address_changed(interface: &str, lane: Lane, error: &XdpError) -> 
     }
 }
 
-/// The MTU exceeds the chunks.
+/// Warning that frames of the new MTU do not fit the chunks.
 pub(super) fn mtu_raised(interface: &str, mtu_bytes: usize, room_bytes: usize) -> Warning {
     let what = format!(
         "its MTU was raised to {mtu_bytes} bytes: frames longer than {room_bytes} do not \

@@ -1,7 +1,7 @@
 //! Counters of a lane: reasons of drops and refusals, and events.
 //!
-//! A counter is an index into an array of the lane's ledger. The first indexes are those of all datapaths; the others
-//! belong to the datapath, which names them in its [`CounterNames`]. Counting needs no name.
+//! A counter is an index into an array of the lane's ledger. The first indexes are common to all datapaths. A datapath
+//! defines the others, and names them in its [`CounterNames`]. Only reports need names.
 
 use crate::limits::{MAX_EVENTS, MAX_OWN_RECEIVE_DROPS, MAX_OWN_REFUSALS};
 
@@ -21,7 +21,7 @@ impl ReceiveDrop {
     /// Injected: arrived while the interface was removed.
     pub const FAULT_INTERFACE_GONE: ReceiveDrop = ReceiveDrop(4);
 
-    /// Names of the reasons of all datapaths, by index.
+    /// Names of the reasons common to all datapaths, by index.
     const NAMES: [(ReceiveDrop, &'static str); 5] = [
         (ReceiveDrop::TRUNCATED, "truncated"),
         (ReceiveDrop::KERNEL_OVERFLOW, "kernel_overflow"),
@@ -32,10 +32,10 @@ impl ReceiveDrop {
     /// Number of reasons.
     pub(super) const COUNT: usize = ReceiveDrop::NAMES.len() + MAX_OWN_RECEIVE_DROPS;
 
-    /// Returns the datapath's own reason number `number`.
+    /// Returns reason `number` of those that a datapath adds.
     ///
     /// # Panics
-    /// `number` is not below [`MAX_OWN_RECEIVE_DROPS`]; in a constant, an error of compilation.
+    /// If `number` is not below [`MAX_OWN_RECEIVE_DROPS`]. In a constant, this is a compile error.
     #[must_use]
     pub const fn own(number: u8) -> ReceiveDrop {
         assert!((number as usize) < MAX_OWN_RECEIVE_DROPS);
@@ -88,7 +88,7 @@ impl Refusal {
     /// Injected: interface removed.
     pub const FAULT_INTERFACE_GONE: Refusal = Refusal(14);
 
-    /// Names of the reasons of all datapaths, by index.
+    /// Names of the reasons common to all datapaths, by index.
     const NAMES: [(Refusal, &'static str); 15] = [
         (Refusal::LANE_CLOSED, "lane_closed"),
         (Refusal::NO_DESTINATION, "no_destination"),
@@ -109,10 +109,10 @@ impl Refusal {
     /// Number of reasons.
     pub(super) const COUNT: usize = Refusal::NAMES.len() + MAX_OWN_REFUSALS;
 
-    /// Returns the datapath's own reason number `number`.
+    /// Returns reason `number` of those that a datapath adds.
     ///
     /// # Panics
-    /// `number` is not below [`MAX_OWN_REFUSALS`]; in a constant, an error of compilation.
+    /// If `number` is not below [`MAX_OWN_REFUSALS`]. In a constant, this is a compile error.
     #[must_use]
     pub const fn own(number: u8) -> Refusal {
         assert!((number as usize) < MAX_OWN_REFUSALS);
@@ -134,10 +134,10 @@ impl Refusal {
 pub struct Event(u8);
 
 impl Event {
-    /// Returns the datapath's own event number `number`.
+    /// Returns event `number` of those that a datapath counts.
     ///
     /// # Panics
-    /// `number` is not below [`MAX_EVENTS`]; in a constant, an error of compilation.
+    /// If `number` is not below [`MAX_EVENTS`]. In a constant, this is a compile error.
     #[must_use]
     pub const fn own(number: u8) -> Event {
         assert!((number as usize) < MAX_EVENTS);
@@ -187,10 +187,10 @@ impl CounterNames {
     /// Names of a datapath without its own counters.
     pub const NONE: &'static CounterNames = &CounterNames::new(&[], &[], &[]);
 
-    /// Creates the table of a datapath, which lists its counters by number.
+    /// Creates the table of a datapath from its counters in the order of their numbers.
     ///
     /// # Panics
-    /// The counters are not numbered from zero in the order of the list; in a static, an error of compilation.
+    /// If a list does not number its counters from zero in order. In a static, this is a compile error.
     #[must_use]
     pub const fn new(
         receive_drops: &'static [(ReceiveDrop, &'static str)],
@@ -237,12 +237,12 @@ impl CounterNames {
         find(self.events(), event)
     }
 
-    /// Iterates over the reasons of drops, of all datapaths and the datapath's own.
+    /// Iterates over the reasons of drops, both those common to all datapaths and the datapath's own.
     pub fn receive_drops(&self) -> impl Iterator<Item = (ReceiveDrop, &'static str)> {
         ReceiveDrop::NAMES.iter().chain(self.receive_drops).copied()
     }
 
-    /// Iterates over the reasons of refusals, of all datapaths and the datapath's own.
+    /// Iterates over the reasons of refusals, both those common to all datapaths and the datapath's own.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, &'static str)> {
         Refusal::NAMES.iter().chain(self.refusals).copied()
     }
@@ -278,7 +278,7 @@ fn find<T: PartialEq>(
     found.map_or("unnamed", |(_, name)| name)
 }
 
-// An index is a byte.
+// An index must fit into a byte.
 const _: () = assert!(ReceiveDrop::COUNT <= 256 && Refusal::COUNT <= 256 && MAX_EVENTS <= 256);
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Outcome of every datagram.
 //!
-//! A datapath counts each datagram where its outcome is decided. For every lane, at any time,
+//! A datapath counts each datagram where its outcome is decided. At any time, each lane fulfils two equations:
 //!
 //! ```text
 //!   receive:   arrived = received + drops by reason + pending
 //!   transmit:  offered = sent + refusals by reason
 //! ```
 //!
-//! which [`Ledger::balance`] checks. Over a hop with both ends known, `sent = arrived + bounced` if each datagram has
-//! one receiver. *Arrived* counts what the datapath can know to have reached the host: for sockets, datagrams received
-//! and those that the kernel reports as dropped. *Pending* datagrams wait in a queue that the datapath can inspect,
-//! which a kernel socket is not.
+//! [`Ledger::balance`] checks them. If the ledgers of both ends of a hop are known and each datagram has one receiver,
+//! `sent = arrived + bounced`. *Arrived* counts the datagrams that the datapath knows to have reached the host. For
+//! sockets, these are the received ones and those that the kernel reports as dropped. *Pending* datagrams wait in a
+//! queue that the datapath can inspect; the queue of a kernel socket cannot be inspected.
 
 mod counter;
 
@@ -31,12 +31,12 @@ pub struct ReceiveLedger {
     pub received_bytes: u64,
     /// Datagrams that wait in a queue of the datapath.
     pub pending: u64,
-    /// Calls that found no free receive frame. Nothing is lost by that: the datagrams wait.
+    /// Calls that found no free receive frame. These calls lose nothing: the datagrams stay in their queue.
     pub starved: u64,
     /// Datagrams delivered without the requested arrival time, because the wall clock was stepped while they waited, or
     /// the kernel had no stamp. Included in `received`.
     pub unstamped: u64,
-    /// Most datagrams found waiting by a call: the maximum backlog.
+    /// Largest number of datagrams that one call took from a queue.
     pub largest_burst: u64,
     dropped: [u64; ReceiveDrop::COUNT],
 }
@@ -82,8 +82,8 @@ impl ReceiveLedger {
     }
 }
 
-/// Transmit side of a lane, in datagrams: a frame with three destinations counts three, a multicast one sent on two
-/// interfaces counts two.
+/// Transmit side of a lane, in datagrams: a frame with three destinations counts as three, a multicast message sent on
+/// two interfaces as two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitLedger {
     /// Datagrams offered for sending.
@@ -148,7 +148,7 @@ pub struct LaneLedger {
     pub receive: ReceiveLedger,
     /// Transmit side.
     pub transmit: TransmitLedger,
-    /// Events.
+    /// Event counters.
     pub events: EventCounts,
 }
 

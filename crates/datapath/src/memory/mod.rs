@@ -1,13 +1,13 @@
 //! In-process datapath on one thread, for tests, examples and simulations without a kernel.
 //!
-//! A [`Network`] is the medium; [`Network::attach`] returns a participant's [`Memory`] datapath. Addresses and groups
-//! are UDPv4 with the numbers of `udp`, so the protocol cannot tell the difference. Delivery is deterministic:
-//! datagrams are in the receivers' queues, in order, when `send_burst` returns. Configured losses come from a seeded
-//! generator.
+//! A [`Network`] is the medium; [`Network::attach`] returns a participant's [`Memory`] datapath. Unicast and multicast
+//! locators have the form of those of `udp`, so the protocol cannot tell the two datapaths apart. Delivery is
+//! deterministic: datagrams are in the receivers' queues, in order, when `send_burst` returns. Configured losses come
+//! from a seeded generator.
 //!
-//! As in a kernel, a datagram is copied into the receiver's queue when sent, and into its frame when received, so a
-//! slow reader holds none of the sender's frames. The queue is bounded in datagrams and bytes; excess datagrams are
-//! dropped and counted at the receiver.
+//! As in a kernel, a datagram is copied into the receiver's queue when sent, and into the receiver's frame when
+//! received. A slow reader thus holds none of the sender's frames. The queue is bounded in datagrams and bytes; excess
+//! datagrams are dropped and counted at the receiver.
 
 mod network;
 

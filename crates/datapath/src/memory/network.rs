@@ -35,8 +35,8 @@ struct Losses(u64);
 
 impl Losses {
     fn new(seed: u64) -> Losses {
-        // Spreads neighbouring seeds over all bits (the finaliser of MurmurHash3). The generator
-        // never leaves the state 0.
+        // Spreads neighbouring seeds over all bits (the finaliser of MurmurHash3). State 0 is avoided, because the
+        // generator never leaves it.
         let mut mixed = seed;
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -144,7 +144,7 @@ impl Medium {
         &mut self.member_mut(member).transmit[lane.index()]
     }
 
-    /// Delivers a datagram to all lanes with locator `to`, including the sender's, and returns their number.
+    /// Delivers a datagram to all lanes with locator `to`, including the sender's, and returns the number of lanes.
     pub(super) fn deliver(&mut self, from: Locator, to: &Locator, bytes: &[u8]) -> usize {
         let Medium {
             config,

@@ -16,7 +16,7 @@ pub enum Class {
     Receive(Lane),
     /// Filled by writers and by the protocol, then sent.
     Transmit(Lane),
-    /// Larger frames for datagrams beyond the lane's transmit frames, if these are device chunks.
+    /// Frames for datagrams that do not fit the lane's transmit frames, if those are device chunks.
     Oversize(Lane),
     /// Receive chunks of a device queue, shared by its lanes like the queue's fill ring. Numbered from 0, below
     /// [`MAX_DEVICE_QUEUES`].
@@ -91,8 +91,8 @@ impl fmt::Display for Class {
 pub struct PoolConfig {
     /// Size of each frame in bytes, including head room; at most [`FRAME_BYTES`].
     pub frame_bytes: usize,
-    /// Bytes reserved at the front of a transmit frame for the datapath's headers (none for sockets). With a device,
-    /// only in lanes of the device.
+    /// Bytes reserved at the front of a transmit frame for the datapath's headers (none for sockets). If there is a
+    /// device, only frames that are its chunks have head room.
     pub head_room_bytes: usize,
     /// Bytes at the front of each frame to prefault on allocation, so that its first use causes no page fault; 0 for
     /// none. Only opened lanes have frames.
@@ -129,7 +129,7 @@ pub struct DeviceConfig {
     pub chunk_bytes: usize,
     /// Number of chunks for all classes together.
     pub chunks: usize,
-    /// Lanes ([`Lane::bit`]) whose transmit frames are chunks. [`Class::Queue`]s always are.
+    /// Lanes ([`Lane::bit`]) whose transmit frames are chunks. Frames of a [`Class::Queue`] always are chunks.
     pub lanes: u16,
 }
 
@@ -203,7 +203,7 @@ impl Shapes {
         }; Class::COUNT];
         for class in Class::all() {
             let head_room = config.head_room_of(class);
-            // Both are at most the size of a frame.
+            // Cannot truncate: both are at most the size of a frame.
             shapes[class.index()] = Shape {
                 head_room: head_room as u32,
                 room: (config.bytes_of(class) - head_room) as u32,

@@ -2,15 +2,15 @@
 //!
 //! This module has all unsafe code about the bytes of frames and their mapping. Invariant: for each frame of a region
 //! there is at most one [`Slot`] at any time, and slots are neither `Clone` nor `Copy`. The holder of the slot has
-//! exclusive access to the frame's bytes. The slot of a frame given to a device stays with the code that keeps it until
-//! the device has completed the frame.
+//! exclusive access to the frame's bytes. The slot of a frame given to a device stays with the code that keeps the
+//! frame until the device has completed the frame.
 //!
 //! # Pages of the system
 //!
-//! The allocator is not used, because freed memory is reused, while a device may still access it. The kernel pins the
-//! pages of shared memory until the last copy of a socket's descriptor is closed, including those of child processes,
-//! and revokes a device's access some time after that. Unmapped pages that are still pinned belong to the kernel alone,
-//! so late writes do no harm.
+//! Frames are not taken from the allocator, because it reuses freed memory while a device may still write to it. The
+//! kernel pins the pages of shared memory until the last copy of the socket's descriptor is closed, also in child
+//! processes. It revokes the device's access some time later. Unmapped pages that are still pinned belong to the
+//! kernel alone, so late writes do no harm.
 //!
 //! # Memory shared with a device (UMEM)
 //!
@@ -47,7 +47,7 @@ struct Pages {
     bytes: usize,
 }
 
-// SAFETY: the mapping is owned; this type only stores its address and never accesses its contents.
+// SAFETY: this value owns the mapping; this type only stores its address and never accesses its contents.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -102,7 +102,7 @@ pub(super) struct Region {
     frame_bytes: usize,
     /// Distance between the starts of two frames in bytes.
     stride: usize,
-    /// Frames whose slot was dropped with a lease, never to be reused, by class.
+    /// Number of frames by class whose lease was dropped. They are never reused.
     retired: [AtomicUsize; Class::COUNT],
 }
 
@@ -224,7 +224,7 @@ impl Slot {
     }
 }
 
-/// Region, and its unassigned chunks.
+/// Memory shared with a device, and its unassigned chunks.
 pub(super) struct Device {
     pub(super) region: Arc<Region>,
     unassigned: RefCell<Vec<Slot>>,
@@ -249,7 +249,7 @@ impl Device {
     }
 }
 
-/// Share of a pool's device memory, which lives as long as any share.
+/// Shared reference to a pool's device memory, which stays mapped while any reference exists.
 #[derive(Clone)]
 pub struct DeviceMemory {
     pub(super) region: Arc<Region>,
@@ -270,8 +270,8 @@ impl DeviceMemory {
         self.chunk_bytes
     }
 
-    /// Owner of the memory. When the last share is dropped the memory is unmapped, not returned to an allocator, so no
-    /// other code gets memory that a device may still write to.
+    /// Owner of the memory. When the last reference is dropped, the memory is unmapped, not returned to an allocator,
+    /// so no other code gets memory that a device may still write to.
     #[must_use]
     pub fn owner(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(Arc::clone(&self.region))

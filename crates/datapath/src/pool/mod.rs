@@ -10,12 +10,12 @@
 //!
 //! # Memory layout
 //!
-//! A class consists of *regions*, one for each time it grew, each a mapping divided into frames of equal size. Memory
-//! shared with a device (AF_XDP's UMEM, a DMA mapping) is one region of small chunks, from which the classes that the
-//! device fills or sends take their frames ([`DeviceConfig`]). Regions are fresh zeroed pages of the system, not of the
-//! allocator (see `memory`). A frame costs only address space until it is written, page by page, so frames of 64 KiB are
-//! cheap when datagrams are small. [`Pool::prefault`] and [`PoolConfig::prefault_bytes`] avoid page faults at first
-//! use.
+//! A class consists of *regions*: memory mappings divided into frames of equal size. Each time a class grows, it gets
+//! a region. Memory shared with a device (AF_XDP's UMEM, a DMA mapping) is one region of small chunks, from which the
+//! classes that the device fills or sends take their frames ([`DeviceConfig`]). Regions are fresh zeroed pages of the
+//! system, not of the allocator (see `memory`). A frame costs only address space until it is written, page by page, so
+//! frames of 64 KiB are cheap when datagrams are small. [`Pool::prefault`] and [`PoolConfig::prefault_bytes`] avoid
+//! page faults at first use.
 //!
 //! Free frames are a stack: the frame returned last, still in the cache, is taken next. The stack's memory is reserved
 //! when the class grows, so taking and dropping frames never allocates.
@@ -23,8 +23,8 @@
 //! # Threads
 //!
 //! The pool and its [`Frame`]s belong to the executor's thread (not `Send`), so no locks are needed. A publisher on
-//! another thread uses [`LeasedFrame`]s. Each owns its bytes and a share of its region, which may outlive the pool. A
-//! ring between the threads carries it back to [`Pool::adopt`].
+//! another thread uses [`LeasedFrame`]s. Each leased frame owns its bytes and a reference to its region, so it may
+//! outlive the pool. A ring between the threads carries leased frames back to [`Pool::adopt`].
 
 mod class;
 mod memory;
@@ -53,7 +53,7 @@ struct ClassState {
     free: Vec<Slot>,
     /// Frames ever created for this class.
     made: usize,
-    /// Frames among these created for the class itself; the others were created to be leased.
+    /// Frames of `made` that were created for the class itself; the others were created to be leased.
     own: usize,
     /// Frames leased and not returned, including dropped ones.
     leased: usize,
@@ -69,7 +69,7 @@ impl ClassState {
     /// Adds free frames of a region; their region index must be set.
     fn add(&mut self, slots: Vec<Slot>) {
         self.made += slots.len();
-        // Capacity for all frames ever created, wherever they are now.
+        // Reserves capacity for all frames ever created, including those that are not free now.
         let missing = self.made - self.free.len();
         self.free.reserve_exact(missing);
         self.free.extend(slots);
@@ -102,7 +102,7 @@ impl Shared {
         &self.classes[class.index()]
     }
 
-    /// Returns a frame to its class. The stack has capacity for it since its creation.
+    /// Returns a frame to its class. The stack's capacity was reserved when the frame was created.
     #[inline]
     fn give_back(&self, class: usize, slot: Slot) {
         let mut state = self.classes[class].borrow_mut();
@@ -111,8 +111,8 @@ impl Shared {
     }
 }
 
-/// Prefaults the pages of the first `bytes`, by writing back a byte of each, and returns their size in bytes. Reading
-/// would not suffice: untouched pages are all mapped to the zero page.
+/// Prefaults the pages of the first `bytes`, by writing back one byte of each page, and returns the number of bytes.
+/// Reading would not suffice: untouched pages are all mapped to the zero page.
 fn touch(frame: &mut [u8], bytes: usize) -> usize {
     let bytes = bytes.min(frame.len());
     for at in (0..bytes).step_by(PAGE_BYTES) {
@@ -181,8 +181,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Creates `count` more frames of a class, up to [`MAX_CLASS_FRAMES`], or assigns as many device chunks. Returns
-    /// the number obtained. Allocates, so only before start.
+    /// Creates `count` more frames of a class, up to [`MAX_CLASS_FRAMES`], or assigns as many device chunks, if its
+    /// frames are chunks. Returns the number obtained. Allocates, so only before start.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was reserved.
@@ -195,7 +195,7 @@ impl Pool {
         Ok(made)
     }
 
-    /// Creates frames and returns their number, which is less at the bound.
+    /// Creates frames and returns their number, which is less than `count` if the class reaches its bound.
     fn make(&self, class: Class, count: usize) -> Result<usize, NoMemory> {
         let mut state = self.shared.class(class).borrow_mut();
         let count = count.min(MAX_CLASS_FRAMES - state.made);
@@ -206,7 +206,7 @@ impl Pool {
         let number = state.regions.len();
         let (region, mut slots) = Region::new(number, count, config.bytes_of(class))?;
         for slot in &mut slots {
-            // SAFETY: `region` is the slots', and alive.
+            // SAFETY: `region` is the region of these slots, and alive.
             touch(unsafe { slot.bytes_mut() }, config.prefault_bytes);
         }
         state.add(slots);
@@ -214,7 +214,7 @@ impl Pool {
         Ok(count)
     }
 
-    /// Assigns device chunks to a class and returns their number, which is less if too few are left.
+    /// Assigns device chunks to a class and returns their number, which is less than `count` if too few are left.
     fn assign(&self, class: Class, count: usize) -> usize {
         let Some(device) = &self.shared.device else {
             return 0;
@@ -316,8 +316,8 @@ impl Pool {
         self.shared.shapes.get(Class::Transmit(lane)).room()
     }
 
-    /// Lends a queue's frame to the reader of a lane, which counts as its holder ([`held`](Self::held)) until the frame
-    /// returns.
+    /// Lends a queue's frame to the reader of a lane. The lane counts as its holder ([`held`](Self::held)) until the
+    /// frame returns.
     #[inline]
     pub fn lend(&self, frame: &mut Frame, lane: Lane) {
         frame.give_up();
@@ -369,8 +369,8 @@ impl Pool {
     }
 
     /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from the
-    /// executor. Frames returned by earlier publishers are reused. Further ones are created: from device chunks if
-    /// available, otherwise as frames of the same size unknown to the device. Allocates, so only before start.
+    /// executor. Frames returned by earlier publishers are leased first. Further frames are created: from device chunks
+    /// if available, otherwise as frames of the same size unknown to the device. Allocates, so only before start.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was leased.
@@ -397,7 +397,7 @@ impl Pool {
     /// Takes a leased frame back with its contents. It becomes an ordinary frame of its class.
     ///
     /// # Panics
-    /// If another pool leased it.
+    /// If another pool leased the frame.
     #[inline]
     #[must_use]
     pub fn adopt(&self, leased: LeasedFrame) -> Frame {
@@ -448,13 +448,13 @@ fn check_range(range: &Range<usize>, capacity: usize) {
     }
 }
 
-/// Takes the range by value: a reference for the message would force every range into memory.
+/// Takes the range by value, because a reference to it would force every checked range into memory.
 #[cold]
 fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
     panic!("{range:?} is no part of a frame of {capacity} bytes")
 }
 
-/// Owned memory for one datagram; dropping it returns it to its class.
+/// Owned memory for one datagram; dropping a frame returns it to its class.
 ///
 /// A frame is a buffer with a *filled part*, the datagram:
 ///
@@ -462,8 +462,8 @@ fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
 ///   | head room | filled part (what the frame derefs to) | tail room |
 /// ```
 ///
-/// Headers are written before a payload already in place, so a writer leaves head room. Bytes outside of the filled
-/// part have unspecified earlier contents.
+/// A datapath writes headers in front of a payload already in place, so a writer leaves head room. Bytes outside of
+/// the filled part have unspecified earlier contents.
 pub struct Frame {
     home: Rc<Shared>,
     /// Index of the class, needed when the frame is returned.
@@ -512,10 +512,10 @@ impl Frame {
         self.slot.chunk()
     }
 
-    /// Ends the counting as held.
+    /// Stops counting the frame as held by a reader.
     #[inline]
     fn give_up(&mut self) {
-        // The index of an unlent frame has no counter.
+        // `NO_LANE` has no counter.
         if let Some(held) = self.home.held.get(usize::from(self.held_by)) {
             held.set(held.get() - 1);
             self.held_by = NO_LANE;
@@ -676,8 +676,8 @@ impl fmt::Debug for Frame {
 
 /// Frame leased to another thread.
 ///
-/// Owns its bytes and a share of their memory, so it may outlive the pool. [`Pool::adopt`] takes it
-/// back. A lease dropped instead is no longer outstanding, and its class has lost the frame.
+/// Owns its bytes and a share of their memory, so it may outlive the pool. [`Pool::adopt`] takes it back. A leased
+/// frame that is dropped instead is lost to its class, and no longer outstanding.
 pub struct LeasedFrame {
     region: Arc<Region>,
     class: Class,
@@ -715,17 +715,17 @@ impl LeasedFrame {
     /// Returns the whole buffer.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
-        // SAFETY: `region` is the slot's, and lives as long as the frame.
+        // SAFETY: `region` is the slot's region, and lives as long as the frame.
         unsafe { self.slot.bytes() }
     }
 
     /// Returns the whole buffer mutably.
     pub fn buffer_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `region` is the slot's, and lives as long as the frame.
+        // SAFETY: `region` is the slot's region, and lives as long as the frame.
         unsafe { self.slot.bytes_mut() }
     }
 
-    /// Decomposes the lease without retiring the frame.
+    /// Decomposes the leased frame without counting it as retired.
     fn into_parts(self) -> (Class, Slot, Range<usize>, Arc<Region>) {
         let mut leased = ManuallyDrop::new(self);
         let (class, range) = (leased.class, leased.range());

@@ -316,7 +316,7 @@ fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
         }),
         ..PoolConfig::default()
     };
-    // Only the pages are requested; slots would be created afterwards.
+    // The request for pages fails first; slots would be created afterwards.
     let refused = Pool::try_new(config).unwrap_err();
     assert_eq!(refused.bytes, 1 << 51);
     let said = refused.to_string();

@@ -3,14 +3,14 @@
 //! # Removed and returned interfaces
 //!
 //! Deleting an interface drops its group memberships, and an interface that returns has another index. Sockets survive
-//! both, and unicast works again once there is a route. Groups must be joined again, and sent to through the new index.
-//! This is done when the loop is idle, never on the path of a datagram. An interface with a changed address counts as
-//! removed until its groups are joined again.
+//! both events, and unicast works again once there is a route. Multicast needs the groups joined again, and the new
+//! index. The check that does this runs when the loop is idle, never on the path of a datagram. An interface with a
+//! changed address counts as removed until its groups are joined again.
 //!
 //! # Changed addresses
 //!
-//! A netlink socket reports changes of IPv4 addresses (rtnetlink(7), RTMGRP_IPV4_IFADDR). Only the fact of a change is
-//! used: [`list`] reads the addresses.
+//! A netlink socket reports changes of IPv4 addresses (rtnetlink(7), RTMGRP_IPV4_IFADDR). A message only tells that
+//! something changed; [`list`] then reads the addresses.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -129,7 +129,7 @@ unsafe fn read_ipv4(name: *const libc::sockaddr) -> Option<[u8; 4]> {
     Some(name.sin_addr.s_addr.to_ne_bytes())
 }
 
-/// Selects the wanted interfaces, with a warning for what is missing.
+/// Selects the wanted interfaces. Warns of those beyond the limit, and of those without multicast.
 pub(super) fn choose(
     wanted: &Interfaces,
     multicast: bool,
@@ -182,7 +182,7 @@ fn find_all(names: &[String], present: &[Interface]) -> Result<Vec<Interface>, O
     Ok(chosen)
 }
 
-/// The interface does not support multicast.
+/// Warning that the interface does not support multicast.
 pub(super) fn no_multicast(interface: &str, reason: impl fmt::Display) -> Warning {
     let text = format!(
         "no multicast on interface {interface}: {reason}. Unicast goes on; peers there must be \
@@ -191,7 +191,7 @@ pub(super) fn no_multicast(interface: &str, reason: impl fmt::Display) -> Warnin
     Warning::new("no_multicast", text)
 }
 
-/// The host has more interfaces than the limit.
+/// Warning that the host has more interfaces than the limit.
 fn too_many_interfaces(interface: &str, limit: usize) -> Warning {
     let text =
         format!("interface {interface} is not used, {limit} others are: name those that are meant");
@@ -255,8 +255,8 @@ fn known_speed(low: u16, high: u16) -> Option<u32> {
 
 type Lanes = [Option<Box<OpenLane>>; Lane::COUNT];
 
-/// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one
-/// that returned with its address; a failure is retried at the next check.
+/// Checks with one system call that an egress interface exists and has the same index. If the interface has returned
+/// with its address, joins the groups again. A failure is retried at the next check.
 pub(super) fn rejoin_if_returned(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
     let mut open = lanes.iter().flatten();
     let Some(socket) = open.next().map(|lane| &lane.own.socket) else {
@@ -270,7 +270,7 @@ pub(super) fn rejoin_if_returned(interface: &mut Interface, egress: &mut Egress,
         } else if egress.is_present {
             egress.is_present = false;
             each_group(lanes, |socket, group| {
-                // Memberships per socket are limited; the kernel may already have dropped this one.
+                // A socket's memberships are limited, so this one is freed. The kernel may have dropped it already.
                 let _ = socket.leave(group, interface.index);
                 true
             });
@@ -312,7 +312,7 @@ fn each_group(lanes: &Lanes, mut is_done: impl FnMut(&Socket, [u8; 4]) -> bool) 
     all
 }
 
-/// Bytes read of a message; the kernel cuts the rest, which is not needed.
+/// Bytes of a message to read; the kernel cuts the rest, which is not needed.
 const MESSAGE_BYTES: usize = 16;
 
 /// Subscription to address changes.
@@ -353,7 +353,7 @@ impl AddressChanges {
         for _ in 0..MAX_ADDRESS_CHANGES {
             match self.take_message() {
                 Ok(()) => any = true,
-                // The socket's buffer overflowed: messages are lost, but there were some.
+                // The socket's buffer overflowed: the lost messages reported changes.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
                 Err(_) => break,
             }

@@ -1,8 +1,8 @@
 //! Sockets of a lane: opening, options, locators, and the sockets of flows.
 //!
-//! Lanes are registered for waiting when opened; flows, which an embedding datapath uses, come and go later. Their
-//! sockets share one descriptor, an epoll instance nested in the loop's. It reports that one is readable, not which; all
-//! are then checked, at most [`MAX_LANE_FLOWS`].
+//! The executor's loop registers the sockets of a lane in epoll when the lane opens. Flows, which only an embedding
+//! datapath uses, open and close later. Flow sockets therefore share one descriptor, an epoll instance nested in the
+//! loop's. It tells that a flow socket is readable, but not which, so all are read.
 
 use std::fmt;
 use std::io;
@@ -44,8 +44,8 @@ pub(super) struct OpenLane {
     pub(super) hops: u8,
     /// Index of the socket to receive from first; rotates to prevent starvation.
     pub(super) first: usize,
-    /// Sockets that the last poll found readable, until the next receive; in the order of [`sources`](Self::sources),
-    /// then the flows' descriptor. All bits set without a poll.
+    /// Bits of the sockets that the last poll found readable, until the next receive. They are in the order of
+    /// [`sources`](Self::sources); the last is the flows' descriptor. All bits set without a poll.
     pub(super) readable: u8,
 }
 
@@ -108,7 +108,7 @@ impl Opener<'_> {
         Ok((socket, reached_at(self.interfaces, port)))
     }
 
-    /// Bind address of unicast sockets; loopback only accepts no outside traffic.
+    /// Bind address of unicast sockets. With loopback only, they accept no traffic from other hosts.
     fn own_address(&self) -> [u8; 4] {
         match self.config.interfaces {
             Interfaces::Loopback => [127, 0, 0, 1],
@@ -130,8 +130,8 @@ impl Opener<'_> {
         Ok(socket)
     }
 
-    /// Binds the port of the configured participant id, or of the first free one, or a port chosen by the kernel if all
-    /// are in use: the port is announced. Without SO_REUSEADDR, because the exclusive port reserves the participant id.
+    /// Binds the port of the configured participant id, or of the first free one. If none is free, the kernel chooses
+    /// a port, which is announced. SO_REUSEADDR is not set, because the exclusive port reserves the participant id.
     fn bind_metatraffic(&mut self, socket: &Socket) -> Result<(), OpenError> {
         const PURPOSE: &str = "metatraffic unicast";
         let domain = self.config.domain;
@@ -162,8 +162,8 @@ impl Opener<'_> {
         })
     }
 
-    /// Opens the group's socket, unless no interface supports multicast. Bound to the group's address, because groups
-    /// of several levels share a port.
+    /// Opens the group's socket, unless no interface supports multicast. The socket is bound to the group's address,
+    /// because the groups of all levels share a port.
     fn open_group(
         &mut self,
         lane: Lane,
@@ -234,7 +234,7 @@ impl Opener<'_> {
             1,
             "reach this host by multicast",
         )?;
-        // Otherwise drops at a full device queue are not reported.
+        // Without this option, the kernel does not report drops at a full device queue.
         must(
             socket,
             ip,
@@ -242,7 +242,7 @@ impl Opener<'_> {
             1,
             "get reports of dropped datagrams",
         )?;
-        // Discovery's class depends on the open levels.
+        // The class of discovery depends on the open levels, and is set elsewhere.
         let Some(level) = lane.level() else {
             return Ok(());
         };
@@ -301,7 +301,7 @@ pub(super) fn set_class(
         class,
         "mark datagrams with their class",
     )?;
-    // After IP_TOS, which also sets a priority.
+    // SO_PRIORITY is set after IP_TOS, because IP_TOS also sets a priority.
     let priority = c_int::from(level.get());
     let set = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority);
     let refused = set.err();
@@ -353,7 +353,7 @@ impl FlowSockets {
         })
     }
 
-    /// Adds a socket and registers it in epoll; returns its number, or `None` if all are in use.
+    /// Adds a socket and registers it in epoll; returns its number, or `None` if all numbers are in use.
     pub(super) fn add(&mut self, flow: FlowSocket) -> io::Result<Option<usize>> {
         let place = self.open.iter().position(Option::is_none);
         let place = place.unwrap_or(self.open.len());
@@ -397,7 +397,7 @@ impl AsFd for FlowSockets {
     }
 }
 
-/// The kernel granted a smaller receive buffer, in bytes.
+/// Warning that the kernel granted `got` bytes of receive buffer instead of `wanted`.
 fn small_receive_buffer(lane: Lane, wanted: usize, got: usize) -> Warning {
     let text = format!(
         "the receive buffer of {lane} has {got} bytes instead of {wanted}: raise \
@@ -406,7 +406,7 @@ fn small_receive_buffer(lane: Lane, wanted: usize, got: usize) -> Warning {
     Warning::of_lane(SMALL_RECEIVE_BUFFER, lane, text)
 }
 
-/// The kernel refused the lane's SO_PRIORITY.
+/// Warning that the kernel refused the lane's SO_PRIORITY.
 fn no_priority(lane: Lane, priority: u8, reason: impl fmt::Display) -> Warning {
     let text = format!(
         "datagrams of {lane} leave without SO_PRIORITY {priority} ({reason}): queues of this \
@@ -415,7 +415,8 @@ fn no_priority(lane: Lane, priority: u8, reason: impl fmt::Display) -> Warning {
     Warning::of_lane("no_priority", lane, text)
 }
 
-/// No discovery port of the RTPS formula (RTPS 2.5 §9.6.2.3) is free; the kernel chose `port` after `tried` ports.
+/// Warning that no discovery port of the RTPS formula (RTPS 2.5 §9.6.2.3) is free, and that the kernel chose `port`
+/// after `tried` ports.
 fn kernel_port(domain: u32, tried: u32, port: u16) -> Warning {
     let text = format!(
         "all {tried} participant ports of domain {domain} are taken on this host: discovery uses port {port}. \

@@ -1,4 +1,4 @@
-//! Datapath over UDP sockets: available everywhere, and the baseline of the others.
+//! Datapath over UDP sockets: available everywhere, and the baseline for comparisons with other datapaths.
 //!
 //! # Sockets
 //!
@@ -10,8 +10,8 @@
 //! | level l | a port chosen by the kernel | 239.255.(16+l).(domain):7401 + 250 · domain |
 //!
 //! Lanes share no socket, so a flooded lane fills only its own receive buffer. A level's datagrams have SO_PRIORITY l
-//! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's have the class of the highest open
-//! level minus one, at least 1, unless [`NetworkConfig::discovery_level`] sets another.
+//! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's datagrams have the class of the
+//! highest open level minus one, at least 1, unless [`NetworkConfig::discovery_level`] sets another.
 //!
 //! # Copies and system calls
 //!
@@ -35,23 +35,25 @@
 //! # Losses
 //!
 //! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
-//! (SO_RXQ_OVFL); [`Datapath::ledger`] also reads the count after the last one. With IP_RECVERR, a full device queue is
-//! reported as an error instead of dropping silently. ICMP port unreachable counts as `bounced`.
+//! (SO_RXQ_OVFL). [`Datapath::ledger`] also reads the counter, for drops after the last datagram. With IP_RECVERR, the
+//! kernel reports a full device queue as an error instead of dropping silently. ICMP port unreachable counts as
+//! `bounced`.
 //!
 //! # Removed interfaces
 //!
-//! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
-//! [`UNREACHABLE`], unless another route exists (such as a default route); for groups [`INTERFACE_GONE`] after the next
-//! [`Datapath::check_interfaces`], without a system call. No descriptor becomes readable, so the loop does not spin.
+//! Sockets are bound to ports, not interfaces, and remain. Unicast datagrams to a removed interface are refused as
+//! [`UNREACHABLE`], unless another route exists (such as a default route). Multicast is refused as [`INTERFACE_GONE`]
+//! after the next [`Datapath::check_interfaces`], without a system call. No descriptor becomes readable, so the loop
+//! does not spin.
 //!
-//! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
-//! which joins them again. An interface that only goes down and up keeps its memberships.
+//! When an interface of the same name and address returns, unicast works at once. Multicast works after the next
+//! check, which joins the groups again. An interface that only goes down and up keeps its memberships.
 //!
 //! # Changed addresses
 //!
 //! The next check reads the interface's new addresses (DHCP, roaming), joins groups again, and reports new locators;
-//! ports stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at
-//! the start are not followed, nor is one that returns under another name.
+//! ports stay. An interface without any address keeps its former ones until it has another. An interface that was not
+//! in use at the start, or that returns under another name, is not followed.
 //!
 //! [`UNREACHABLE`]: crate::Refusal::UNREACHABLE
 //! [`INTERFACE_GONE`]: crate::Refusal::INTERFACE_GONE
@@ -79,7 +81,7 @@ use crate::limits::{MAX_INTERFACES, MAX_LANE_FLOWS, MAX_UDP_PAYLOAD, MAX_WARNING
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Pool;
 
-/// Options of the datapath over kernel sockets: it has none beyond those of the network.
+/// Options of the datapath over kernel sockets: none beyond the network configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpOptions;
 
@@ -457,7 +459,7 @@ impl Datapath for Udp {
         descriptors
     }
 
-    /// Returns all open lanes: the kernel's queues are inspected through epoll.
+    /// Returns all open lanes, because only epoll can inspect the kernel's queues.
     fn ready_lanes(&mut self) -> u16 {
         let open = Lane::ALL
             .into_iter()

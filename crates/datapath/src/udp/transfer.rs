@@ -1,17 +1,17 @@
 //! Transfer of bursts: sendmmsg directly from frames, and recvmmsg directly into them.
 //!
-//! The arrays of both calls are allocated once. Their entries are rewritten before each use, so no pointer is used after
-//! its frame has left.
+//! The arrays of both calls are allocated once. Their entries are rewritten before each use, so no pointer is used
+//! after its frame is gone.
 //!
 //! # Sending
 //!
 //! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one
-//! message for each interface, given in its control data (IP_PKTINFO), so one socket and one call suffice.
+//! message for each interface. Control data (IP_PKTINFO) names the interface, so one socket and one call suffice.
 //!
 //! # Receiving
 //!
-//! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled by
-//! the last call are replaced, so an empty lane costs one system call and moves no frame.
+//! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled
+//! by the last call are replaced, so an empty lane costs one system call and moves no frame.
 //!
 //! # Receive stamps
 //!
@@ -453,8 +453,8 @@ pub(super) struct Receiver {
     /// Frame i receives datagram i of a call. Armed frames are kept at the front.
     frames: [Option<Frame>; MAX_BURST],
     arrays: MessageArrays<MAX_BURST, RECEIVE_CONTROL_WORDS>,
-    /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one place of sixteen; the
-    /// others need no work.
+    /// Bit i: header i points to frame i, and no call has written to header i since. Most calls use one place of
+    /// sixteen, and the other places need no work.
     prepared: u32,
     /// Clock for receive stamps, if enabled.
     clock: Option<ArrivalClock>,
@@ -535,7 +535,7 @@ impl Receiver {
         count
     }
 
-    /// Clock to convert this call's stamps with, if they are valid.
+    /// Clock to convert this call's stamps with, if the stamps are valid.
     fn look_at_clock(&mut self, source: &Source, count: usize) -> Option<ArrivalClock> {
         let clock = self.clock.as_mut().filter(|_| count > 0)?;
         clock.look();
@@ -592,8 +592,8 @@ impl Receiver {
         let headers = self.arrays.headers.as_mut_ptr();
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: the first `armed` headers are prepared (`arm`; a failed call changes none). Each points to its own
-        // vector, name and control data, the vector to the frame armed at its place since. None of them moves or is
-        // accessed during the call.
+        // vector, name and control data. The vector points to the frame armed at the same place. None of these moves
+        // or is accessed during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.raw(),
@@ -625,7 +625,7 @@ impl Receiver {
         self.prepared |= 1 << place;
     }
 
-    /// Delivers the datagram of a place, or drops it, counted by reason, and keeps its frame armed.
+    /// Delivers the datagram of a place, or counts the reason for dropping it and keeps its frame armed.
     fn finish(
         &mut self,
         place: usize,

@@ -1,9 +1,9 @@
 //! Interrupt coalescing.
 //!
-//! A driver may reject a whole request for a field that changes nothing, or that another field rules out. So only
-//! differences are sent, in an order that all drivers accept. ice and iavf reject times while adaptive moderation is on
-//! (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`). igc and igb, whose queue pairs share an interrupt, copy the
-//! receive times to the transmit side and reject others (`igc_ethtool_set_coalesce`).
+//! A driver may reject a whole request because of one field: an unchanged one, or one that contradicts another. So
+//! only differences are sent, in an order that all drivers accept. ice and iavf reject times while adaptive moderation
+//! is on (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`). igc and igb, whose queue pairs share an interrupt, copy
+//! the receive times to the transmit side and reject other transmit times (`igc_ethtool_set_coalesce`).
 
 use netlink_packet_core::DefaultNla;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl Coalescing {
         ]
     }
 
-    /// Fields of this value; those that it lacks, of `other`.
+    /// Returns this value, with the fields that it lacks taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

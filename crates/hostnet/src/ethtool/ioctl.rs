@@ -24,7 +24,7 @@ pub fn driver(interface: &str) -> Option<String> {
 /// Argument structure of the ioctl, with the command in its first four bytes.
 ///
 /// Its length is a safety condition: the kernel takes the sizes of the lists behind the fixed part from fields of that
-/// part, so a caller that sets these provides room for as much.
+/// part, so a caller that sets these fields provides room for the lists.
 pub(super) struct Argument(Vec<u64>);
 
 impl Argument {
@@ -63,7 +63,7 @@ impl Argument {
     /// Lets the kernel read and fill the structure.
     ///
     /// # Safety
-    /// With the sizes in its fields, the structure of the command ends within it.
+    /// The structure of the command, with the sizes in its fields, ends within this argument.
     pub(super) unsafe fn exchange(&mut self, interface: &str) -> io::Result<()> {
         let socket = any_socket()?;
         // SAFETY: zero is a value of all its fields.
@@ -77,8 +77,8 @@ impl Argument {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
-        // SAFETY: the request and the argument are alive during the call, and the caller says that the structure the
-        // kernel reads and writes ends within the argument.
+        // SAFETY: the request and the argument are alive during the call, and the caller guarantees that the structure
+        // the kernel reads and writes ends within the argument.
         match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

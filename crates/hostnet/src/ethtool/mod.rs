@@ -1,8 +1,8 @@
-//! Settings of a network driver: the generic netlink family `ethtool` (Linux 5.6), and ioctls where it falls short.
+//! Settings of a network driver: the generic netlink family `ethtool` (Linux 5.6), and ioctls for what it lacks.
 //!
 //! [`Ethtool`] reads and sets channels, rings, interrupt coalescing and offloads by netlink, with the numbers of
 //! `linux/ethtool_netlink.h`. Three things use the ioctl: ntuple rules ([`ntuple`]), which netlink lacks; RSS
-//! ([`rss`]), which it reads since Linux 6.3 and sets since 6.17; and the driver's name ([`driver`]).
+//! ([`rss`]), which netlink reads since Linux 6.3 and sets since 6.17; and the driver's name ([`driver`]).
 
 mod coalescing;
 mod ioctl;

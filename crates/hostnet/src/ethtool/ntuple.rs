@@ -99,7 +99,7 @@ pub fn rules(interface: &str) -> io::Result<FlowRules> {
     let number = count.number(RULES).min(MAX_STEERING_RULES);
     let mut list = Argument::new(LIST, BYTES + 4 * number as usize);
     list.set(RULES, number.to_ne_bytes());
-    // SAFETY: there is room for as many places as it says.
+    // SAFETY: there is room for as many locations as the argument says.
     unsafe { list.exchange(interface) }?;
     let number = list.number(RULES).min(number) as usize;
     let mut places: Vec<u32> = (0..number)
@@ -128,8 +128,8 @@ pub fn rules(interface: &str) -> io::Result<FlowRules> {
 }
 
 /// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list alone (ixgbe,
-/// mlx5, igb, igc). A driver that reports it with neither has rules anyway: the table's end shows when an insertion
-/// fails.
+/// mlx5, igb, igc). A driver that reports no capacity may have rules all the same: a failed insertion then shows that
+/// the table is full.
 fn capacity(count: &Argument, list: &Argument) -> u32 {
     let said = [count.long(DATA) & !SPECIAL_PLACES, list.long(DATA)];
     let said = said.into_iter().find(|capacity| *capacity > 0);

@@ -60,7 +60,7 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     })
 }
 
-/// Reads a device's indirection table; empty where nothing is spread.
+/// Reads a device's indirection table; empty if the device does not distribute frames.
 ///
 /// # Errors
 /// The system's error; `EOPNOTSUPP` where the driver has none.
@@ -81,7 +81,7 @@ fn read(interface: &str) -> io::Result<(ReceiveHash, u8)> {
     let mut hash = Argument::new(GET, key_at + key_bytes as usize);
     hash.set(TABLE_ENTRIES, entries.to_ne_bytes());
     hash.set(KEY_BYTES, key_bytes.to_ne_bytes());
-    // SAFETY: there is room for as many entries and bytes of a key as it says.
+    // SAFETY: there is room for as many entries and key bytes as the argument says.
     unsafe { hash.exchange(interface) }?;
     let function = match hash.byte(FUNCTION) {
         1 => Some("toeplitz"),
@@ -104,8 +104,8 @@ fn read(interface: &str) -> io::Result<(ReceiveHash, u8)> {
     Ok((hash, transform))
 }
 
-/// Sets the indirection table. The kernel's default, all queues in turn, is set by a reset, because then it follows the
-/// number of queues, unlike a table that was set.
+/// Sets the indirection table. The kernel's default, all queues in turn, is set by a reset. After a reset the table
+/// follows the number of queues; a table that was set does not.
 ///
 /// # Errors
 /// The system error; `EINVAL` for a table of another length.
@@ -122,8 +122,8 @@ pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
         true => request(&[], transform),
         false => request(table, transform),
     };
-    // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads none, and makes its
-    // default.
+    // SAFETY: there are as many entries as the argument says, and no key; without entries the kernel reads none, and
+    // makes its default.
     unsafe { hash.exchange(interface) }
 }
 

@@ -1,23 +1,23 @@
 //! NAPI threads: priorities of receive processing.
 //!
 //! By default the kernel receives frames in a soft interrupt, ahead of all threads of the core: frames of a bulk queue
-//! delay the critical application as much as its own do. NAPI instances, usually one per queue, can run in threads
-//! instead, and threads have priorities.
+//! delay the critical application as much as its own frames do. NAPI instances, usually one per queue, can run in
+//! threads instead, and threads have priorities.
 //!
 //! # Priorities
 //!
 //! The thread of a critical queue runs above the applications that wait for its frames. Threads of bulk queues run
-//! below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is worse than no thread: once
-//! starved, such a thread collects a whole poll budget of frames, and processes it for milliseconds with soft
-//! interrupts disabled. So a plan has real-time priorities only. A thread costs one more wake-up for each frame that
-//! arrives alone: it pays off under heavy bulk traffic.
+//! below these applications and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is worse than no
+//! thread: once starved, such a thread collects a whole poll budget of frames, and processes it for milliseconds with
+//! soft interrupts disabled. So a plan has real-time priorities only. A thread costs one more wake-up for each frame
+//! that arrives alone, so threads pay off under heavy bulk traffic.
 //!
 //! # Restoring
 //!
-//! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings, which are
-//! bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the threads keep their
-//! priorities and do what the soft interrupt would have done. Interrupts stay deferred within the bounds of
-//! [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
+//! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings behind, but
+//! their effect is bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the
+//! threads keep their priorities and do what the soft interrupt would have done. Interrupts stay deferred within the
+//! bounds of [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
 
 mod plan;
 mod thread;
@@ -125,7 +125,7 @@ pub struct Guard {
 }
 
 /// Moves the receive processing of queues into threads. XDP programs must be attached first: some drivers create new
-/// NAPI instances for one.
+/// NAPI instances for a program.
 ///
 /// # Errors
 /// [`NapiError`]; everything is restored.
@@ -207,7 +207,7 @@ fn switch_queue(
     Ok(())
 }
 
-/// Switches threads off and on: the flag may have been set before the instance was created, and then has no thread.
+/// Switches threads off and on, because an instance created after the flag was set has no thread.
 fn start(
     netdev: &mut Option<Netdev>,
     known: Option<&QueueState>,

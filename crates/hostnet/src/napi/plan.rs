@@ -49,7 +49,7 @@ pub struct Plan {
 impl Plan {
     /// Distance of a critical queue's priority above the applications.
     pub const ABOVE: u8 = 5;
-    /// Distance of a bulk queue's priority below them.
+    /// Distance of a bulk queue's priority below the applications.
     pub const BELOW: u8 = 10;
 
     /// Plan around applications of this SCHED_FIFO priority: threads of critical queues above, of bulk queues below

@@ -1,8 +1,8 @@
 //! NAPI threads: their scheduling, and their discovery on kernels whose family `netdev` does not report them.
 //!
-//! On those kernels sysfs switches threads per device, and a thread's name contains the device's. Threads of all network
-//! namespaces are visible, and a device of another namespace may have the same name. So threads count as a device's only
-//! if its switch is on and it can have that many instances.
+//! On those kernels sysfs switches threads per device, and a thread's name contains the device's. Threads of all
+//! network namespaces are visible, and a device of another namespace may have the same name. So threads count as a
+//! device's only if its switch is on and the device can have that many instances.
 
 use std::fs;
 use std::io;

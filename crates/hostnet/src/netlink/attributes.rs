@@ -53,7 +53,7 @@ pub fn text(kind: u16, value: &str) -> DefaultNla {
     DefaultNla::new(kind, [value.as_bytes(), &[0]].concat())
 }
 
-/// Flag attribute: no value, its presence is the meaning.
+/// Flag attribute, which has no value: its presence is the flag.
 #[must_use]
 pub fn flag(kind: u16) -> DefaultNla {
     DefaultNla::new(kind, Vec::new())

@@ -81,7 +81,7 @@ impl Connection {
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(NETLINK_PATIENCE))?;
-        // Old kernels refuse these; their errors are numbers only.
+        // Old kernels refuse these options, and report errors as numbers only.
         let _ = socket.set_ext_ack(true);
         let _ = socket.set_cap_ack(true);
         Ok(Self {
@@ -90,7 +90,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request and returns its answers, none for most changes.
+    /// Sends a request and returns its answers; most changes have none.
     pub fn request(
         &mut self,
         kind: u16,

@@ -22,7 +22,7 @@ impl Rtnetlink {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
 
-    /// Sends a request and returns its answers, none for most changes.
+    /// Sends a request and returns its answers; most changes have none.
     pub fn request(
         &mut self,
         message: &RouteNetlinkMessage,

@@ -65,7 +65,7 @@ pub enum RootQdisc {
 pub struct TrafficClasses {
     /// Class of each of the kernel's sixteen priorities.
     pub class_of_priority: [u8; 16],
-    /// Number and first of the queues of each class.
+    /// Queues of each class: their number, and the first of them.
     pub queues: Vec<(u16, u16)>,
     /// True if the classes are offloaded to the device (`hw 1`).
     pub offloaded: bool,
@@ -186,7 +186,7 @@ impl Queueing {
     /// Replaces the root.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` for a root of another kind.
+    /// [`NetlinkError`]; `EOPNOTSUPP` for [`RootQdisc::Other`].
     pub fn set_root(&mut self, interface: &str, root: &RootQdisc) -> Result<(), NetlinkError> {
         let index = index_of(interface)?;
         let standing = self.root(interface)?;
@@ -218,7 +218,7 @@ impl Queueing {
     /// Replaces the qdisc of one transmit queue.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` for a qdisc of another kind, or under a classless root.
+    /// [`NetlinkError`]; `EOPNOTSUPP` for [`QueueQdisc::Other`], or under a classless root.
     pub fn set_of_queue(
         &mut self,
         interface: &str,
@@ -291,8 +291,8 @@ impl Request {
 /// Requests that replace a root; `None` for a root of another kind.
 ///
 /// Deleting the root restores the default. A classful root is deleted before another is created: `mqprio` and the
-/// classes of `taprio` cannot be changed, and if one replaced the other the kernel would destroy the old one last, with
-/// the device's classes, which are the new one's by then (`mqprio_destroy`, `taprio_destroy`).
+/// classes of `taprio` cannot be changed. If one replaced the other, the kernel would destroy the old one last,
+/// together with the device's classes, which then belong to the new one (`mqprio_destroy`, `taprio_destroy`).
 fn requests_of_root(
     index: u32,
     standing: Option<&RootQdisc>,
@@ -319,7 +319,7 @@ fn requests_of_root(
         requests.push(Request::delete_root(index));
     }
     requests.push(Request::put(index, OURS, ROOT, &attributes));
-    // The shortest queue for each class.
+    // A `pfifo` of the device's queue length for each transmit queue.
     requests.extend(queues(classes).into_iter().map(|queue| {
         let parent = class_of(OURS, queue);
         Request::put(index, 0, parent, &options::pfifo(None))

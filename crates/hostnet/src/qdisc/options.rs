@@ -17,8 +17,8 @@ const FIRSTS_AT: usize = 50;
 /// Maximum number of classes (TC_QOPT_MAX_QUEUE).
 const MAX_CLASSES: usize = 16;
 
-/// Only attribute after the structure that may be ignored, if it has its defaults: settings of one class. The others
-/// are mode, shaper, minimum and maximum rates.
+/// Settings of one class: the only attribute after the structure that may be ignored, if the settings are the
+/// defaults. The other attributes are mode, shaper, minimum and maximum rates.
 const CLASS_OF_MQPRIO: u16 = 5;
 /// Attributes of a class: its index, and frame preemption, whose default is express.
 const CLASS_INDEX: u16 = 1;
@@ -156,7 +156,7 @@ pub(super) fn parse_frames(attributes: AttributeReader<'_>) -> Option<u32> {
     options.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// Classes of an `mqprio`; `None` if it has options that would be lost: modes, rates, preemption.
+/// Classes of an `mqprio`; `None` if it has options that [`TrafficClasses`] cannot express: modes, rates, preemption.
 pub(super) fn parse_mqprio(attributes: AttributeReader<'_>) -> Option<TrafficClasses> {
     let options = attributes.value(OPTIONS)?;
     let more = options.get(MQPRIO_BYTES.next_multiple_of(4)..);
@@ -180,7 +180,7 @@ fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     })
 }
 
-/// Running schedule, or the next one before its first cycle. `None` if it has options that would be lost.
+/// Running schedule, or the next one before its first cycle. `None` if [`GateSchedule`] cannot express it.
 pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
@@ -251,7 +251,7 @@ fn parse_schedule(schedule: AttributeReader<'_>) -> Option<(i64, Vec<(u32, u32)>
         let bytes = schedule.value(kind)?;
         Some(i64::from_ne_bytes(bytes.try_into().ok()?))
     };
-    // A cycle time other than the sum of the entries, or an extension, would be lost.
+    // A cycle time other than the sum of the entries, or an extension, cannot be expressed.
     let length_ns: i64 = entries.iter().map(|(_, ns)| i64::from(*ns)).sum();
     let has_own_length = long(gates::CYCLE).is_some_and(|cycle| cycle != length_ns);
     let is_extended = long(gates::EXTENSION).is_some_and(|extension| extension != 0);

@@ -54,7 +54,7 @@ pub(super) struct Seen {
     pub(super) flags: u16,
     /// Round of the current dump.
     pub(super) round: u32,
-    /// True unless it answers a dump.
+    /// True unless the message answers a dump.
     pub(super) is_notification: bool,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A [`RouteMonitor`] dumps the kernel's tables into a [`Snapshot`], and then follows the multicast groups of
 //! rtnetlink(7). Its socket never blocks and allows one dump at a time. Notifications that arrive during a dump are
-//! applied in the kernel's order. Each dump has a number, its *round*; an entry that it did not contain is removed at
-//! its end. If the kernel drops notifications (ENOBUFS), or a table changes during its dump, the dump is repeated.
-//! Until it has ended the snapshot is not synchronised, and its users take another way.
+//! applied in the kernel's order. Each dump has a number, its *round*; an entry that the dump did not contain is
+//! removed at its end. If the kernel drops notifications (ENOBUFS), or a table changes during its dump, the dump is
+//! repeated. Until the repeated dump has ended, the snapshot is not synchronised, and users cannot rely on it.
 
 mod message;
 
@@ -156,7 +156,7 @@ pub struct RouteMonitor {
     port: u32,
     buffer: Vec<u8>,
     sequence: u32,
-    /// Current round, recorded in entries that were seen in it or changed since.
+    /// Current round, recorded in entries that its dump contained or that changed since it began.
     round: u32,
     /// Tables to dump, as bits.
     wanted: u8,

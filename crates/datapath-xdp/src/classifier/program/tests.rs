@@ -81,8 +81,8 @@ fn frame() -> Vec<u8> {
     .concat()
 }
 
-/// Program with a flow of these frames in slot 0, for lane 0, whose socket is closed: frames pass after all steps.
-/// `None` where no program can be loaded.
+/// Program with a flow for `frame()` in slot 0 and lane 0. The lane's socket is closed, so frames pass after all
+/// steps. `None` where no program can be loaded.
 fn loaded(stamps: bool) -> Option<(Loaded, Memory)> {
     let loaded = with_rights(Loaded::new(stamps, false, false))?;
     let memory = loaded.memory().unwrap();

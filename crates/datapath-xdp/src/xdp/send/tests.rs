@@ -16,7 +16,7 @@ use hosts::{HERE, Hosts, THERE, eventually, ip, mac_of};
 
 const LEVEL: Level = Level::MAX;
 const LANE: Lane = Lane::Level(LEVEL);
-/// Lane whose frames the tested lane sends, when it needs more than its own.
+/// Lane whose frames the tested lane sends when a test needs more than the tested lane has.
 const BULK: Lane = Lane::Level(Level::MIN);
 
 /// Frames of the lane, and entries of its transmit ring.
@@ -158,7 +158,7 @@ impl World {
         lane.expect("a lane").transmit.ring.used()
     }
 
-    /// Counters of the lane and of router.
+    /// Counters of the lane and of the router.
     fn counts(&self) -> Vec<(String, u64)> {
         let ledger = self.here.ledger();
         assert_eq!(ledger.balance(), Ok(()), "{ledger}");
@@ -372,7 +372,7 @@ fn a_full_ring_is_left_to_the_long_way() {
     let mut world = World::new();
     let to = world.to();
     ip("link set host-a down");
-    // Includes frames of the other lane, so that there are more than ring entries.
+    // Includes frames of the other lane, so that there are more frames than ring entries.
     for _ in 0..FRAMES {
         let frame = filled(&world.here, BULK, 64);
         let sent = world.send(By::Single, frame, to);
