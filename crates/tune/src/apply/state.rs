@@ -2,7 +2,7 @@
 //!
 //! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user, no
 //! other user may be able to write to them, and symbolic links are not followed. The checked folder is held by a
-//! descriptor, and its files are opened relative to it, so that replacing the folder has no effect.
+//! descriptor, and its files are opened relative to this descriptor, so that replacing the folder has no effect.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -37,7 +37,8 @@ pub(crate) struct State {
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// Opens the folder, creating it if needed. It is synced to disk, so that the files in it cannot be lost with it.
+    /// Opens the folder, creating it if needed. A new folder is synced to disk, so that a crash does not lose it with
+    /// its files.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
         make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;
@@ -108,7 +109,7 @@ impl State {
         Ok(file)
     }
 
-    /// Returns whether `file` is the file of that name; [`io::ErrorKind::NotFound`] if no file has it.
+    /// Returns whether `name` refers to `file`. Fails with [`io::ErrorKind::NotFound`] if no file has this name.
     pub(super) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
         let own = file.metadata()?;
         let named = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
