@@ -177,7 +177,7 @@ impl Needs {
     }
 }
 
-/// Use of a device by the host's lanes: that of the first kind of datapath that has lanes on a device.
+/// Use of a device by the host's lanes, as the first kind of datapath with lanes on a device reports it.
 fn device_use(host: &Host) -> DeviceUse {
     let of_kind = |settings: &DatapathSettings| {
         let mut given = Options::default();

@@ -6,10 +6,10 @@
 //! datagrams. Each side records the receive queue, and the answer contains the server's. The result maps port pairs to
 //! queues, in both directions ([`ReceiveQueueReport`]).
 //!
-//! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may get a new
-//! key at a reset, so the measurement is repeated after each boot of either host, and results carry both boot ids.
+//! The measurement needs neither driver counters nor the hash key. A device may get a new key at a reset, which makes
+//! the result invalid. So the measurement is repeated after each boot of either host, and the result has both boot ids.
 //!
-//! The ports must be free, so it runs before the participants start. Traffic is bounded: one datagram of
+//! The ports must be free, so the measurement runs before the participants start. Traffic is bounded: one datagram of
 //! [`MESSAGE_BYTES`] is in flight, an answer is as long as its question, and answers are never answered.
 
 mod flows;
