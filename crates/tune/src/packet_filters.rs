@@ -1,8 +1,8 @@
 //! Packet filters of this network namespace: may a rule drop a UDP datagram to a port?
 //!
 //! [`packet_filters`] reads the rules with `nft`, which also prints those of iptables-nft. Where the kernel has tables
-//! of iptables-legacy, it also runs `iptables-legacy-save`; elsewhere that tool might create such tables. Both tools
-//! need CAP_NET_ADMIN.
+//! of iptables-legacy, it also runs `iptables-legacy-save`; elsewhere that tool might create them. Both need
+//! CAP_NET_ADMIN.
 //!
 //! The answer is conservative. A drop is certain only if a base chain itself drops every UDP datagram to the port, by a
 //! rule or by its policy, and no earlier rule may accept the datagram. A drop is possible if it has a further

@@ -1,8 +1,7 @@
 //! Settings of a machine and their values.
 //!
-//! A [`Setting`] names a place, and a [`Value`] is its content. Both are serialisable, because they are written to the
-//! journal before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in
-//! tests.
+//! A [`Setting`] names a place, and a [`Value`] is its content. Both are serialisable: they are written to the journal
+//! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
 pub(crate) mod display;
 mod document;
@@ -297,8 +296,7 @@ impl Value {
         }
     }
 
-    /// Returns whether the value can be set again: false for queueing disciplines whose parameters isolane does not
-    /// read.
+    /// Returns whether the value can be set again: false for queueing disciplines of unknown parameters.
     pub(crate) fn can_be_set(&self) -> bool {
         !matches!(
             self,

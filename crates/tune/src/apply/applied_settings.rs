@@ -1,5 +1,4 @@
-//! Settings in force: the combined outcome of the plans in a journal, their current status, and the journal's
-//! compaction.
+//! Settings in force: combined outcome of the plans in a journal, their current status, and the journal's compaction.
 //!
 //! The original value of a file is kept for ever. A boot resets kernel settings, so the journal keeps only those of
 //! earlier boots that the last plan still contains.

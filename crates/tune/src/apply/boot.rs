@@ -55,8 +55,8 @@ impl BootPart {
         let program = std::env::current_exe().map_err(BootError::System)?;
         let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
-        // Another file may have taken the program's name. For a deleted program, the kernel reports a name that does
-        // not exist.
+        // Another file may have taken the program's name. For a deleted program, the kernel reports a name that no file
+        // has.
         if id(&program).ok() != Some(running) {
             return Err(BootError::Program(program, PathError::Replaced));
         }
@@ -64,8 +64,7 @@ impl BootPart {
         Ok(Self { program, folder })
     }
 
-    /// Reasons for which the boot part might not run at boot, one sentence each. Only the boot shows whether they
-    /// apply.
+    /// Reasons for which the boot part might not run, one sentence each. Only the boot shows whether they apply.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let paths = [&self.program, &self.folder].into_iter();
@@ -118,8 +117,8 @@ impl BootPart {
         SavedPlan::from_json(&text).map_err(io::Error::other)
     }
 
-    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently stay unset after
-    /// the next boot.
+    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently be unset at
+    /// boot.
     fn earlier(&self) -> Result<Option<SavedPlan>, BootError> {
         match Self::load(&self.folder) {
             Ok(saved) => Ok(Some(saved)),
@@ -272,8 +271,7 @@ pub(super) fn unit_text(program: &str, folder: &str, interfaces: &[String]) -> S
     )
 }
 
-/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest prefix
-/// without them.
+/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path is cut before its first part with quotes.
 fn mount_path(path: &str) -> String {
     let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
     let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");

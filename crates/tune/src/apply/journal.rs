@@ -157,8 +157,7 @@ impl Contents {
     }
 
     /// Entries of plans that were not undone. An undone plan's values are restored, and later changes of its settings
-    /// are not isolane's. In a journal with broken lines all entries count, because an undone plan's `Begin` may be
-    /// broken.
+    /// are not isolane's. In a journal with broken lines all entries count: the undone plan's `Begin` may be broken.
     pub(super) fn in_force(&self) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut begun = None;

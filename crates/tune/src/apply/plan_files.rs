@@ -5,8 +5,8 @@
 //! affinity, NAPI threads and their priorities. These settings do harm under another steering than planned; the first
 //! part has set the steering by then.
 //!
-//! A setting whose interrupt or NAPI instance is not found again is skipped and reported: the old number may belong to
-//! another one.
+//! A setting whose interrupt or NAPI instance is not found again is skipped and reported: another may have the old
+//! number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -303,8 +303,7 @@ impl BootNumbers {
         })
     }
 
-    /// Returns an interrupt's current number. Interrupts that share a name are matched by their order, if their count
-    /// is unchanged.
+    /// Returns an interrupt's current number. Interrupts of one name are matched by order, if their count is unchanged.
     fn renumber_interrupt(&self, number: u32, now: &Self) -> Result<u32, String> {
         let Some(name) = self.interrupts.get(&number) else {
             return Err(format!("the name of interrupt {number} is not recorded"));

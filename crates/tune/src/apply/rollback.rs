@@ -21,8 +21,7 @@ pub struct RolledBack {
 }
 
 /// Restores the values from before the first plan in the journal, and removes the journal if all were restored. A
-/// rollback can be repeated. After a boot, it restores files and what the boot part has set since; the boot has reset
-/// the rest.
+/// rollback can be repeated. After a boot, it restores files and what the boot part has set; the boot reset the rest.
 ///
 /// # Errors
 /// [`ApplyError::State`], [`ApplyError::Foreign`], [`ApplyError::Form`]: nothing was restored.
@@ -110,8 +109,7 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
                 Ok(true) | Err(SettingError::Gone) => {}
                 _ => {
                     was_all_restored = false;
-                    // A failed write may succeed once other settings are restored. Settings that still fail are
-                    // reported at the end.
+                    // A failed write may succeed once other settings are restored. Later failures are reported.
                     let said = setting.to_string();
                     let is_new = machine.write(setting, value).is_ok();
                     if is_new && !result.restored.contains(&said) {

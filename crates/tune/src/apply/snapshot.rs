@@ -1,5 +1,4 @@
-//! Inspection before applying: reads every setting of the plan, and every setting that its changes reset as a side
-//! effect.
+//! Inspection before applying: reads every setting of the plan, and every setting that the plan's changes may reset.
 
 use std::collections::HashMap;
 

@@ -32,13 +32,12 @@ pub(crate) struct State {
     path: PathBuf,
 }
 
-/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends, however it
-/// ends.
+/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends.
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// Opens the folder, creating it if needed. A new folder is synced to disk, so that a crash does not lose it with
-    /// its files.
+    /// Opens the folder, creating it if needed. A new folder is synced to disk, so that a crash does not lose its
+    /// files.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
         make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;

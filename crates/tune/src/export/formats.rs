@@ -62,7 +62,7 @@ pub(super) fn script_of_steps(plan: &Plan, steps: &[&Step], path: &str) -> Expor
     }
 }
 
-/// Commands for the plan's preconditions. They held at planning time, and may not hold after a boot, so the script sets
+/// Commands for the plan's preconditions. They held at planning time, and may fail after a boot, so the script sets
 /// them first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan
@@ -193,8 +193,8 @@ fn unit(plan: &Plan) -> ExportedFile {
     );
     text.push_str("[Unit]\nDescription=Set-up for critical topics\n");
     if !devices.is_empty() {
-        // `After=` alone: with `Wants=`, systemd would wait long for missing interfaces. The script itself waits for a
-        // shorter time.
+        // `After=` alone: with `Wants=`, systemd would wait long for missing interfaces. The script waits a shorter
+        // time.
         text.push_str(&format!("After={}\n", devices.join(" ")));
     }
     // After network managers and other tuning services; before services that need the final network.

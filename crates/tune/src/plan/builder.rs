@@ -197,8 +197,7 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
     };
     host::plan_kernel_limits(&input, &mut builder);
     target(&input, &mut builder);
-    // Interrupts leave an SMT sibling before it goes offline. An undo, in reverse order, moves them back after it is
-    // online.
+    // Interrupts leave an SMT sibling before it goes offline. An undo moves them back after it is online again.
     interrupts::plan_other_devices(&input, &mut builder);
     host::plan_cores(&input, &mut builder);
     host::plan_scheduler(&input, &mut builder);

@@ -132,8 +132,8 @@ impl TopicInterface<'_> {
     /// Returns whether an interrupt is on the path of critical samples: it serves reception on the critical queue, or
     /// transmission on that queue of a device that reads a lane's frames itself (zero copy).
     ///
-    /// Without zero copy, transmit completion is not on the path: the frame is already on the wire, and nothing waits
-    /// for its buffer.
+    /// Without zero copy, transmit completion is not on the path: the frame is on the wire, and nothing waits for its
+    /// buffer.
     pub(super) fn is_on_critical_path(&self, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
         is_of_queue && (!interrupt.only_transmits() || self.reads_lanes())
@@ -244,8 +244,7 @@ fn number_of(vlan: &Interface) -> String {
     number.unwrap_or_else(|| String::from("N"))
 }
 
-/// Reason for which an interface has no queues, interrupts and steering of its own, and the interface to describe
-/// instead.
+/// Reason that an interface has no queues, interrupts and steering of its own, and the interface to describe instead.
 pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
     let name = &interface.name;
     let kind = interface.kind.as_deref()?;

@@ -270,8 +270,7 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
 }
 
 /// Interrupts of other devices that may arrive at the executor's core: those whose affinity has this core, and those
-/// whose affinity has none of `others`. The kernel sends an interrupt to any core if all cores of its affinity are
-/// offline.
+/// whose affinity has none of `others`. If all cores of its affinity are offline, an interrupt goes to any core.
 pub(crate) fn interrupts_that_may_reach<'a>(
     facts: &'a Facts,
     needs: &Needs,

@@ -82,8 +82,7 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
                 );
                 return;
             };
-            // Offloaded classes are kept, whichever program configured them: without offload, the device serves its
-            // queues round-robin.
+            // Offloaded classes are kept, whoever set them: without offload, the device serves its queues round-robin.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
@@ -113,8 +112,7 @@ fn critical_priorities(input: &PlanInput<'_>) -> Option<RangeInclusive<u8>> {
     Some(input.critical_level()?..=highest)
 }
 
-/// Two classes: critical levels on the critical queue, and all others on the queues before it or after it, whichever
-/// are more.
+/// Two classes: critical levels on the critical queue, all others on the queues before or after it, whichever are more.
 fn classes(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
     let input = &target.input;
     let critical = u16::try_from(target.critical_queue?).ok()?;

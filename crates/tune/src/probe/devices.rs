@@ -132,8 +132,7 @@ fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
     table.lines().filter_map(number).collect()
 }
 
-/// Returns whether an interrupt's name is that of the interface `eth0`: `eth0`, `eth0-TxRx-1`, `eth0:rx`, but not
-/// `eth01`.
+/// Returns whether an interrupt is named after the interface: for `eth0`, `eth0-TxRx-1` and `eth0:rx`, but not `eth01`.
 fn belongs(name: &str, interface: &str) -> bool {
     let rest = name.strip_prefix(interface);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))

@@ -182,8 +182,7 @@ impl Document {
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            // The empty assignment discards the lists of earlier files; otherwise systemd would merge them with this
-            // one.
+            // The empty assignment discards the lists of earlier files; otherwise systemd would merge the lists.
             Self::UnitCores { unit, cores } => {
                 let section = match unit {
                     Unit::Init => "Scope",

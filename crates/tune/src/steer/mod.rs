@@ -3,7 +3,7 @@
 //!
 //! The hash is the Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's
 //! "RSS hashing functions" and implemented by devices. Each level has UDP ports of its own. So an RSS table can give a
-//! level a queue of its own: the entries of the level's ports map to it ([`reserve`]). This serves devices without flow
+//! level its own queue: the entries of the level's ports map to it ([`reserve`]). This serves devices without flow
 //! rules.
 
 mod learner;

@@ -26,8 +26,7 @@ pub struct FlowReport {
     pub critical_queue: Option<u32>,
     /// True if the flow is critical.
     pub is_critical: bool,
-    /// True if the receiver may steer by VLAN priority. Probes are untagged, so their queue then says nothing about the
-    /// flow.
+    /// True if the receiver may steer by VLAN priority. Probes are untagged, so their queue then proves nothing.
     pub may_go_by_priority: bool,
     /// Queues on which the flow's probes arrived.
     pub receive_queues: QueueCounts,

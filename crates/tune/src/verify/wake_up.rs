@@ -52,8 +52,8 @@ pub struct LatencyReport {
     pub activity: CoreActivity,
 }
 
-/// Measures on a separate thread. Setting `stop` ends the measurement early, with the samples so far. `None` without
-/// any sample.
+/// Measures on a separate thread. Setting `stop` ends the test early, with the samples so far. `None` without any
+/// sample.
 ///
 /// # Errors
 /// The core does not exist, or the priority requires CAP_SYS_NICE.
