@@ -36,10 +36,10 @@ pub const BUFFER_PERCENT: u64 = 80;
 /// container host, within a second. A tool that waits for a lock may never end.
 pub const FILTER_TOOL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum bytes of such a tool's output: tens of thousands of rules, some 400 bytes each in nft's JSON.
+/// Maximum bytes that a packet filter tool may print: tens of thousands of rules, some 400 bytes each in nft's JSON.
 pub(crate) const MAX_RULES_BYTES: u64 = 32 << 20;
 
-/// Interval at which isolane checks whether such a tool has ended.
+/// Interval at which isolane checks whether a packet filter tool has ended.
 pub(crate) const FILTER_TOOL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Maximum bytes of a sysfs or procfs attribute: the kernel shows at most one page.
@@ -92,7 +92,7 @@ pub const MAX_TABLE_ENTRIES: usize = 1 << 14;
 /// Source port of the datagrams from which a receive hash is learnt. With any one bit flipped, the port remains above
 /// the privileged range and is rarely in use.
 pub const PROBE_SOURCE_PORT: u16 = 0xc3a5;
-/// Destination port of these datagrams, chosen like [`PROBE_SOURCE_PORT`].
+/// Destination port of the datagrams from which a receive hash is learnt, chosen like [`PROBE_SOURCE_PORT`].
 pub const PROBE_DESTINATION_PORT: u16 = 0xc35a;
 
 /// Smallest transmit ring in frames: the minimum of igb and ixgbe is 64.

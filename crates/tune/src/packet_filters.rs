@@ -170,7 +170,7 @@ impl Rule {
         Action::Nothing
     }
 
-    /// Records a condition on the destination port. An unknown or second one counts as a further condition.
+    /// Records a condition on the destination port. An unknown or a second one counts as a further condition.
     fn with_ports(&mut self, ports: Option<Vec<(u16, u16)>>) {
         match ports {
             Some(ports) if self.ports.is_none() => self.ports = Some(ports),

@@ -105,7 +105,7 @@ pub enum Value {
     Absent,
     /// Presence of the folder.
     Present,
-    /// Text; of an attribute, without the line end.
+    /// Text; the text of an attribute has no line end.
     Text(String),
     /// File text, as its parameters.
     Document(Document),

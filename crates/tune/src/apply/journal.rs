@@ -144,8 +144,8 @@ impl Contents {
         })
     }
 
-    /// First value found of each setting, in order. Entries of files count from all boots, entries of kernel settings
-    /// only from this boot: a boot resets them, and reassigns interrupt and thread numbers.
+    /// First value found of each setting, in order. For files, entries of all boots count; for kernel settings, only
+    /// entries of this boot. A boot resets kernel settings, and reassigns interrupt and thread numbers.
     pub(super) fn originals(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let entries = self.in_force().into_iter();
         let found = entries.filter_map(|entry| match entry {

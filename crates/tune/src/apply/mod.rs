@@ -182,7 +182,7 @@ pub(crate) fn apply_locked(
     }
 }
 
-/// Settings of an earlier boot that are not in force. A plan made since that boot has steps for those that it needs, so
+/// Settings of an earlier boot that are not in force. A plan made in this boot has steps for those that it needs, so
 /// the others can be dropped. Empty for an older plan.
 fn dropped(
     machine: &mut dyn Machine,

@@ -27,8 +27,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, kinds: Kinds, findings: &mut
     }
 }
 
-/// Reports which requirements of a kind of datapath are not met. They are only informational, since topics flow without
-/// lanes.
+/// Reports unmet requirements of a kind of datapath. The findings are informational: topics flow without lanes.
 fn requirements(kind: &dyn DatapathKind, facts: &Value, name: &str, findings: &mut Findings) {
     let requirements = match kind.requirements(&facts.to_string()) {
         Ok(requirements) => requirements,

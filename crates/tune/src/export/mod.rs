@@ -128,8 +128,8 @@ fn is_whole(plan: &Plan) -> bool {
         && rest.all(|step| command(plan, step, &step.to).is_ok())
 }
 
-/// Returns whether a step does harm if a critical flow arrives on a bulk queue: priorities of receive threads, and an
-/// interrupt pinned to one core.
+/// Returns whether a step does harm if a critical flow arrives on a bulk queue. Such steps set priorities of receive
+/// threads, or pin an interrupt to one core.
 pub(super) fn needs_steering(step: &Step) -> bool {
     match (&step.setting, &step.to) {
         (Setting::Thread { .. }, _) => true,

@@ -201,7 +201,7 @@ pub struct Network {
     pub local_ports: Option<(u16, u16)>,
     /// Ports excluded from the ephemeral range, as ranges.
     pub reserved_ports: Vec<(u16, u16)>,
-    /// UDP ports in use, ascending; includes those of IPv6 sockets, which IPv4 shares.
+    /// UDP ports in use, ascending. Ports of IPv6 sockets are included, because IPv4 sockets share them.
     pub udp_ports: Option<Vec<u16>>,
     /// Datagrams dropped at full receive buffers since the machine or namespace started.
     pub udp_receive_buffer_errors: Option<u64>,

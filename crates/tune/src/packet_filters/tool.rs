@@ -166,7 +166,7 @@ mod tests {
             let started = std::fs::read_to_string(&file).expect("the shell wrote it");
             let started: i32 = started.trim().parse().expect("a number");
             let started = Pid::from_raw(started).expect("of a process");
-            // The process that inherits the killed process may reap it late.
+            // The process that adopts the orphan may reap it late.
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");

@@ -168,8 +168,8 @@ pub(super) const RULES: &str = "rx-ntuple-filter";
 /// Plans the changes that set the machine up for the description's topics, as the profile requires.
 ///
 /// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset other
-/// settings come first: a new number of queues resets the RSS table, interrupts and queueing disciplines, so it
-/// precedes their steps. Rings precede interrupts.
+/// settings come first: a new number of queues resets the RSS table, interrupts and queueing disciplines, so queues
+/// precede these. Rings precede interrupts.
 pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueues) -> Plan {
     let mut builder = PlanBuilder {
         facts,

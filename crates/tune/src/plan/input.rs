@@ -129,8 +129,8 @@ impl TopicInterface<'_> {
         format!("interface.{subject}.{}", self.name())
     }
 
-    /// Returns whether an interrupt is on the path of critical samples: it serves reception on the critical queue, or
-    /// transmission on that queue of a device that reads a lane's frames itself (zero copy).
+    /// Returns whether an interrupt is on the path of critical samples: it serves reception on the critical queue, or,
+    /// if the device itself reads the frames of lanes (zero copy), transmission on that queue.
     ///
     /// Without zero copy, transmit completion is not on the path: the frame is on the wire, and nothing waits for its
     /// buffer.

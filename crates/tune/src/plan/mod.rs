@@ -258,7 +258,7 @@ fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError>
 
 impl Plan {
     /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
-    /// counts. A precondition of this plan that the earlier plan sets becomes a step.
+    /// counts. A precondition that a merged step establishes is dropped.
     ///
     /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]

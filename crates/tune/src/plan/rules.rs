@@ -20,13 +20,13 @@ use super::input::{PlanInput, TopicInterface, Unverified};
 /// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
 pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
 
-/// Rules of a device that can match UDP ports.
+/// Flow rules of a device, if they can match UDP ports.
 pub(super) fn of(device: &Device) -> Option<&FlowRules> {
     let rules = device.flow_rules.as_ref();
     rules.filter(|rules| rules.capacity > 0 && sees_ports(device))
 }
 
-/// Rules of a device that can match VLAN priorities only, provided all critical frames have a VLAN tag.
+/// Flow rules of a device, if they can match only VLAN priorities, and all critical frames have a VLAN tag.
 pub(super) fn by_priority<'a>(input: &PlanInput<'_>, device: &'a Device) -> Option<&'a FlowRules> {
     let rules = device.flow_rules.as_ref();
     let is_meant =
@@ -83,9 +83,9 @@ fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, 
     wanted
 }
 
-/// Returns whether rules alone steer all critical datagrams to their queue. After a boot, the boot part sets the same
-/// rules again, but a hash key changes, and settings of other programs may. Rules by VLAN priority do not count:
-/// measurements use untagged datagrams, which the hash steers.
+/// Returns whether rules alone steer all critical datagrams to their queue. Such steering is the same after a boot,
+/// when the boot part sets the rules again. Steering by the hash is not, because the key changes. Rules by VLAN
+/// priority do not count: measurements use untagged datagrams, which the hash steers.
 pub(super) fn rules_steer_all(target: &TopicInterface<'_>) -> bool {
     let input = &target.input;
     let (Some(queue), Some(has)) = (target.critical_queue, of(target.device)) else {

@@ -27,7 +27,7 @@ impl Value {
     }
 }
 
-/// Short form: of a document or a text, its first line.
+/// Short form; a document or a text is shown by its first line.
 impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -40,7 +40,7 @@ pub enum Document {
         /// Cores for interrupts (`irqaffinity=`), ascending; empty to omit the argument.
         interrupts: Vec<u16>,
     },
-    /// Drop-in that forbids irqbalance a core.
+    /// Drop-in that keeps irqbalance off a core.
     IrqbalanceBannedCpus {
         /// Core.
         core: u16,

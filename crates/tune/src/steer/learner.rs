@@ -139,7 +139,7 @@ impl Learner {
 pub struct Round {
     /// RSS table.
     pub table: Vec<u32>,
-    /// Datagrams to send, and to observe the queues of.
+    /// Datagrams to send; the queue of each is observed.
     pub datagrams: Vec<Tuple>,
 }
 

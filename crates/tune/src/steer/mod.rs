@@ -113,7 +113,7 @@ pub fn entry(hash: u32, entries: usize) -> Option<usize> {
     Some(hash as usize & mask)
 }
 
-/// Mask of the 128 key bits whose XOR is this hash bit (0 is the lowest).
+/// Mask of those of the 128 key bits whose XOR is this hash bit (0 is the lowest).
 fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
     // Input bit j (0 the first) adds key bit j + 31 - b to hash bit b; key bit 0 is the highest of 128.
     tuple.bits() << (hash_bit + 1)

@@ -113,7 +113,7 @@ fn now() -> Duration {
 
 fn summary(core: u16, mut late: Vec<u64>, activity: CoreActivity) -> Option<LatencyReport> {
     late.sort_unstable();
-    // Nearest rank: the smallest sample that at least this share of the samples does not exceed.
+    // Nearest rank: the smallest sample such that at least this share of the samples is not longer.
     let quantile = |per_mille: usize| {
         let rank = (late.len() * per_mille).div_ceil(1_000).max(1);
         late.get(rank - 1).copied()
