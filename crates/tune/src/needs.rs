@@ -1,5 +1,5 @@
-//! Requirements of a description for one of its hosts, and the flows between described participants of different hosts,
-//! whose addresses and ports follow from the description.
+//! Requirements of a description for one of its hosts, and flows between described participants of different hosts. The
+//! addresses and ports of these flows follow from the description.
 
 use core::ops::Range;
 use std::net::Ipv4Addr;

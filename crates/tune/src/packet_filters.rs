@@ -5,7 +5,7 @@
 //! CAP_NET_ADMIN.
 //!
 //! The answer is conservative. A drop is certain only if a base chain itself drops every UDP datagram to the port, by a
-//! rule or by its policy, and no earlier rule may accept the datagram. A drop is possible if it has a further
+//! rule or its policy. No earlier rule of the chain may accept the datagram. A drop is possible if it has a further
 //! condition, is in another chain, or is in a chain that sees only some datagrams. An unknown action may drop too.
 
 mod tool;

@@ -6,10 +6,10 @@
 //!           foreign               stale                 ignored, gone, stopped: undo in reverse order
 //! ```
 //!
-//! All settings that will change, or that a change may reset, are read before the first change, and the journal with
-//! their values is synced to disk. So [`rollback`] finds everything that may differ, whenever this process is killed.
-//! [`rollback`] restores the first value found: a repeated plan, or another plan on top, only adds to the journal.
-//! After a boot the journal still applies to files; the boot has reset kernel settings.
+//! All settings that will change, or that a change may reset, are read before the first change. Their values are
+//! written to the journal, which is synced to disk. So [`rollback`] finds everything that may differ, whenever this
+//! process is killed. [`rollback`] restores the first value found: a repeated plan, or another plan on top, only adds
+//! to the journal. After a boot the journal still applies to files; the boot has reset kernel settings.
 
 mod applied_settings;
 pub(crate) mod boot;
@@ -78,7 +78,7 @@ pub struct Applied {
 }
 
 /// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable settings are
-/// skipped: no new plan can be made at boot, and the other steps still help. `is_stopped` is polled between steps.
+/// skipped. No new plan can be made at boot, and the other steps still help. `is_stopped` is polled between steps.
 ///
 /// # Errors
 /// [`ApplyError`]: nothing was changed, or everything was undone, except for what the error lists.

@@ -1,8 +1,8 @@
 //! Journal folder, and the lock that one `tune` process holds.
 //!
-//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user, no
-//! other user may be able to write to them, and symbolic links are not followed. The checked folder is held by a
-//! descriptor, and its files are opened relative to this descriptor, so that replacing the folder has no effect.
+//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user,
+//! and be writable by nobody else. Symbolic links are not followed. The checked folder is held by a descriptor, and its
+//! files are opened relative to this descriptor, so that replacing the folder has no effect.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;

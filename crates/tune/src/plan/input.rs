@@ -129,8 +129,8 @@ impl TopicInterface<'_> {
         format!("interface.{subject}.{}", self.name())
     }
 
-    /// Returns whether an interrupt is on the path of critical samples: it serves reception on the critical queue, or,
-    /// if the device itself reads the frames of lanes (zero copy), transmission on that queue.
+    /// Returns whether an interrupt is on the path of critical samples. It is if it serves reception on the critical
+    /// queue. It is, too, if it serves transmission there and the device itself reads the frames of lanes (zero copy).
     ///
     /// Without zero copy, transmit completion is not on the path: the frame is on the wire, and nothing waits for its
     /// buffer.
@@ -150,8 +150,8 @@ impl TopicInterface<'_> {
         features.is_some_and(|features| features.has_zero_copy)
     }
 
-    /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
-    /// directions, and no rule steers other frames to that queue.
+    /// Checks that critical flows are alone on their queue: all flows, in both directions, were measured on it at the
+    /// receiver, and no rule steers other frames to it.
     pub(super) fn verified(&self) -> Result<(), Unverified> {
         let input = &self.input;
         let Some(queue) = self.critical_queue else {

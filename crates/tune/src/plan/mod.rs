@@ -3,9 +3,9 @@
 //! A pure function makes a plan from facts, a description and a profile, so it is tested with recorded machines. Plans
 //! are serialisable: people read them, programs compare them, and `apply` carries out exactly what was shown.
 //!
-//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others (a new number of
-//! queues resets the RSS table, interrupts and queueing), so `apply` compares these values of all steps with the
-//! machine before the first change.
+//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others: a new number of
+//! queues resets the RSS table, interrupts and queueing. So `apply` compares these values of all steps with the machine
+//! before the first change.
 
 mod builder;
 mod device;

@@ -1,4 +1,4 @@
-//! Steering of critical datagrams, and no others, to their receive queue: by flow rules of the device, or by the RSS
+//! Steering of critical datagrams, and no others, to their receive queue. It uses flow rules of the device, or the RSS
 //! table entries of the datagrams' addresses and ports.
 
 use isolane_model::{Participant, Steering};
@@ -243,7 +243,7 @@ fn other_port(
         let mut others = needs.participants.iter().filter(|it| it.ports != own.ports);
         others.any(|it| first < it.ports.end && it.ports.start < first + Participant::PORTS)
     };
-    // Tries every port, not only multiples of eight: the hash is linear, so the distance of two participants' levels in
+    // Tries every port, not only multiples of eight. The hash is linear: the distance of two participants' levels in
     // the table depends only on the lowest bits of their first ports.
     let suggested = isolane_model::limits::SUGGESTED_PORTS;
     let last = suggested.end - Participant::PORTS;

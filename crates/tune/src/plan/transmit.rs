@@ -133,8 +133,8 @@ fn classes(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// Strict classes, one per queue, served by the device in descending order: critical levels on the last queue, the
-/// others by level on the earlier ones. `None` if the device or the driver cannot do this.
+/// Strict classes, one per queue, which the device serves in descending order. Critical levels have the last queue, the
+/// others by level the earlier ones. `None` if the device or the driver cannot do this.
 ///
 /// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
 /// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).

@@ -39,8 +39,8 @@ pub fn reserve(
     Some(table.iter().enumerate().map(queue).collect())
 }
 
-/// Table with an equal block per queue, as `ethtool -X DEVICE weight` makes it for weights of 1 (0 for queues not
-/// listed), so that it can be set without isolane.
+/// Table with an equal block per queue. `ethtool -X DEVICE weight` makes the same table, with weight 1 for each listed
+/// queue and 0 for others, so that it can be set without isolane.
 pub fn shared(entries: usize, queues: &[u32]) -> Vec<u32> {
     let count = queues.len().max(1);
     let share = |entry: usize| {

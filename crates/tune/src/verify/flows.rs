@@ -52,8 +52,9 @@ impl FlowReport {
     }
 }
 
-/// Returns whether the receiver of a flow may steer by VLAN priority: the profile selects rules, both hosts send in one
-/// VLAN, and the receiver may lack rules that match ports. `driver` is that of this host; the peer's driver is unknown.
+/// Returns whether the receiver of a flow may steer by VLAN priority. It may if the profile selects rules, both hosts
+/// send in one VLAN, and the receiver may lack rules that match ports. `driver` is that of this host; the peer's driver
+/// is unknown.
 pub fn may_go_by_priority(
     needs: &Needs,
     flow: &DescribedFlow,

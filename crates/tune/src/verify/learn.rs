@@ -1,7 +1,7 @@
 //! Learning of a device's receive hash if its key is unreadable. RSS tables are set temporarily. Under each table a
 //! peer answers questions, and the queue of each answer is observed ([`rounds`]).
 //!
-//! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
+//! Tables are set like plans ([`apply`]). The original values are in the journal before the first change. They are
 //! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
 use std::collections::BTreeMap;

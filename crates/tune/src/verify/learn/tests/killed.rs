@@ -1,5 +1,5 @@
-//! Tests of learning that is killed at each access to the machine and at each question: a rollback restores the
-//! original values, and until then learning is refused.
+//! Tests of learning that is killed at each access to the machine and at each question. A rollback restores the
+//! original values; until then learning is refused.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
