@@ -1,14 +1,15 @@
 //! Tuning of a Linux host for critical topics: reads the host, reports findings, plans settings, applies them
 //! reversibly, and verifies them.
 //!
-//! [`probe`] reads the host into [`Facts`], plain values that can be recorded. [`examine`] compares facts with what a
-//! description needs and returns [`Finding`]s; [`plan()`] returns a [`Plan`]: settings, old and new value, reason and
-//! cost. Both are pure functions, tested with recorded hosts. `probe` changes nothing: it reads sysfs and procfs,
-//! queries netlink and ptp4l, reads clocks, and opens a socket that it closes again.
+//! [`probe`] reads the host into [`Facts`], plain values that can be recorded. [`examine`] compares facts with the
+//! needs of a description (`isolane.toml`) and returns [`Finding`]s. [`plan()`] returns a [`Plan`]: each setting with
+//! its old and new value, reason and cost. [`examine`] and [`plan()`] are pure functions, tested with recorded hosts.
+//! `probe` changes nothing: it reads sysfs and procfs, queries netlink and ptp4l, reads clocks, and opens a socket that
+//! it closes again.
 //!
-//! [`mod@apply`] carries out plans, with a journal of the values found, and rolls them back. [`verify`] measures what
-//! settings only promise: receive and transmit queues of datagrams, and wake-up latency. [`steer`] predicts the queue a
-//! receive hash selects. [`export()`] writes plans in the formats of other tools.
+//! [`mod@apply`] carries out plans, writes the original values to a journal, and rolls plans back. [`verify`] measures
+//! what settings only promise: receive and transmit queues of datagrams, and wake-up latency. [`steer`] predicts the
+//! receive queue that a device's RSS hash selects. [`export()`] writes plans in the formats of other tools.
 //!
 //! [`packet_filters`] reports how packet filters treat a port; it runs the system's own tools to list their rules.
 

@@ -1,5 +1,5 @@
-//! Requirements of a description for one of its hosts, and the flows between described participants of different hosts,
-//! whose addresses and ports follow from the description.
+//! Requirements of a description for one of its hosts, and flows between described participants of different hosts. The
+//! addresses and ports of these flows follow from the description.
 
 use core::ops::Range;
 use std::net::Ipv4Addr;
@@ -177,7 +177,7 @@ impl Needs {
     }
 }
 
-/// Use of a device by the host's lanes: that of the first kind of datapath that has lanes on a device.
+/// Use of a device by the host's lanes, as the first kind of datapath with lanes on a device reports it.
 fn device_use(host: &Host) -> DeviceUse {
     let of_kind = |settings: &DatapathSettings| {
         let mut given = Options::default();

@@ -1,12 +1,12 @@
 //! Packet filters of this network namespace: may a rule drop a UDP datagram to a port?
 //!
-//! [`packet_filters`] reads the rules with `nft` (those that iptables-nft made are among them), and with
-//! `iptables-legacy-save` where the kernel has tables of iptables-legacy. That tool is left alone elsewhere, since it
-//! could make such tables. Both need CAP_NET_ADMIN.
+//! [`packet_filters`] reads the rules with `nft`, which also prints those of iptables-nft. Where the kernel has tables
+//! of iptables-legacy, it also runs `iptables-legacy-save`; elsewhere that tool might create them. Both need
+//! CAP_NET_ADMIN.
 //!
-//! The answer is conservative. A drop is certain only where a base chain itself says so: by a rule for every UDP
-//! datagram to the port, or by its policy, with nothing before it that may accept. A drop with a further condition, in
-//! another chain, or of a chain that sees only some datagrams may happen; so may one by what is not known.
+//! The answer is conservative. A drop is certain only if a base chain itself drops every UDP datagram to the port, by a
+//! rule or its policy. No earlier rule of the chain may accept the datagram. A drop is possible if it has a further
+//! condition, is in another chain, or is in a chain that sees only some datagrams. An unknown action may drop too.
 
 mod tool;
 
@@ -23,7 +23,7 @@ use self::tool::{Deadline, answer};
 pub struct PacketFilters {
     /// The tools that printed rules: `nft`, `iptables-legacy`.
     pub read_by: Vec<&'static str>,
-    /// Reason for which existing or possible rules were not read.
+    /// Reason that rules, which exist or may exist, were not read.
     pub unreadable: Option<String>,
     chains: Chains,
 }
@@ -44,11 +44,11 @@ type Chains = BTreeMap<String, Chain>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Chain {
-    /// `None`: packets enter it from other chains only.
+    /// `None`: datagrams of this host enter the chain only from other chains.
     hook: Option<Direction>,
     /// The chain sees only some datagrams: those of one interface or of a bridge, or the first of a connection.
     is_partial: bool,
-    /// Policy drop.
+    /// The chain's policy is to drop.
     drops_rest: bool,
     rules: Vec<Rule>,
 }
@@ -81,7 +81,7 @@ enum Action {
 #[derive(Default)]
 struct Effect {
     may_accept: bool,
-    /// The first rule that may drop it.
+    /// The first rule that may drop the datagram.
     dropped_by: Option<String>,
     /// The rule drops it in any case.
     is_certain: bool,
@@ -99,7 +99,7 @@ impl PacketFilters {
     /// Fate of a UDP datagram over IPv4 to this port.
     pub fn verdict(&self, direction: Direction, port: u16) -> Verdict {
         let mut verdict = Verdict::Passes;
-        // A datagram passes every base chain of the hook: one that drops is enough.
+        // A datagram passes every base chain of the hook, so one chain that drops is enough.
         for (name, chain) in &self.chains {
             if chain.hook != Some(direction) {
                 continue;
@@ -164,13 +164,13 @@ impl Rule {
         !self.is_other_protocol && ports.is_none_or(|ports| ports.iter().any(holds))
     }
 
-    /// A further condition, which is not followed.
+    /// Records a further condition, which is not evaluated.
     fn with_more(&mut self) -> Action {
         self.has_more = true;
         Action::Nothing
     }
 
-    /// A condition on the destination port; one that is not understood, or a second one, is one condition more.
+    /// Records a condition on the destination port. An unknown or a second one counts as a further condition.
     fn with_ports(&mut self, ports: Option<Vec<(u16, u16)>>) {
         match ports {
             Some(ports) if self.ports.is_none() => self.ports = Some(ports),
@@ -180,13 +180,13 @@ impl Rule {
 }
 
 impl Action {
-    /// Action of a target of iptables that is no chain.
+    /// Action of a built-in iptables target; `None` for other names, such as chains.
     fn of_target(name: &str) -> Option<Self> {
         match name {
             "ACCEPT" => Some(Self::Accept),
             "DROP" | "REJECT" => Some(Self::Drop),
             "RETURN" => Some(Self::Return),
-            // Targets of the table `nat` accept; they do not matter, because nothing drops there.
+            // Targets of the table `nat` accept. They do not matter, because no rule of this table drops.
             "CHECKSUM" | "CLASSIFY" | "CONNMARK" | "CT" | "DSCP" | "LOG" | "MARK"
             | "MASQUERADE" | "NFLOG" | "SET" | "SNAT" | "TCPMSS" | "TOS" | "TRACE" => {
                 Some(Self::Nothing)
@@ -196,8 +196,8 @@ impl Action {
     }
 }
 
-/// Reads the rules of this network namespace. The tools are waited for a few seconds at most, and not once
-/// `is_stopped` says that the answer is not wanted any more.
+/// Reads the rules of this network namespace. It waits at most a few seconds for the tools, and stops waiting when
+/// `is_stopped` returns true.
 pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
     let deadline = Deadline::begin(is_stopped);
     let mut filters = PacketFilters::default();
@@ -217,7 +217,7 @@ pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
     let ruleset = answer("nft", &["--json", "list", "ruleset"], deadline);
     read("nft", ruleset, nftables);
     let tables = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names");
-    // The table of address translation refuses rules that drop.
+    // The table `nat` admits no rules that drop.
     if tables.is_ok_and(|names| names.lines().any(|name| name != "nat")) {
         let saved = answer("iptables-legacy-save", &[], deadline);
         read("iptables-legacy", saved, iptables);
@@ -226,12 +226,12 @@ pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
     filters
 }
 
-/// Chains as `nft --json list ruleset` prints them (libnftables-json(5)); `None`: this is no such list.
+/// Parses the output of `nft --json list ruleset` (libnftables-json(5)); `None` for any other text.
 fn nftables(text: &str) -> Option<Chains> {
     let value: Value = serde_json::from_str(text).ok()?;
     let mut chains = Chains::new();
     let entries = value["nftables"].as_array()?;
-    // Chains of a dormant table are not hooked.
+    // Chains of a table with the flag `dormant` are not hooked.
     let has_flags = |family: &Value, name: &Value| {
         let mut tables = entries.iter().filter_map(|entry| entry.get("table"));
         tables.any(|it| it["family"] == *family && it["name"] == *name && !it["flags"].is_null())
@@ -283,7 +283,7 @@ fn nft_rule(entry: &Value) -> Rule {
             "match" => nft_match(what, &mut rule),
             "counter" | "log" | "masquerade" | "notrack" | "snat" => Action::Nothing,
             "mangle" if what["key"].get("payload").is_none() => Action::Nothing,
-            // Modules of iptables, by name.
+            // Matches and targets of iptables, by name.
             "xt" if what["type"] == "target" => {
                 Action::of_target(target).unwrap_or(Action::Unknown)
             }
@@ -300,7 +300,7 @@ fn nft_rule(entry: &Value) -> Rule {
     rule
 }
 
-/// A condition on what is known of a datagram, or a further one.
+/// Records a condition: on protocol or destination port, or a further one.
 fn nft_match(of: &Value, rule: &mut Rule) -> Action {
     let (left, right) = (&of["left"], &of["right"]);
     let field = left["payload"]["field"].as_str();
@@ -324,7 +324,7 @@ fn nft_match(of: &Value, rule: &mut Rule) -> Action {
     Action::Nothing
 }
 
-/// A port, a range, or a set of both.
+/// Parses a port, a range, or a set of both.
 fn nft_ports(value: &Value) -> Option<Vec<(u16, u16)>> {
     let range = |value: &Value| {
         let port = |value: &Value| u16::try_from(value.as_u64()?).ok();
@@ -340,7 +340,7 @@ fn nft_ports(value: &Value) -> Option<Vec<(u16, u16)>> {
         .collect()
 }
 
-/// Chains as `iptables-legacy-save` prints them; `None`: this is no such list.
+/// Parses the output of `iptables-legacy-save`; `None` for any other text.
 fn iptables(text: &str) -> Option<Chains> {
     let mut chains = Chains::new();
     let mut table = "";
@@ -370,14 +370,14 @@ fn iptables(text: &str) -> Option<Chains> {
     (!chains.is_empty()).then_some(chains)
 }
 
-/// Only the simplest rules are certain: all else has a further condition.
+/// Parses a rule. All but the simplest conditions count as a further condition.
 fn iptables_rule(line: &str, options: &[&str], name: impl Fn(&str) -> String) -> Rule {
     let mut rule = Rule {
         text: line.to_owned(),
         action: Action::Unknown,
         ..Rule::default()
     };
-    // The last one: a quoted comment before it may hold anything.
+    // The last `-j` counts: a quoted comment before it may contain any text.
     let target = options.iter().rposition(|option| *option == "-j");
     if target.is_none() && !options.contains(&"-g") {
         rule.action = Action::Nothing;
@@ -410,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    /// The rules of a base chain of one family, hook and policy, and those of a chain that it may enter.
+    /// Filters with a base chain of this family, hook and policy, and with a chain that it may enter.
     fn of_chain(head: &[&str; 3], rules: &[Value], entered: &[Value]) -> PacketFilters {
         let [family, hook, policy] = *head;
         let chain = |name: &str| json!({"family": family, "table": "filter", "name": name});
@@ -549,7 +549,7 @@ mod tests {
         assert_eq!(of(&ACCEPTING, other.clone()), "passes");
         assert_eq!(of(&DROPPING, other), "dropped");
         assert_eq!(of(&DROPPING, json!([{"accept": null}])), "perhaps");
-        // Chains that enter one another end.
+        // A cycle of chains is followed once.
         assert_eq!(of(&ACCEPTING, enters[0].clone()), "passes");
         // Rules behind a goto, or a return, may never be reached.
         for leaves in [

@@ -1,6 +1,6 @@
 //! Settings of a machine and their values.
 //!
-//! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to the journal
+//! A [`Setting`] names a place, and a [`Value`] is its content. Both are serialisable: they are written to the journal
 //! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
 pub(crate) mod display;
@@ -105,7 +105,7 @@ pub enum Value {
     Absent,
     /// Presence of the folder.
     Present,
-    /// Text; of an attribute, without the line end.
+    /// Text; the text of an attribute has no line end.
     Text(String),
     /// File text, as its parameters.
     Document(Document),
@@ -135,8 +135,8 @@ pub enum Value {
 pub struct ThreadClass {
     /// `SCHED_FIFO` priority; `None` for the ordinary class.
     pub fifo: Option<u8>,
-    /// Cores the thread may run on, ascending. Empty: neither read nor changed (an interrupt's thread follows its
-    /// interrupt).
+    /// Cores that the thread may run on, ascending. If empty, the affinity is neither read nor changed: an interrupt's
+    /// thread follows the affinity of its interrupt.
     pub cores: Vec<u16>,
 }
 
@@ -172,7 +172,7 @@ impl Setting {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
     }
 
-    /// Interface that a setting of a device names.
+    /// Interface of a device setting; `None` for other settings.
     pub(crate) fn interface(&self) -> Option<&str> {
         match self {
             Self::Channels { interface }
@@ -222,7 +222,7 @@ pub trait Machine {
     /// [`SettingError`].
     fn read(&mut self, setting: &Setting) -> Result<Value, SettingError>;
 
-    /// Sets `setting` to `value`. The caller reads it back, because only it knows the earlier value.
+    /// Sets `setting` to `value`, without a check of the effect: the caller reads the value back.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -264,8 +264,8 @@ impl fmt::Display for Setting {
 }
 
 impl Value {
-    /// Returns whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
-    /// ([`Coalescing`], cores of a thread) match anything.
+    /// Returns whether the current value `found` equals this value, however the kernel writes it. Fields that this
+    /// value does not set ([`Coalescing`], cores of a thread) match anything.
     #[must_use]
     pub fn matches(&self, setting: &Setting, found: &Value) -> bool {
         match (self, found) {
@@ -283,7 +283,7 @@ impl Value {
                 let has_cores = wanted.cores.is_empty() || wanted.cores == found.cores;
                 wanted.fifo == found.fifo && has_cores
             }
-            // Without a length, the device's applies.
+            // Without a length, the kernel uses the device's transmit queue length.
             (
                 Self::QueueQdisc(QueueQdisc::Pfifo { frames: None }),
                 Self::QueueQdisc(QueueQdisc::Pfifo { .. }),
@@ -296,7 +296,7 @@ impl Value {
         }
     }
 
-    /// Returns whether the value can be set again: false for disciplines of other programs in an unknown form.
+    /// Returns whether the value can be set again: false for queueing disciplines of unknown parameters.
     pub(crate) fn can_be_set(&self) -> bool {
         !matches!(
             self,

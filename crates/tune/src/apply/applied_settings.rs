@@ -1,8 +1,7 @@
-//! Settings in force: the combined outcome of the plans in a journal, their current status, and the journal's
-//! compaction.
+//! Settings in force: combined outcome of the plans in a journal, their current status, and the journal's compaction.
 //!
-//! The first value of a file is kept for ever. Kernel settings start anew with each boot, so of earlier boots only
-//! those remain that the last plan still contains.
+//! The original value of a file is kept for ever. A boot resets kernel settings, so the journal keeps only those of
+//! earlier boots that the last plan still contains.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,13 +29,13 @@ pub(super) struct Set<'a> {
     pub(super) boot_id: &'a str,
     pub(super) id: &'a str,
     pub(super) setting: &'a Setting,
-    /// First value found; of a kernel setting, in that boot.
+    /// First value found; for a kernel setting, the first one found in the boot in which it was set.
     pub(super) before: &'a Value,
     pub(super) to: &'a Value,
 }
 
 impl Set<'_> {
-    /// Returns whether a reboot since has discarded the setting.
+    /// Returns whether a reboot has reset the setting since it was set.
     pub(super) fn ended_by_reboot(&self, boot_id: &str) -> bool {
         self.boot_id != boot_id && !self.setting.survives_reboot()
     }
@@ -67,7 +66,7 @@ impl Found {
 }
 
 impl Contents {
-    /// Outcome of the applied plans; `None` if there is none, or all were undone.
+    /// Outcome of the applied plans; `None` if no plan was applied, or all were undone.
     pub(super) fn outcome(&self) -> Option<Outcome<'_>> {
         let entries = self.in_force();
         let mut applied: Option<Outcome<'_>> = None;
@@ -107,7 +106,7 @@ impl Contents {
         applied
     }
 
-    /// Smallest list of entries with the same meaning in this boot.
+    /// Shortest list of entries with the same original values and the same outcome in this boot.
     pub(super) fn compacted(&self, boot_id: &str) -> Vec<Entry> {
         let entries = self.in_force();
         let is_begin = |entry: &&&Entry| matches!(entry, Entry::Begin { .. });
@@ -146,8 +145,8 @@ impl Contents {
 }
 
 impl<'a> Outcome<'a> {
-    /// Adds a setting. It replaces an earlier value of the same setting, and the same step's value from an earlier
-    /// boot, where interrupts had other numbers.
+    /// Adds a setting. It replaces an earlier entry of the same setting. It also replaces the same step's entry of an
+    /// earlier boot, in which interrupts had other numbers.
     fn take(&mut self, found: &'a Found, before: &'a Value) {
         let Some(to) = &found.to else {
             return;
@@ -189,9 +188,9 @@ pub struct SettingStatus {
     pub id: String,
     /// Setting of the step.
     pub setting: Setting,
-    /// True if the setting was made since boot, or is on disk.
+    /// True if the setting was set since boot, or is on disk.
     pub is_of_this_boot: bool,
-    /// Value before the first plan; of a kernel setting, before the first since boot.
+    /// Value before the first plan; for a kernel setting, before the first plan of the same boot.
     pub before: Value,
     /// Value that the plan set.
     pub applied: Value,

@@ -3,19 +3,19 @@
 //! # Ordering
 //!
 //! Queue interrupts and their threads exist only while an interface is up, and the network manager brings it up. So the
-//! unit runs after network managers and after other tuning services (irqbalance, TuneD), waits for the plan's
-//! interfaces, and runs before `network-online.target`, for which services that need the final network wait. A drop-in
-//! of `multi-user.target` wants it: a plain file, journaled like the others.
+//! unit runs after network managers and other tuning services (irqbalance, TuneD), and waits for the plan's interfaces.
+//! It runs before `network-online.target`, for which services wait that need the final network. A drop-in of
+//! `multi-user.target` wants the unit; the drop-in is journaled like other files.
 //!
 //! # Numbers
 //!
-//! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's queue with
-//! them ([`BootNumbers`], [`SavedPlan`]).
+//! Interrupt and NAPI numbers change with each boot. So the saved plan also has the name of each interrupt and the
+//! queue of each NAPI instance ([`BootNumbers`], [`SavedPlan`]).
 //!
 //! # Paths
 //!
-//! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is checked
-//! before anything is written ([`BootError`], [`BootPart::warnings`]).
+//! The unit names a program and a folder. Both must exist at boot, and their names must be valid in a unit. Both
+//! conditions are checked before anything is written ([`BootError`], [`BootPart::warnings`]).
 
 mod persistence;
 
@@ -55,7 +55,8 @@ impl BootPart {
         let program = std::env::current_exe().map_err(BootError::System)?;
         let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
-        // Another file may have taken the name; for a deleted file, the kernel reports a name that does not exist.
+        // Another file may have taken the program's name. For a deleted program, the kernel reports a name that no file
+        // has.
         if id(&program).ok() != Some(running) {
             return Err(BootError::Program(program, PathError::Replaced));
         }
@@ -63,7 +64,7 @@ impl BootPart {
         Ok(Self { program, folder })
     }
 
-    /// Reasons that the boot part might not run at boot, which cannot be decided now; one sentence each.
+    /// Reasons for which the boot part might not run, one sentence each. Only the boot shows whether they apply.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let paths = [&self.program, &self.folder].into_iter();
@@ -116,8 +117,8 @@ impl BootPart {
         SavedPlan::from_json(&text).map_err(io::Error::other)
     }
 
-    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently stay unset after
-    /// the next boot.
+    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently be unset at
+    /// boot.
     fn earlier(&self) -> Result<Option<SavedPlan>, BootError> {
         match Self::load(&self.folder) {
             Ok(saved) => Ok(Some(saved)),
@@ -197,10 +198,10 @@ pub enum BootError {
 /// Reason that a path cannot be used at boot.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
-    /// The path is not UTF-8, as units are.
+    /// The path is not UTF-8, which systemd units require.
     #[error("its name is not UTF-8, which systemd units require")]
     NotText,
-    /// The path contains characters, described here, that a unit cannot hold.
+    /// The path contains characters that a unit cannot hold. The value describes them.
     #[error("its name contains {0}, which systemd does not accept")]
     Characters(&'static str),
     /// The path is in this folder, which is empty after a boot.
@@ -218,7 +219,7 @@ pub enum PathError {
 pub(super) fn unit_name(path: &Path) -> Result<&str, PathError> {
     let name = path.to_str().ok_or(PathError::NotText)?;
     match name.contains(|letter: char| letter.is_control()) {
-        // They would end the line.
+        // A line feed would end the line of the unit.
         true => Err(PathError::Characters("control characters")),
         false => Ok(name),
     }
@@ -243,8 +244,8 @@ pub(super) fn unit_text(program: &str, folder: &str, interfaces: &[String]) -> S
     let devices: Vec<String> = interfaces.iter().map(|name| device_unit(name)).collect();
     let devices = match devices.join(" ") {
         none if none.is_empty() => none,
-        // `After=` alone: other settings apply even if an interface is missing. `Wants=` would make systemd wait 90 s
-        // for it; the program waits itself, for a shorter time.
+        // `After=` alone: the other settings are applied even if an interface is missing. With `Wants=`, systemd would
+        // wait 90 s for the interface; the program itself waits for a shorter time.
         devices => format!("After={devices}\n"),
     };
     format!(
@@ -270,8 +271,7 @@ pub(super) fn unit_text(program: &str, folder: &str, interfaces: &[String]) -> S
     )
 }
 
-/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest prefix
-/// without them.
+/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path is cut before its first part with quotes.
 fn mount_path(path: &str) -> String {
     let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
     let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_boot_is_not_kept_waiting_for_ever_nor_tried_again_for_ever() {
         let unit = unit_text("/usr/bin/isolane", "/var/lib/isolane", &[]);
-        // systemd has no default timeout for this type.
+        // systemd has no default timeout for units of this type.
         assert_has(&unit, &["Type=oneshot", "TimeoutSec=180"]);
         assert!(BOOT_UNIT_TIMEOUT > BOOT_INTERFACE_TIMEOUT + 2 * NETLINK_PATIENCE);
         assert!(!unit.contains("Restart="), "{unit}");

@@ -56,12 +56,12 @@ pub struct Undone {
     pub why: StepError,
     /// Settings that could not be restored; the journal is kept for them.
     pub left: Vec<Unrestored>,
-    /// Set if all settings were restored but the journal could not record it.
+    /// Set if all settings were restored but the journal could not record that.
     pub journal_not_closed: Option<JournalNotClosed>,
 }
 
-/// Journal that lists settings already restored, because it could not be removed or appended to. Until it is removed, a
-/// rollback restores those values again, over any later change.
+/// Journal that lists settings already restored, because it could not be removed or appended to. Until the journal is
+/// removed, a rollback sets these values again and overwrites later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalNotClosed {
     /// Path of the journal.
@@ -124,7 +124,7 @@ pub enum StepError {
         /// Details, as text.
         why: String,
     },
-    /// A setting that the step relies on has another value, as described.
+    /// A setting that the step relies on has another value, which the text names.
     #[error("{0}")]
     PreconditionFailed(String),
     /// The setting cannot be read or set.
@@ -174,7 +174,7 @@ impl StateError {
     }
 }
 
-/// Damaged journal: lines are unreadable, or missing at its end, which a crash alone cannot cause.
+/// Damaged journal: lines are unreadable, or missing at its end. A crash alone causes neither.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.sentence())]
 pub struct JournalError {

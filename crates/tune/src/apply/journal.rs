@@ -4,13 +4,14 @@
 //! {"number":1,"entry":{...},"checksum":"89abcdef"}
 //! ```
 //!
-//! The checksum (CRC-32 as in Ethernet) covers all bytes before it in the line. A last line without a line end was
-//! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
-//! broken, by number.
+//! The checksum (CRC-32 as in Ethernet) covers all bytes before it in the line. A last line without a line end is
+//! ignored: the process died while it wrote the line, before it made the change. Any other unreadable line is reported
+//! as broken, with its number.
 //!
-//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`Contents::compacted`]) and
-//! the new values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later
-//! truncation is detected. A plan whose journal would exceed the size limit is refused before any change.
+//! Each plan, also the saved plan at boot, writes a new journal, which replaces the old file atomically. It contains
+//! the old entries that are still needed ([`Contents::compacted`]) and the new original values. `Begin` counts the
+//! entries that follow it, so that a later truncation is detected. A plan whose journal would exceed the size limit is
+//! refused before any change.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -75,7 +76,7 @@ impl Entry {
             machine: here.machine.clone(),
             boot_id: here.boot_id.clone(),
             profile: profile.into(),
-            // Counted when the entries written with it are known.
+            // Set when the journal is written, because the number is not known here.
             entries: 0,
             dropped,
         }
@@ -143,8 +144,8 @@ impl Contents {
         })
     }
 
-    /// First value found of each setting, in order: of files since any boot, of kernel settings since this boot.
-    /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
+    /// First value found of each setting, in order. For files, entries of all boots count; for kernel settings, only
+    /// entries of this boot. A boot resets kernel settings, and reassigns interrupt and thread numbers.
     pub(super) fn originals(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let entries = self.in_force().into_iter();
         let found = entries.filter_map(|entry| match entry {
@@ -155,8 +156,8 @@ impl Contents {
         first_values(found.filter(holds))
     }
 
-    /// Entries without those of undone plans: their values are restored, and later changes are not isolane's. In a
-    /// journal with broken lines all entries count, because the undone plan's `Begin` may be among them.
+    /// Entries of plans that were not undone. An undone plan's values are restored, and later changes of its settings
+    /// are not isolane's. In a journal with broken lines all entries count: the undone plan's `Begin` may be broken.
     pub(super) fn in_force(&self) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut begun = None;
@@ -236,7 +237,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
     contents
 }
 
-/// Parses a line with a valid checksum. For another format version, the error contains it if the line names it.
+/// Parses a line with a valid checksum. If the line names another format version, the error contains that version.
 fn parse_line(line: &[u8]) -> Result<ReadLine, Option<String>> {
     let text = intact(line).ok_or(None::<String>)?;
     serde_json::from_str(text).map_err(|_| {
@@ -268,7 +269,7 @@ pub(super) fn with_checksum(said: &str) -> String {
     format!("{said}{BEFORE_CHECKSUM}{checksum:08x}{BEHIND_CHECKSUM}\n")
 }
 
-/// File name until the journal is complete.
+/// File name of a new journal until it is complete.
 const NEW_JOURNAL: &str = "tune.journal.new";
 /// File name of a damaged journal kept for inspection; a number may follow.
 const BROKEN: &str = "tune.journal.broken";
@@ -282,9 +283,9 @@ pub(super) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Writes a new journal with the entries still needed of `before` and with `entries`. It replaces the old one
-    /// atomically: whenever this process is killed, one of them exists, whole. Fails like [`append`](Self::append), and
-    /// leaves the old journal unchanged then.
+    /// Writes a new journal: the entries of `before` that are still needed, then `entries`. It replaces the old journal
+    /// atomically: whenever this process is killed, a complete journal exists, old or new. Fails like
+    /// [`append`](Self::append), and then leaves the old journal unchanged.
     pub(super) fn begin(
         state: &'a State,
         before: Option<&Contents>,
@@ -323,9 +324,9 @@ impl<'a> Journal<'a> {
         Ok(journal)
     }
 
-    /// Appends entries. On return they are all on disk; after an error, none is in the file. Fails with
-    /// [`io::ErrorKind::FileTooLarge`] if the journal would exceed the size that is read back, including room for the
-    /// plan's end; with [`io::ErrorKind::NotFound`] if the file was deleted.
+    /// Appends entries. After success all are on disk; after an error none is in the file. Fails with
+    /// [`io::ErrorKind::FileTooLarge`] if the journal, with room for the plan's end, would exceed `MAX_JOURNAL_BYTES`.
+    /// Fails with [`io::ErrorKind::NotFound`] if the file was deleted.
     pub(super) fn append(
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
@@ -340,7 +341,7 @@ impl<'a> Journal<'a> {
             text.push_str(&line(lines, &entry).map_err(&failed)?);
         }
         let bytes = self.bytes + text.len() as u64;
-        // At the end each line may be repeated once, for settings that could not be set.
+        // At the plan's end, each line may be repeated once, if its setting could not be set.
         let again = text.len() as u64 + JOURNAL_END_BYTES;
         let reserve = if has_end { 0 } else { again };
         if bytes + reserve > MAX_JOURNAL_BYTES {
@@ -389,8 +390,8 @@ fn damaged_names() -> impl Iterator<Item = String> {
     })
 }
 
-/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may still be changed.
-/// They stay until the user removes them.
+/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may not be restored.
+/// The files stay until the user removes them.
 ///
 /// # Errors
 /// [`StateError`]: the folder cannot be read, or others can write to it.

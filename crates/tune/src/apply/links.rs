@@ -1,5 +1,5 @@
 //! Links that a plan interrupts. Many drivers reset the device when rings, queues or moderation change, and the link
-//! returns seconds later. Frames sent before that are lost.
+//! returns seconds later. Until then, sent frames are lost.
 
 use std::io;
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl Links {
     }
 
     /// Waits until all interfaces that still exist have a carrier again, [`LINK_TIMEOUT`] has passed, or `is_stopped`
-    /// returns true. Returns those without one.
+    /// returns true. Returns the interfaces without a carrier.
     ///
     /// # Errors
     /// The system error.
@@ -61,7 +61,7 @@ mod tests {
         Links(names.iter().map(|name| String::from(*name)).collect())
     }
 
-    /// Both interfaces, with a carrier on those in `names`.
+    /// The two interfaces of the test, of which those in `names` have a carrier.
     fn with_carrier(names: &[&str]) -> Vec<Interface> {
         let interface = |name: &str| Interface {
             name: name.into(),

@@ -6,10 +6,10 @@
 //!           foreign               stale                 ignored, gone, stopped: undo in reverse order
 //! ```
 //!
-//! All settings that will change, or that a change may reset, are read before the first change, and their values are on
-//! disk, in the journal. So [`rollback`] finds everything that may differ, whenever this process is killed. It restores
-//! the first value found: applying a plan again, or another plan on top, only adds to the journal. After a boot the
-//! journal still applies to files; kernel settings have started anew.
+//! All settings that will change, or that a change may reset, are read before the first change. Their values are
+//! written to the journal, which is synced to disk. So [`rollback`] finds everything that may differ, whenever this
+//! process is killed. [`rollback`] restores the first value found: a repeated plan, or another plan on top, only adds
+//! to the journal. After a boot the journal still applies to files; the boot has reset kernel settings.
 
 mod applied_settings;
 pub(crate) mod boot;
@@ -72,13 +72,13 @@ pub struct Applied {
     pub after_reboot: Vec<String>,
     /// Ids of steps whose setting differed from the plan's assumption and was set anyway, at boot.
     pub unexpected: Vec<String>,
-    /// Skipped steps: at boot, any that failed; otherwise those for managed interrupts and for other devices'
-    /// interrupts.
+    /// Skipped steps. At boot, all that failed; otherwise only steps for managed interrupts and for interrupts of
+    /// devices that carry no topics.
     pub left_out: Vec<FailedStep>,
 }
 
-/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped: a
-/// new plan is impossible, and the rest still helps. `is_stopped` is polled between steps.
+/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable settings are
+/// skipped. No new plan can be made at boot, and the other steps still help. `is_stopped` is polled between steps.
 ///
 /// # Errors
 /// [`ApplyError`]: nothing was changed, or everything was undone, except for what the error lists.
@@ -113,7 +113,7 @@ pub(crate) enum Occasion {
     Requested,
     /// The saved plan is applied again after a boot.
     Boot,
-    /// A preliminary step towards a plan is applied.
+    /// A temporary RSS table is set, to learn the receive hash.
     Learning,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn apply_locked(
     let is_first = applied_state.is_none();
     let begin = Entry::begin(here, &plan.profile, dropped);
     if snapshot.to_change.is_empty() {
-        // A process that was killed before it could record this set it, or it persisted over a boot.
+        // A process set the values and was killed before it recorded this, or the values persisted across a boot.
         Journal::begin(
             state,
             before.as_ref(),
@@ -164,7 +164,7 @@ pub(crate) fn apply_locked(
     let done = execute(machine, plan, &mut snapshot, is_stopped);
     let done = done.and_then(|()| {
         let stay = snapshot.skipped_values().map(|(found, current)| {
-            // The current value counts as set, so that no later change by others is reported.
+            // The current value counts as applied, so that status does not report it as a change by others.
             let to = Some(current);
             Entry::Found(Found {
                 to,
@@ -182,8 +182,8 @@ pub(crate) fn apply_locked(
     }
 }
 
-/// Settings of an earlier boot that are not in force and that the plan, made since, does not contain; otherwise it
-/// would have a step for them.
+/// Settings of an earlier boot that are not in force. A plan made in this boot has steps for those that it needs, so
+/// the others can be dropped. Empty for an older plan.
 fn dropped(
     machine: &mut dyn Machine,
     here: &Here,
@@ -250,7 +250,7 @@ fn execute(
         let set = machine.write(&step.setting, &step.to);
         match set.and_then(|()| expect(machine, &step.setting, &step.to)) {
             Ok(()) => {}
-            // The remaining steps still help.
+            // The other steps help without this one.
             Err(why) if step.is_of_other_device() => snapshot.skip(step, why),
             Err(why @ SettingError::Immovable(_)) => snapshot.skip(step, why),
             Err(why) => {
@@ -320,7 +320,7 @@ fn expect(
     }
 }
 
-/// Restores the values this run found, and closes or removes the journal.
+/// Restores the values that this run found, and closes or removes the journal.
 fn undo(
     machine: &mut dyn Machine,
     snapshot: &Snapshot<'_>,

@@ -1,11 +1,12 @@
 //! Plan saved for the next boot, applied in two parts.
 //!
 //! The first part sets everything with a stable name. It may change the number of queues, which creates new interrupts
-//! and NAPI instances. Only then are the current numbers read, and the second part sets receive processing: interrupt
-//! affinity, NAPI threads and their priorities. The second part is also the one that does harm under other steering
-//! than planned, and the first has set the steering by then.
+//! and NAPI instances. Only then are their numbers read, and the second part sets receive processing: interrupt
+//! affinity, NAPI threads and their priorities. These settings do harm under another steering than planned; the first
+//! part has set the steering by then.
 //!
-//! A setting that is not found again is skipped and reported: its old number may belong to something else.
+//! A setting whose interrupt or NAPI instance is not found again is skipped and reported: another may have the old
+//! number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -37,7 +38,7 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// Saves `plan` with the stable names of its numbers.
+    /// Combines `plan` with the stable names of its interrupts and NAPI instances.
     #[must_use]
     pub fn new(plan: Plan, numbers: BootNumbers) -> Self {
         Self {
@@ -57,17 +58,17 @@ impl SavedPlan {
         self.plan.steps.is_empty()
     }
 
-    /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped are steps
-    /// for this boot only, and steps that restore kernel defaults.
+    /// Combines `plan` with the plan saved earlier, and keeps the steps that must be repeated after each boot. Steps
+    /// for this boot only, and steps that restore kernel defaults, are dropped.
     pub(super) fn merged(plan: &Plan, earlier: Option<Self>, numbers: BootNumbers) -> Self {
         let mut own = plan.clone();
-        // Steps based on measured receive queues are not repeated, so neither is what they relied on.
+        // Steps based on measured receive queues are not repeated at boot, so their preconditions are not saved.
         if own.steps.iter().any(|step| step.when == When::ThisBoot) {
             own.preconditions.clear();
         }
         let earlier = earlier.filter(|saved| saved.plan.machine.is_same_as(&plan.machine));
         let mut whole = match earlier {
-            // The saved numbers may be of an earlier boot.
+            // Interrupt and NAPI numbers of the saved plan may be of an earlier boot.
             Some(saved) => own.merge(&saved.renumbered(&numbers).0),
             None => own,
         };
@@ -86,7 +87,7 @@ impl SavedPlan {
         self.interfaces_of(|_| true)
     }
 
-    /// Interfaces that the plan configures: without those whose interrupts are only moved away.
+    /// Interfaces that the plan configures, without those whose interrupts it only moves away.
     #[must_use]
     pub fn carriers(&self) -> Vec<String> {
         self.interfaces_of(|step| !step.is_of_other_device())
@@ -117,8 +118,7 @@ impl SavedPlan {
     }
 
     /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_INTERFACE_TIMEOUT`] has passed, or `is_stopped`
-    /// returns true.
-    /// Returns those still down.
+    /// returns true. Returns the interfaces that are still down.
     #[must_use]
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> Vec<String> {
         let end = Instant::now() + BOOT_INTERFACE_TIMEOUT;
@@ -139,12 +139,12 @@ impl SavedPlan {
     pub fn first_part(&self) -> Plan {
         let mut plan = self.plan.clone();
         plan.steps.retain(|step| !is_receive_processing(step));
-        // No step of this part does harm without it, and these steps may set it.
+        // No step of this part does harm if a precondition fails, and a step may set what a precondition requires.
         plan.preconditions.clear();
         plan
     }
 
-    /// Second part, under the current numbers, and the steps skipped because their setting was not found.
+    /// Second part with the current numbers, and the steps that are skipped because their setting was not found.
     #[must_use]
     pub fn second_part(&self, now: &BootNumbers) -> (Plan, Vec<FailedStep>) {
         let mut plan = self.clone();
@@ -152,7 +152,7 @@ impl SavedPlan {
         plan.renumbered(now)
     }
 
-    /// Whole plan under the current numbers, and the skipped steps.
+    /// Whole plan with the current numbers, and the skipped steps.
     fn renumbered(mut self, now: &BootNumbers) -> (Plan, Vec<FailedStep>) {
         let mut lost = Vec::new();
         let numbers = &self.numbers;
@@ -170,7 +170,7 @@ impl SavedPlan {
     }
 }
 
-/// Returns whether a step concerns receive processing: its name has an interrupt or NAPI number, or it creates a
+/// Returns whether a step concerns receive processing: its setting has an interrupt or NAPI number, or it creates a
 /// device's NAPI threads.
 fn is_receive_processing(step: &Step) -> bool {
     let makes_threads = |setting: &Setting| match setting {
@@ -183,7 +183,7 @@ fn is_receive_processing(step: &Step) -> bool {
     has_boot_number(&step.setting) || makes_threads(&step.setting)
 }
 
-/// Kernel numbers valid until the next boot, with their stable names.
+/// Numbers of interrupts and NAPI instances, which are valid until the next boot, with stable names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootNumbers {
@@ -279,8 +279,8 @@ impl BootNumbers {
         }
     }
 
-    /// Returns the setting under its current number; a setting without a number is returned unchanged. If it is not
-    /// found, the error is the reason: the old number may belong to something else.
+    /// Returns the setting with its current number. A setting without a number is returned unchanged. The error is the
+    /// reason for which the current number was not found.
     pub(super) fn renumber(&self, setting: &Setting, now: &Self) -> Result<Setting, String> {
         let Some(Numbered {
             before,
@@ -303,7 +303,7 @@ impl BootNumbers {
         })
     }
 
-    /// Interrupts that share a name are matched by their order, if their count is unchanged.
+    /// Returns an interrupt's current number. Interrupts of one name are matched by order, if their count is unchanged.
     fn renumber_interrupt(&self, number: u32, now: &Self) -> Result<u32, String> {
         let Some(name) = self.interrupts.get(&number) else {
             return Err(format!("the name of interrupt {number} is not recorded"));
@@ -356,8 +356,8 @@ impl PlanFile {
         parse_versioned(text, "the plan", PLAN_SCHEMA).map(Self)
     }
 
-    /// Returns the plan, if planning can produce each of its steps. Restoring the original value of a setting, as in
-    /// this folder's journal, is allowed too.
+    /// Returns the plan, if planning can produce each of its steps. A step may also restore the original value of a
+    /// setting, as in this folder's journal.
     ///
     /// # Errors
     /// [`ApplyError::Unplanned`]; or the journal cannot be read.

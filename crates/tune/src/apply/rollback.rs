@@ -20,9 +20,8 @@ pub struct RolledBack {
     pub journal_not_closed: Option<JournalNotClosed>,
 }
 
-/// Restores the values from before the first plan in the journal, and removes the journal if all were restored. It can
-/// be repeated. After a boot, it restores files and the settings that the boot part made since; the boot has reset the
-/// others.
+/// Restores the values from before the first plan in the journal, and removes the journal if all were restored. A
+/// rollback can be repeated. After a boot, it restores files and what the boot part has set; the boot reset the rest.
 ///
 /// # Errors
 /// [`ApplyError::State`], [`ApplyError::Foreign`], [`ApplyError::Form`]: nothing was restored.
@@ -110,7 +109,7 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
                 Ok(true) | Err(SettingError::Gone) => {}
                 _ => {
                     was_all_restored = false;
-                    // A failed write may succeed after others were restored; the rest is reported at the end.
+                    // A failed write may succeed once other settings are restored. Later failures are reported.
                     let said = setting.to_string();
                     let is_new = machine.write(setting, value).is_ok();
                     if is_new && !result.restored.contains(&said) {
@@ -135,8 +134,8 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
     result
 }
 
-/// Returns whether a setting has its original value. A place that did not exist, and that isolane cannot remove, always
-/// counts as restored: it disappears with its creator.
+/// Returns whether a setting has its original value. If it did not exist before and isolane cannot remove it, it counts
+/// as restored: it disappears with the setting that created it.
 fn state(
     machine: &mut dyn Machine,
     setting: &Setting,
@@ -153,7 +152,7 @@ fn state(
     Ok(found.matches(setting, &now))
 }
 
-/// Writes once more, to obtain the error.
+/// Writes the value once more, to obtain the error for the report.
 fn left(
     machine: &mut dyn Machine,
     setting: &Setting,

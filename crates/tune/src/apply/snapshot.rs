@@ -1,5 +1,4 @@
-//! Inspection before applying: reads every setting of the plan, and every setting that its changes reset as a side
-//! effect.
+//! Inspection before applying: reads every setting of the plan, and every setting that the plan's changes may reset.
 
 use std::collections::HashMap;
 
@@ -11,14 +10,14 @@ use crate::setting::{Machine, Setting, SettingError, Value};
 /// Result of the inspection.
 pub(super) struct Snapshot<'a> {
     pub(super) to_change: Vec<&'a Step>,
-    /// Original values of all settings that may change, in order of change; they are restored backwards.
+    /// Original values of all settings that may change, in the order of the changes; restored in reverse order.
     pub(super) found: Vec<Found>,
     pub(super) preconditions: Vec<&'a Precondition>,
     pub(super) applied: Applied,
 }
 
 impl Snapshot<'_> {
-    /// Records a step that the machine refused, and that is skipped.
+    /// Records that a step is skipped because the machine refused it.
     pub(super) fn skip(&mut self, step: &Step, why: SettingError) {
         let is_another = |id: &String| *id != step.id;
         self.applied.changed.retain(is_another);
@@ -48,7 +47,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Reads all settings of the plan, and refuses it if they differ from the plan's assumptions.
+/// Reads all settings of the plan. Refuses the plan if their values differ from its assumptions.
 pub(super) fn take_snapshot<'a>(
     machine: &mut dyn Machine,
     plan: &'a Plan,
@@ -148,8 +147,8 @@ pub(super) fn take_snapshot<'a>(
     }
 }
 
-/// First precondition that does not hold at boot, as text. A new plan is impossible then, so independent steps are
-/// still carried out.
+/// First precondition that does not hold, as text. At boot no new plan can be made, so the steps that do not depend on
+/// preconditions are still carried out.
 fn failed_precondition(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.preconditions
         .iter()
@@ -223,8 +222,8 @@ fn record<'a>(
     }
 }
 
-/// Reads the current value. A place that an earlier step creates (a queue's file, a thread) counts as absent if the
-/// plan says so.
+/// Reads the current value. A setting that an earlier step creates (a queue's file, a thread) counts as absent if the
+/// step expects it so.
 fn read_or_absent(machine: &mut dyn Machine, step: &Step) -> Result<Value, SettingError> {
     match machine.read(&step.setting) {
         Err(SettingError::Gone) if step.from == Value::Absent => Ok(Value::Absent),

@@ -1,8 +1,8 @@
 //! Journal folder, and the lock that one `tune` process holds.
 //!
-//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user, no
-//! other user may be able to write to them, and symbolic links are not followed. The checked folder is held by a
-//! descriptor, and its files are opened relative to it, so that replacing the folder has no effect.
+//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user,
+//! and be writable by nobody else. Symbolic links are not followed. The checked folder is held by a descriptor, and its
+//! files are opened relative to this descriptor, so that replacing the folder has no effect.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -32,12 +32,12 @@ pub(crate) struct State {
     path: PathBuf,
 }
 
-/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends, however it
-/// ends.
+/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends.
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// Opens the folder, creating it if needed. It is synced to disk, so that the files in it cannot be lost with it.
+    /// Opens the folder, creating it if needed. A new folder is synced to disk, so that a crash does not lose its
+    /// files.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
         make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;
@@ -108,7 +108,7 @@ impl State {
         Ok(file)
     }
 
-    /// Returns whether `file` is the file of that name; [`io::ErrorKind::NotFound`] if no file has it.
+    /// Returns whether `name` refers to `file`. Fails with [`io::ErrorKind::NotFound`] if no file has this name.
     pub(super) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
         let own = file.metadata()?;
         let named = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -177,8 +177,8 @@ fn idle(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// Cores for all other work than the executor. SMT siblings of its core, which plans switch off, are left out unless
-/// there are no others.
+/// Cores for all work but the executor's. SMT siblings of the executor's core, which plans take offline, are left out
+/// unless there are no other cores.
 fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let siblings = number_list(&facts.attribute(&path).unwrap_or_default());

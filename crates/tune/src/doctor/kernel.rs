@@ -6,10 +6,10 @@ use crate::facts::Facts;
 /// Clock sources that are read without a device or hypervisor access.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
 
-/// Programs that set the clock, by the name the kernel shows.
+/// Programs that set the clock, by process name (15 bytes).
 const TIME_KEEPERS: [&str; 5] = ["chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys"];
 
-/// Programs that set up devices and cores: by the name the kernel shows (15 bytes), and their own.
+/// Programs that set up devices and cores: process name (15 bytes) and full name.
 const MANAGERS: [(&str, &str); 4] = [
     ("NetworkManager", "NetworkManager"),
     ("systemd-network", "systemd-networkd"),
@@ -73,7 +73,7 @@ fn clock(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// Source time stamps of different hosts can be compared only where something synchronises their clocks.
+/// Checks whether a program synchronises the clock. Else source time stamps of different hosts cannot be compared.
 fn time_keeping(facts: &Facts, findings: &mut Findings) {
     let keepers = TIME_KEEPERS.into_iter().filter(|name| facts.runs(name));
     let keepers: Vec<&str> = keepers.collect();

@@ -27,7 +27,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, kinds: Kinds, findings: &mut
     }
 }
 
-/// Reports which requirements of a kind are not met. Problems are only informational, since topics flow without lanes.
+/// Reports unmet requirements of a kind of datapath. The findings are informational: topics flow without lanes.
 fn requirements(kind: &dyn DatapathKind, facts: &Value, name: &str, findings: &mut Findings) {
     let requirements = match kind.requirements(&facts.to_string()) {
         Ok(requirements) => requirements,
@@ -59,7 +59,7 @@ fn requirements(kind: &dyn DatapathKind, facts: &Value, name: &str, findings: &m
     }
 }
 
-/// Warns of NAPI threads at the ordinary class, which are worse than none.
+/// Warns of NAPI threads of the ordinary scheduling class, which are worse than no threads.
 fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
     let id = format!("lane.receive-work.{name}");
     let threads: Vec<(u32, Option<Policy>)> = queues
@@ -105,14 +105,14 @@ fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
 /// Checks polling intervals: with deferred interrupts, the interval is part of every response time.
 fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
     let id = format!("lane.polling.{name}");
-    // Polling needs both; otherwise every frame raises an interrupt.
+    // Polling needs both values; otherwise every frame raises an interrupt.
     let is_on = |polling: &Polling| polling.idle_polls > 0 && !polling.wait.is_zero();
     let polled: Vec<(u32, Polling)> = queues
         .iter()
         .filter_map(|queue| Some((queue.queue, queue.polling.filter(is_on)?)))
         .collect();
     let Some(longest) = polled.iter().map(|(_, polling)| polling.wait).max() else {
-        // No claim is made if the kernel reports nothing about a queue.
+        // If the kernel reports nothing about a queue, no finding is made.
         if !queues.is_empty() && queues.iter().all(|queue| queue.polling.is_some()) {
             findings.ok(
                 &id,

@@ -24,7 +24,7 @@ pub enum Severity {
     Ok,
     /// Informational; no action is needed.
     Info,
-    /// Costs latency, or certainty.
+    /// Latency is higher than need be, or a property is uncertain.
     Warn,
     /// Topics will not flow as described.
     Error,
@@ -33,8 +33,8 @@ pub enum Severity {
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Id of the check: subject and name, `cores.governor`, followed by the interface if it concerns one. Its meaning
-    /// is stable over versions.
+    /// Id of the check: `cores.governor`, followed by the interface if the check concerns one. The meaning of an id is
+    /// stable over versions.
     pub id: String,
     /// Severity.
     pub severity: Severity,

@@ -10,7 +10,7 @@ const PORT_BASE: u32 = 7400;
 const DOMAIN_GAIN: u32 = 250;
 const METATRAFFIC_OFFSET: u32 = 10;
 const PARTICIPANT_GAIN: u32 = 2;
-/// Participants per domain that have ports.
+/// Number of participants whose ports fit into a domain's range.
 const PARTICIPANTS: u32 = 120;
 
 pub(super) fn examine_ports(facts: &Facts, needs: &Needs, findings: &mut Findings) {

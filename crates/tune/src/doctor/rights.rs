@@ -3,8 +3,8 @@
 use super::Findings;
 use crate::facts::{Facts, Permission};
 
-/// Remedy that grants file capabilities. `setcap` replaces the file's capabilities, so every remedy lists all that this
-/// version uses.
+/// Remedy that grants file capabilities. `setcap` replaces all capabilities, so every remedy lists all that isolane
+/// uses.
 const FILE_RIGHTS: &str = "run as root, or: sudo setcap \
                            cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep \
                            \"$(command -v isolane)\"";

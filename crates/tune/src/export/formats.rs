@@ -62,8 +62,8 @@ pub(super) fn script_of_steps(plan: &Plan, steps: &[&Step], path: &str) -> Expor
     }
 }
 
-/// Commands for the plan's preconditions. They held at planning time, and may not after a boot, so the script sets them
-/// first.
+/// Commands for the plan's preconditions. They held at planning time, and may fail after a boot, so the script sets
+/// them first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan
         .preconditions
@@ -193,8 +193,8 @@ fn unit(plan: &Plan) -> ExportedFile {
     );
     text.push_str("[Unit]\nDescription=Set-up for critical topics\n");
     if !devices.is_empty() {
-        // `After=` alone: `Wants=` would make systemd wait for missing interfaces; the script waits itself, for a
-        // shorter time.
+        // `After=` alone: with `Wants=`, systemd would wait long for missing interfaces. The script waits a shorter
+        // time.
         text.push_str(&format!("After={}\n", devices.join(" ")));
     }
     // After network managers and other tuning services; before services that need the final network.
@@ -229,10 +229,10 @@ pub(super) fn tuned_files(plan: &Plan) -> Vec<ExportedFile> {
         match (&step.setting, &step.to) {
             // The script reports the omission.
             _ if applied_command(plan, step).is_err() => rest.push(step),
-            // These must follow the steering and accompany the priorities, which the script sets.
+            // These steps need the steering first, and the priorities with them; the script sets both.
             _ if needs_steering(step) => rest.push(step),
             (Setting::Attribute { path }, Value::Text(value)) => {
-                // A file outside the sysctl tree is written as a file, in order.
+                // The script writes files that are neither in the sysctl tree nor in sysfs.
                 match (path.strip_prefix("/proc/sys/"), path.starts_with("/sys/")) {
                     (Some(name), _) => {
                         let name = name.replace('/', ".");

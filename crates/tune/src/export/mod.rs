@@ -1,7 +1,7 @@
 //! Export of a plan in formats of other tools, for machines that do not run isolane.
 //!
-//! System tools apply an exported plan at boot. Steps they cannot carry out (single RSS table entries), and steps based
-//! on measurements of this boot, are listed in every format and left out: [`Exported::missing`].
+//! System tools apply an exported plan at boot. Steps that these tools cannot carry out (single RSS table entries), and
+//! steps based on measurements of this boot, are left out. Every format lists them ([`Exported::missing`]).
 
 mod formats;
 
@@ -79,13 +79,13 @@ fn reason(step: &Step) -> String {
 /// Reason that a step is omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Omission {
-    /// No system tool can do it: single RSS table entries.
+    /// No system tool can carry out the step: single RSS table entries.
     NoTool,
     /// The step uses receive-queue measurements of this boot, and an export is applied at other boots.
     ThisBoot,
     /// The step does harm if critical datagrams arrive on another queue, and no system tool steers them.
     NoSteering,
-    /// The setting has a number that changes with each boot, and no name.
+    /// The setting has a number that changes with each boot, and no stable name.
     NoName,
 }
 
@@ -128,8 +128,8 @@ fn is_whole(plan: &Plan) -> bool {
         && rest.all(|step| command(plan, step, &step.to).is_ok())
 }
 
-/// Returns whether a step does harm if a critical flow arrives on a bulk queue: priorities of receive threads, and an
-/// interrupt pinned to one core.
+/// Returns whether a step does harm if a critical flow arrives on a bulk queue. Such steps set priorities of receive
+/// threads, or pin an interrupt to one core.
 pub(super) fn needs_steering(step: &Step) -> bool {
     match (&step.setting, &step.to) {
         (Setting::Thread { .. }, _) => true,
@@ -230,7 +230,7 @@ fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
     is_in_order.then(|| of_step(step))?.map(|(_, queue)| queue)
 }
 
-/// Name of the interrupt that a step sets, if it has one.
+/// Name of the interrupt in a step's id, if the interrupt has one.
 fn name_of(step: &Step) -> Option<&str> {
     let mut starts = INTERRUPTS.iter();
     let (name, _) = starts

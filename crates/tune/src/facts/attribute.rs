@@ -127,7 +127,7 @@ impl Facts {
         is_known
     }
 
-    /// All interrupts; those of devices are in two lists.
+    /// All interrupts of the facts; a device's interrupts are in two lists.
     fn interrupts_mut(&mut self) -> impl Iterator<Item = &mut Interrupt> {
         let of_devices = self.devices.iter_mut();
         let of_devices = of_devices.flat_map(|device| &mut device.interrupts);

@@ -20,7 +20,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Facts {
-    /// Origin of the facts, for messages; a recording is marked here.
+    /// Origin of the facts, for messages: probed, recorded or invented.
     pub origin: String,
     /// Host name.
     pub hostname: String,
@@ -81,7 +81,7 @@ pub struct Kernel {
     pub release: String,
     /// True if the kernel is PREEMPT_RT.
     pub realtime: Option<bool>,
-    /// True if it runs under a hypervisor.
+    /// True if the kernel runs under a hypervisor.
     pub virtual_machine: Option<bool>,
     /// Clock source, `tsc`.
     pub clocksource: Option<String>,
@@ -201,7 +201,7 @@ pub struct Network {
     pub local_ports: Option<(u16, u16)>,
     /// Ports excluded from the ephemeral range, as ranges.
     pub reserved_ports: Vec<(u16, u16)>,
-    /// UDP ports in use, ascending; includes those of IPv6 sockets, which IPv4 shares.
+    /// UDP ports in use, ascending. Ports of IPv6 sockets are included, because IPv4 sockets share them.
     pub udp_ports: Option<Vec<u16>>,
     /// Datagrams dropped at full receive buffers since the machine or namespace started.
     pub udp_receive_buffer_errors: Option<u64>,
@@ -209,7 +209,7 @@ pub struct Network {
     pub firewall: Firewall,
 }
 
-/// Signs of a packet filter that are visible without rights.
+/// Signs of a packet filter that are visible without capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Firewall {
@@ -303,7 +303,7 @@ pub struct Device {
     pub rings_max: Option<RingSizes>,
     /// Interrupt coalescing.
     pub coalescing: Option<Coalescing>,
-    /// Offloads by kernel name; those missing do not exist.
+    /// Offloads by kernel name; an offload that is missing here does not exist.
     pub features: BTreeMap<String, Feature>,
     /// XDP features of the driver, where the kernel reports them (Linux 6.7).
     pub xdp_features: Option<XdpFeatures>,

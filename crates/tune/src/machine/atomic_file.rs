@@ -56,7 +56,7 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let put = || -> io::Result<()> {
         let temporary_path = temporary_path(path);
-        // A killed process may have left one. The temporary file is always created anew, so that no existing file or
+        // A killed process may have left a temporary file. The file is always created anew, so that no existing file or
         // link target is written to.
         remove_if_there(&temporary_path)?;
         let mut file = File::options()

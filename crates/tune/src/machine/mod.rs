@@ -23,7 +23,7 @@ pub struct ThisMachine {
 }
 
 impl ThisMachine {
-    /// Creates it without opening sockets.
+    /// Creates an instance without opening sockets.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,10 +1,10 @@
 //! Side effects of a change: settings that drivers reset, and folders.
 //!
-//! A new number of queues or new rings make a driver restart its queues. It resets the RSS table, the kernel attaches
-//! its default queueing disciplines, and files and interrupts of queues come and go.
+//! A new number of queues or new rings make a driver restart its queues. The driver then resets the RSS table, the
+//! kernel attaches its default queueing disciplines, and files and interrupts of queues come and go.
 //!
-//! A core taken offline loses its interrupts: those bound to it alone may then go anywhere, and stay so. Back online,
-//! the core has the default governor and all idle states.
+//! When a core goes offline, interrupts bound to it alone get an affinity of all cores, and keep it. Back online, the
+//! core has the default governor and all idle states.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -97,7 +97,7 @@ fn of_core(core: u16, cores: &str, interrupts: &str) -> Vec<Setting> {
             .iter()
             .map(|number| format!("{interrupts}/{number}/smp_affinity_list")),
     );
-    // Affinity files of managed interrupts are read-only; the kernel restores those itself.
+    // Affinity files of managed interrupts are read-only; the kernel itself restores their affinity.
     let can_be_written = |path: &String| {
         let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o200 != 0)

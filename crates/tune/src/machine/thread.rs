@@ -72,7 +72,7 @@ pub(super) fn read(name: &str) -> Result<ThreadClass, SettingError> {
     class(find(name)?)
 }
 
-/// Scheduling of a thread, if it is of a class that this program can restore.
+/// Scheduling of a thread, if isolane can restore its scheduling class.
 pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
     let scheduling = Scheduling::of(process).map_err(from_io)?;
     let fifo = match scheduling.policy {

@@ -166,7 +166,7 @@ mod tests {
             let started = std::fs::read_to_string(&file).expect("the shell wrote it");
             let started: i32 = started.trim().parse().expect("a number");
             let started = Pid::from_raw(started).expect("of a process");
-            // The process that inherits it may reap it late.
+            // The process that adopts the orphan may reap it late.
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");
@@ -176,7 +176,7 @@ mod tests {
         let _ = std::fs::remove_file(&file);
     }
 
-    /// A process that has ended and is still in the table runs no more.
+    /// Returns whether a process runs; a zombie does not.
     fn is_running(process: Pid) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z "))

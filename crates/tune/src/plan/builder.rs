@@ -22,7 +22,7 @@ pub(super) struct PlanBuilder<'a> {
 /// Explanation of a step.
 pub(super) struct Rationale {
     pub(super) why: String,
-    /// Cost to others.
+    /// Cost to other programs and traffic.
     pub(super) costs: String,
     /// Topics that benefit; empty for all of the host.
     pub(super) topics: Vec<String>,
@@ -168,8 +168,8 @@ pub(super) const RULES: &str = "rx-ntuple-filter";
 /// Plans the changes that set the machine up for the description's topics, as the profile requires.
 ///
 /// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset other
-/// settings come first: a new number of queues resets table, interrupts and queueing disciplines, so queues precede
-/// these, and rings precede interrupts.
+/// settings come first: a new number of queues resets the RSS table, interrupts and queueing disciplines, so queues
+/// precede these. Rings precede interrupts.
 pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueues) -> Plan {
     let mut builder = PlanBuilder {
         facts,
@@ -197,7 +197,7 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
     };
     host::plan_kernel_limits(&input, &mut builder);
     target(&input, &mut builder);
-    // Interrupts leave an SMT sibling before it goes offline, and return after it is online again.
+    // Interrupts leave an SMT sibling before it goes offline. An undo moves them back after it is online again.
     interrupts::plan_other_devices(&input, &mut builder);
     host::plan_cores(&input, &mut builder);
     host::plan_scheduler(&input, &mut builder);

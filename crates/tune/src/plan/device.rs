@@ -57,7 +57,7 @@ const SHORTEST_FRAME_NS: u64 = 672;
 /// Time of a maximum-size frame: 1,518 B, plus the same 20 B.
 const LONGEST_FRAME_NS: u64 = 12_304;
 
-/// Offload by kernel name, reason to disable it, and cost of that.
+/// Kernel name of an offload, reason to disable it, and cost of disabling it.
 struct Offload(&'static str, &'static str, &'static str);
 
 const MERGED: &str =
@@ -149,8 +149,9 @@ pub(super) fn plan_offloads(target: &TopicInterface<'_>, builder: &mut PlanBuild
     }
 }
 
-/// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time between 10
-/// and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are refused.
+/// Interpretation of small moderation times by a driver. Some numbers are modes, in which the driver varies the time
+/// between 10 and 250 microseconds with the load (InterruptThrottleRate in the driver's README). Other small numbers
+/// are refused.
 struct SmallTimes {
     drivers: &'static [&'static str],
     modes: &'static [u32],
@@ -182,7 +183,7 @@ const SMALL_TIMES: [SmallTimes; 3] = [
 /// `tx-usecs` is refused ("Queue Pair mode enabled").
 const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
 
-/// Drivers that accept 0 as receive time, but keep the old one (`__stmmac_set_coalesce`).
+/// Drivers that accept 0 as receive time, but keep the old time (`__stmmac_set_coalesce`).
 const IGNORE_ZERO: [&str; 1] = ["st_gmac"];
 
 fn small_time_rules(driver: &str) -> Option<&'static SmallTimes> {
@@ -204,10 +205,10 @@ fn time_up_to(driver: &str, most_us: u32) -> u32 {
     }
 }
 
-/// Settable part of a device's coalescing: without transmission if queues are paired.
+/// Settable part of a device's coalescing: without the transmit fields if receive and transmit queues share interrupts.
 fn settable(device: &Device, has: Coalescing) -> Coalescing {
     let driver = device.driver.as_deref().unwrap_or_default();
-    // Separate interrupts have names such as `eth0-tx-1`.
+    // Separate transmit interrupts have names such as `eth0-tx-1`.
     let mut interrupts = device.interrupts.iter();
     let is_apart = interrupts.any(|interrupt| interrupt.name.contains("-tx-"));
     if WITH_PAIRS.contains(&driver) && !is_apart {
@@ -219,7 +220,7 @@ fn settable(device: &Device, has: Coalescing) -> Coalescing {
     has
 }
 
-/// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if the
+/// Current coalescing of a device, and the planned one, which delays interrupts by at most `most_us`. `None` if the
 /// device does not report its coalescing.
 pub(crate) fn planned_coalescing(
     device: &Device,

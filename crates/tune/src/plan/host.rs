@@ -291,7 +291,7 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
 }
 
 pub(super) const IRQBALANCE: &str = "irqbalance";
-/// Services that apply other rules to settings of a plan: process name, full name, remedy.
+/// Services that change settings which plans set, too: process name, full name, remedy.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
         "tuned",
@@ -299,7 +299,7 @@ const OTHERS: [(&str, &str, &str); 2] = [
         "isolane tune export --format tuned makes a profile for it; or: systemctl disable --now tuned",
     ),
     (
-        // Truncated as in `/proc`.
+        // Name as `/proc` truncates it.
         "power-profiles-",
         "power-profiles-daemon",
         "systemctl disable --now power-profiles-daemon",

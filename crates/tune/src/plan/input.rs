@@ -1,7 +1,7 @@
 //! Input of planning: facts, needs, profile and known receive queues; and the interface that carries the topics.
 //!
-//! A VLAN is resolved to its parent, which is one device and treats all its frames alike. Bonds, bridges and similar
-//! have several devices, or forward by other rules, and are not configured.
+//! A VLAN interface is resolved to its parent device, whose queues carry the frames of all its VLANs. Bonds, bridges
+//! and similar interfaces have several devices, or forward by other rules, and are not configured.
 
 use isolane_model::Tuning;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ impl PlanInput<'_> {
         self.needs.critical_level(self.tuning)
     }
 
-    /// Names of critical topics in one direction; without a direction, in both.
+    /// Names of critical topics in direction `way`; in both directions if it is `None`.
     pub(super) fn critical_topics(&self, way: Option<Direction>) -> Vec<String> {
         let Some(level) = self.critical_level() else {
             return Vec::new();
@@ -56,7 +56,7 @@ impl PlanInput<'_> {
         self.needs.core.filter(|core| online.contains(core))
     }
 
-    /// Cores for all other work: those online now and after the plan, without the executor's.
+    /// Cores for all other work: the cores that are online before and after the plan, without the executor's.
     pub(super) fn other_cores(&self) -> Vec<u16> {
         let leaving = self.leaving_siblings();
         let online = self.facts.cores.online.iter().copied();
@@ -102,7 +102,7 @@ pub(super) struct TopicInterface<'a> {
     pub(super) critical_queue: Option<u32>,
 }
 
-/// Reason that critical flows may share their queue.
+/// Reason for which critical flows may share their queue with others.
 pub(super) struct Unverified {
     pub(super) why: String,
     pub(super) remedy: String,
@@ -129,18 +129,18 @@ impl TopicInterface<'_> {
         format!("interface.{subject}.{}", self.name())
     }
 
-    /// Returns whether an interrupt is on the path of critical samples. It is if it serves reception; or if it serves
-    /// transmission on a device that reads a lane's frames itself (zero copy), as the description requests.
+    /// Returns whether an interrupt is on the path of critical samples. It is if it serves reception on the critical
+    /// queue. It is, too, if it serves transmission there and the device itself reads the frames of lanes (zero copy).
     ///
-    /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits for its
+    /// Without zero copy, transmit completion is not on the path: the frame is on the wire, and nothing waits for its
     /// buffer.
     pub(super) fn is_on_critical_path(&self, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
         is_of_queue && (!interrupt.only_transmits() || self.reads_lanes())
     }
 
-    /// Returns whether the device reads the frames of lanes itself: the description requests it, and the device can. If
-    /// the description leaves it open, programs may have no lanes at all, and nothing may depend on these interrupts.
+    /// Returns whether the device reads the frames of lanes itself: the description requires zero copy, and the device
+    /// supports it. If the description does not require it, programs may run without lanes.
     fn reads_lanes(&self) -> bool {
         let input = &self.input;
         if !input.needs.asks_for_zero_copy {
@@ -150,8 +150,8 @@ impl TopicInterface<'_> {
         features.is_some_and(|features| features.has_zero_copy)
     }
 
-    /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
-    /// directions, and no rule steers other frames there.
+    /// Checks that critical flows are alone on their queue: all flows, in both directions, were measured on it at the
+    /// receiver, and no rule steers other frames to it.
     pub(super) fn verified(&self) -> Result<(), Unverified> {
         let input = &self.input;
         let Some(queue) = self.critical_queue else {
@@ -244,7 +244,7 @@ fn number_of(vlan: &Interface) -> String {
     number.unwrap_or_else(|| String::from("N"))
 }
 
-/// Reason that queues, interrupts and steering are not the interface's own, and the interface to describe instead.
+/// Reason that an interface has no queues, interrupts and steering of its own, and the interface to describe instead.
 pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
     let name = &interface.name;
     let kind = interface.kind.as_deref()?;
@@ -274,8 +274,8 @@ pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(St
     Some((why, remedy))
 }
 
-/// Known receive queues of flows, in both directions; may be empty. It is parsed from reports that contain further
-/// fields (how they were measured), which are ignored.
+/// Known receive queues of flows, in both directions; may be empty. Parsing ignores further fields of a report, which
+/// describe the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowQueues {
     /// Flows whose receive queue is known.
@@ -288,22 +288,22 @@ pub struct FlowQueues {
     pub peer_boot: Option<BootMark>,
 }
 
-/// Placement of one flow.
+/// Known receive queue of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowQueue {
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
-    /// Placement of the flow.
+    /// Receive queue of the flow.
     pub queue: KnownQueue,
 }
 
-/// Placement of a flow, and how it is known.
+/// Receive queue of a flow, computed or measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum KnownQueue {
-    /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that the
-    /// device follows the table was not observed.
+    /// RSS table entry at the receiver, computed from the hash key or learnt. The table maps the entry to a queue.
+    /// Whether the device follows the table was not observed.
     Computed {
         /// Table entry.
         entry: u32,
@@ -316,8 +316,8 @@ pub enum KnownQueue {
 }
 
 impl FlowQueues {
-    /// Returns whether the placement is known to be of another boot: this boot neither asked nor answered. Reboots of
-    /// the other machine cannot be detected.
+    /// Returns whether the queues are known to be from another boot: in this boot, the machine neither asked nor
+    /// answered. Reboots of the other machine cannot be detected.
     pub fn is_of_other_boot(&self, boot_id: Option<&str>) -> bool {
         let known = self.boot_id.as_deref().filter(|known| !known.is_empty());
         let (Some(input), Some(boot_id)) = (known, boot_id.filter(|id| !id.is_empty())) else {

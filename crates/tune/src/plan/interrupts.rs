@@ -99,7 +99,7 @@ pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mu
 struct Move<'a> {
     interrupt: &'a Interrupt,
     cores: Vec<u16>,
-    /// True if it is moved to the executor's core, because it serves critical datagrams alone.
+    /// True if the interrupt is moved to the executor's core, because it serves only critical datagrams.
     is_pinned: bool,
 }
 
@@ -163,8 +163,8 @@ pub(super) fn step_subject(all: &[Interrupt], interrupt: &Interrupt) -> String {
     }
 }
 
-/// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from cores it is
-/// banned from.
+/// Reports that interrupts are not planned while irqbalance runs. It moves any interrupt again within ten seconds, and
+/// moves interrupts away from cores that it is banned from.
 fn leave_to_irqbalance(
     target: &TopicInterface<'_>,
     core: u16,
@@ -200,7 +200,7 @@ fn leave_to_irqbalance(
     );
 }
 
-/// Affinity of the interrupt without the executor's core; all other cores if none is left.
+/// Affinity of the interrupt without the executor's core; `others` if no core is left.
 pub(super) fn remaining_cores(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
     if interrupt.cores.is_empty() {
         return others.to_vec();
@@ -269,8 +269,8 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
     report_managed(input, core, &fixed, builder);
 }
 
-/// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
-/// `others`. The kernel sends an interrupt to any core if all cores of its affinity are offline.
+/// Interrupts of other devices that may arrive at the executor's core: those whose affinity has this core, and those
+/// whose affinity has none of `others`. If all cores of its affinity are offline, an interrupt goes to any core.
 pub(crate) fn interrupts_that_may_reach<'a>(
     facts: &'a Facts,
     needs: &Needs,
@@ -341,8 +341,8 @@ fn report_managed(
     builder: &mut PlanBuilder<'_>,
 ) {
     let keeps_off = keeps_managed_interrupts_off(input.facts.kernel.arguments(), core);
-    // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
-    // alone.
+    // With `keeps_off`, the kernel prefers an interrupt's other cores. An interrupt without other cores serves a queue
+    // of this core alone.
     let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
     let there: Vec<&Interrupt> = there.copied().collect();
     if there.is_empty() {

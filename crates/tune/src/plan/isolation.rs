@@ -2,7 +2,7 @@
 //! other programs, so the profile `balanced` uses neither.
 //!
 //! The kernel takes one list per argument (isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity). So the current command
-//! line is checked first: a sufficient argument needs no step, and a contradicting one must be edited by the user.
+//! line is checked first: a sufficient argument needs no step, and the user must edit a contradicting one.
 //!
 //! systemd restricts its units to the other cores, and isolane's programs get a slice. With cgroup v2, no process can
 //! leave its slice's cores. With cgroup v1, or without cpusets, there is only the CPU affinity inherited from systemd,
@@ -48,7 +48,7 @@ pub(super) fn plan_kernel_arguments(
 ) {
     let line = input.facts.kernel.arguments();
     if is_in_effect(input, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
-        // In effect, however it was installed.
+        // The isolation is in effect, whoever configured it.
         return;
     }
     let installed = input
@@ -61,7 +61,7 @@ pub(super) fn plan_kernel_arguments(
         .map_or("", |rest| rest.trim_end_matches('"'))
         .split_whitespace()
         .collect();
-    // Arguments other than isolane's, which the step replaces.
+    // Arguments that isolane did not set; the step replaces isolane's own.
     let foreign: Vec<&str> = line
         .split_whitespace()
         .filter(|word| !own.contains(word))
@@ -117,8 +117,7 @@ pub(super) fn plan_kernel_arguments(
     );
 }
 
-/// Returns whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
-/// NO_HZ_FULL.
+/// Returns whether the kernel reports the core as isolated and, if it has NO_HZ_FULL, as tickless.
 fn is_in_effect(input: &PlanInput<'_>, core: u16) -> bool {
     let cores = &input.facts.cores;
     let has =
@@ -151,7 +150,7 @@ fn cores_of(value: &str) -> Vec<u16> {
     number_list(&numbers.collect::<Vec<_>>().join(","))
 }
 
-/// Refuses because the user's list leaves the core out.
+/// Reports that isolation is not planned, because an argument set by the user lists other cores.
 fn report_contradicting_argument(
     input: &PlanInput<'_>,
     core: u16,
@@ -269,8 +268,8 @@ fn unit_cores_file(unit: Unit) -> String {
     format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
-/// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
-/// a restriction by others.
+/// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning adds none to a
+/// unit that others restrict.
 fn cores_set_by_others(input: &PlanInput<'_>, unit: Unit) -> Option<Vec<u16>> {
     if input.facts.documents.contains_key(&unit.path()) {
         return None;
@@ -284,7 +283,7 @@ pub(crate) fn unit_core_files() -> impl Iterator<Item = String> {
     Unit::ALL.into_iter().map(unit_cores_file)
 }
 
-/// Removes from the facts the effect of a document of isolane's that was removed.
+/// Removes from the facts the effect of an isolane document that is removed.
 pub(super) fn forget_document(facts: &mut Facts, document: &str) {
     for unit in Unit::ALL {
         if document == unit.path() {
@@ -296,7 +295,7 @@ pub(super) fn forget_document(facts: &mut Facts, document: &str) {
     }
 }
 
-/// Cores to which another program has restricted systemd, if it excludes an ordinary core.
+/// Cores to which another program has restricted systemd. `None` unless it excludes a core that is not isolated.
 fn manager_cores_set_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
     let facts = input.facts;
     if facts.documents.contains_key(Document::MANAGER) {

@@ -3,9 +3,9 @@
 //! A pure function makes a plan from facts, a description and a profile, so it is tested with recorded machines. Plans
 //! are serialisable: people read them, programs compare them, and `apply` carries out exactly what was shown.
 //!
-//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others (a new number of
-//! queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the machine before the
-//! first change.
+//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others: a new number of
+//! queues resets the RSS table, interrupts and queueing. So `apply` compares these values of all steps with the machine
+//! before the first change.
 
 mod builder;
 mod device;
@@ -66,16 +66,15 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Requested or useful changes that this plan does not make.
     pub not_planned: Vec<NotPlanned>,
-    /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
-    /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
-    /// be applied.
+    /// Settings that must already hold when the plan is applied. Priorities of receive threads do harm under any
+    /// steering but the one under which critical flows were measured on their queue.
     #[serde(default)]
     pub preconditions: Vec<Precondition>,
 }
 
 impl Plan {
-    /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through receive-queue
-    /// measurements. At boot the preconditions are checked instead: rules steer as before.
+    /// Boot id of the plan, if it differs from `boot_id` and the plan uses receive-queue measurements of its boot. With
+    /// `is_boot`, preconditions do not count as such a use: `apply` checks them.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
             || (!self.preconditions.is_empty() && !is_boot);
@@ -122,7 +121,7 @@ impl Identity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Step id, subject and name: `interface.coalescing.eth0`. Its meaning is stable over versions.
+    /// Id of the step: `interface.coalescing.eth0`. The meaning of an id is stable over versions.
     pub id: String,
     /// Setting to change.
     pub setting: Setting,
@@ -134,7 +133,7 @@ pub struct Step {
     pub why: String,
     /// Topics that benefit; empty for all of this host.
     pub topics: Vec<String>,
-    /// Cost to others.
+    /// Cost to other programs and traffic.
     pub costs: String,
     /// Command that undoes the step without isolane.
     pub undo: String,
@@ -177,10 +176,10 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// Immediately, until the next boot; the boot part sets it again.
+    /// Immediately, until the next boot; the boot part then repeats the step.
     Now,
-    /// Immediately, in this boot only: it uses receive-queue measurements, which become invalid when the device gets a
-    /// new hash key at boot.
+    /// Immediately, in this boot only: the step uses receive-queue measurements, which become invalid when the device
+    /// gets a new hash key at boot.
     ThisBoot,
     /// Effective at the next boot.
     Reboot,
@@ -259,7 +258,7 @@ fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError>
 
 impl Plan {
     /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
-    /// counts. A precondition of this plan that the earlier plan sets becomes a step.
+    /// counts. A precondition that a merged step establishes is dropped.
     ///
     /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]

@@ -1,9 +1,9 @@
 //! Receive processing: polling or interrupts, soft interrupts or threads with priorities.
 //!
 //! The order of priorities is the result of measurements: critical queue > applications > bulk queues > transmit
-//! completion > everything else. Bulk at the ordinary class is worse than no threads, and per-queue threads do harm if
-//! a critical request or its reply arrives on a bulk queue. So threads are planned only if every critical flow was
-//! measured on its queue, in both directions.
+//! completion > everything else. Bulk threads of the ordinary scheduling class are worse than no threads at all.
+//! Per-queue threads do harm if a critical request or its reply arrives on a bulk queue. So threads are planned only if
+//! every critical flow was measured on its queue, in both directions.
 
 use isolane_hostnet::napi::{Policy, QueueState};
 
@@ -21,13 +21,13 @@ pub const APPLICATION_PRIORITY: u8 = 70;
 /// `SCHED_FIFO` priority of the bulk queues' receive threads.
 pub const BULK_QUEUE_PRIORITY: u8 = 60;
 /// `SCHED_FIFO` priority of transmit-completion threads of all queues: the kernel's default for interrupt threads.
-/// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
+/// Nothing waits for them, but in the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
 pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let input = &target.input;
     polling(target, builder);
-    // Without a critical queue, already reported, threads have nothing to separate.
+    // Without a critical queue, which is reported elsewhere, threads have nothing to separate.
     if input.tuning.threaded_napi.value && target.critical_queue.is_some() {
         threads(target, builder);
     }
@@ -97,7 +97,7 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         })
         .collect();
     let is_threaded = target.device.threaded == Some(true);
-    // With threaded interrupts, their threads do the receive processing: NAPI threads are not needed.
+    // Threads of threaded interrupts do the receive processing, so NAPI threads are not needed.
     let needs_switch = of_interrupts.is_empty() && !is_threaded;
     if of_interrupts.is_empty() && target.device.threaded.is_none() {
         builder.not_planned(
@@ -233,8 +233,8 @@ fn napi_threads(target: &TopicInterface<'_>, work: &[QueueState]) -> Vec<Thread>
             },
         }
     };
-    // If the kernel does not map instances to queues, they are counted in order. Transmit-only instances come last, and
-    // are excluded here.
+    // If the kernel does not report the queues of instances, these are numbered in order. Transmit-only instances come
+    // last, and are excluded here.
     let receive = work.iter();
     let receive = receive.filter(|state| state.queue < target.receive_queues);
     receive.map(thread).collect()

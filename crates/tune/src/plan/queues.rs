@@ -6,7 +6,7 @@ use crate::setting::{Setting, Value};
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{PlanInput, TopicInterface};
 
-/// Plans the number of queues, and returns the interface as it will be then.
+/// Plans the number of queues, and returns the interface as it will be after the plan.
 pub(super) fn plan<'a>(
     input: &PlanInput<'a>,
     interface: &'a Interface,
@@ -180,7 +180,7 @@ fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder
     }
 }
 
-/// Reports critical levels whose lanes are not on the critical queue, where their datagrams arrive.
+/// Reports critical levels whose lanes are not on the critical queue, on which their datagrams arrive.
 fn report_other_lane_queues(
     target: &TopicInterface<'_>,
     queue: u32,

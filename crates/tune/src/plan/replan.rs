@@ -1,10 +1,10 @@
 //! Replanning: restores settings of earlier plans that the current one no longer needs.
 //!
 //! A plan has no step for a setting that already has the right value, so a missing step does not mean that the setting
-//! is unneeded. The test is: with the original value, would planning change it? Each setting is tested separately,
-//! because one may be needed due to another.
+//! is unneeded. The test is: if the setting had its original value, would planning change it? Each setting is tested
+//! separately, because one setting may be needed only because of another.
 //!
-//! Settings that another program has changed since are left alone.
+//! Settings that another program has changed since the earlier plan are left alone.
 
 use isolane_hostnet::napi::{Policy, QueueState, ThreadState};
 
@@ -47,8 +47,9 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
     new
 }
 
-/// Returns facts in which interrupts that an earlier plan failed to move are marked as managed; older kernels reveal
-/// this only then. Apply records it as an applied value equal to the original. `None` if there are none.
+/// Returns facts in which interrupts that an earlier plan could not move are marked as managed; `None` if there are
+/// none. Older kernels show only by their refusal that an interrupt is managed. The journal then has an applied value
+/// equal to the original value.
 fn mark_managed_interrupts(facts: &Facts, standing: &[SettingStatus]) -> Option<Facts> {
     let mut marked = None;
     for it in standing {
@@ -64,8 +65,8 @@ fn mark_managed_interrupts(facts: &Facts, standing: &[SettingStatus]) -> Option<
     marked
 }
 
-/// Returns whether the setting still has the value that an earlier plan set since boot, had another before, and can be
-/// restored on its own.
+/// Returns whether the setting still has the value that an earlier plan set since boot, had another value before, and
+/// can be restored on its own.
 fn is_restorable(standing: &SettingStatus) -> bool {
     let SettingStatus {
         setting,
@@ -75,7 +76,7 @@ fn is_restorable(standing: &SettingStatus) -> bool {
     } = standing;
     let can_be_absent = matches!(setting, Setting::Document { .. } | Setting::FlowRule { .. });
     let has_place = *before != Value::Absent || can_be_absent;
-    // A queue's discipline disappears with its root.
+    // A queue's discipline disappears with the root discipline.
     let is_own = !matches!(setting, Setting::Folder { .. } | Setting::QueueQdisc { .. });
     standing.in_force
         && standing.is_of_this_boot
@@ -98,7 +99,7 @@ fn is_wanted(
     } = standing;
     let mut without = facts.clone();
     without.simulate(setting, &standing.before);
-    // A rule may be at any location.
+    // Planning may choose another location for the same rule.
     let is_rule = matches!(setting, Setting::FlowRule { .. });
     let is_about = |step: &Step| step.setting == *setting || (is_rule && step.to == *applied);
     current.steps.iter().any(is_about) || plan(&without).steps.iter().any(is_about)
@@ -114,10 +115,10 @@ fn must_precede(setting: &Setting) -> bool {
     restarts_device(setting) || steered_interface(setting).is_some()
 }
 
-/// Inserts restoring steps before the plan's own; changes that reset other settings stay first.
+/// Inserts restoring steps before the plan's own steps. Steps that reset other settings stay first.
 fn insert_restoring_steps(plan: &mut Plan, left: &[&SettingStatus]) {
     for step in &mut plan.steps {
-        // The plan sets a third value: it is set directly, from the current one.
+        // The plan sets a third value: directly from the current value, without a restoring step.
         if let Some(it) = left.iter().find(|it| it.setting == step.setting) {
             step.from = current_value(it);
             step.undo = shell::undo(&step.setting, &step.from);
@@ -130,7 +131,7 @@ fn insert_restoring_steps(plan: &mut Plan, left: &[&SettingStatus]) {
     let goes = |setting: &Setting| {
         is_remade && (has_boot_number(setting) || matches!(setting, Setting::RssTable { .. }))
     };
-    // Last set, first restored: a rule before the feature that enables rules.
+    // The setting that was set last is restored first: a rule before the feature that enables rules.
     let back = left
         .iter()
         .rev()
@@ -236,7 +237,7 @@ impl Facts {
             }
             (Setting::Rings { .. }, Value::Rings(rings)) => device.rings = Some(*rings),
             (Setting::Coalescing { .. }, Value::Coalescing(coalescing)) => {
-                // Fields not given stay.
+                // Fields without a value stay as they are.
                 device.coalescing = Some(coalescing.or(device.coalescing.unwrap_or_default()));
             }
             (Setting::Feature { feature, .. }, Value::Switch(on)) => {

@@ -1,9 +1,9 @@
-//! Steering of critical datagrams by flow rules of the device (ntuple). One rule per port; or per VLAN priority, if the
-//! device matches nothing else.
+//! Steering of critical datagrams by flow rules of the device (ntuple). One rule per port, or per VLAN priority if the
+//! device cannot match ports.
 //!
 //! A device's rules are shared with other programs. A rule that steers non-critical frames to the critical queue
-//! defeats its purpose, even if another program set it. A rule that steers a critical port elsewhere contradicts
-//! isolane's, and which of them applies depends on the device.
+//! defeats the queue's purpose, even if another program set the rule. A rule that steers a critical port elsewhere
+//! contradicts isolane's rule, and the device decides which of them applies.
 
 use std::net::Ipv4Addr;
 
@@ -20,13 +20,13 @@ use super::input::{PlanInput, TopicInterface, Unverified};
 /// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
 pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
 
-/// Rules of a device that can match UDP ports.
+/// Flow rules of a device, if they can match UDP ports.
 pub(super) fn of(device: &Device) -> Option<&FlowRules> {
     let rules = device.flow_rules.as_ref();
     rules.filter(|rules| rules.capacity > 0 && sees_ports(device))
 }
 
-/// Rules of a device that can match VLAN priorities only, provided all critical frames have a VLAN tag.
+/// Flow rules of a device, if they can match only VLAN priorities, and all critical frames have a VLAN tag.
 pub(super) fn by_priority<'a>(input: &PlanInput<'_>, device: &'a Device) -> Option<&'a FlowRules> {
     let rules = device.flow_rules.as_ref();
     let is_meant =
@@ -34,7 +34,7 @@ pub(super) fn by_priority<'a>(input: &PlanInput<'_>, device: &'a Device) -> Opti
     rules.filter(|rules| is_meant && rules.capacity > 0)
 }
 
-/// Hosts that send critical frames to this host outside its VLAN: untagged frames have no VLAN priority.
+/// Hosts that send critical frames to this host outside its VLAN: untagged frames have no priority to match.
 pub(super) fn untagged_hosts<'a>(input: &PlanInput<'a>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::new();
     let level = input.critical_level();
@@ -83,9 +83,9 @@ fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, 
     wanted
 }
 
-/// Returns whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key does
-/// not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged datagrams,
-/// which the hash steers.
+/// Returns whether rules alone steer all critical datagrams to their queue. Such steering is the same after a boot,
+/// when the boot part sets the rules again. Steering by the hash is not, because the key changes. Rules by VLAN
+/// priority do not count: measurements use untagged datagrams, which the hash steers.
 pub(super) fn rules_steer_all(target: &TopicInterface<'_>) -> bool {
     let input = &target.input;
     let (Some(queue), Some(has)) = (target.critical_queue, of(target.device)) else {
@@ -153,7 +153,7 @@ fn matched_frames(rule: &FlowRule) -> String {
     }
 }
 
-/// Location and rule that steers the same datagrams to another queue.
+/// Existing rule, with its location, that steers the same datagrams to another queue.
 fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
     let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
     rules.find(|(_, rule)| covers_match(rule, wanted) && rule.queue() != wanted.queue())
@@ -268,8 +268,8 @@ pub(super) fn plan(
     }
 }
 
-/// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses
-/// of other hosts are not isolane's.
+/// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules without an
+/// address of this host, or of a described participant, are not isolane's.
 fn stale(
     target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),

@@ -1,4 +1,4 @@
-//! Shell commands for settings: to carry out or undo a step without isolane.
+//! Shell commands that set settings, to carry out or undo a step without isolane.
 
 use std::fmt::Write as _;
 
@@ -107,8 +107,8 @@ fn moderation(interface: &str, coalescing: &Coalescing) -> String {
     line
 }
 
-/// Arguments of `ethtool -X` for a table: queues in turn, from a first one on, or in blocks by weight. ethtool cannot
-/// set single entries.
+/// Arguments of `ethtool -X` for a table that has queues in turn, or in blocks by weight. `None` for any other table:
+/// ethtool cannot set single entries.
 fn spread(table: &[u32]) -> Option<String> {
     let start = *table.iter().min()?;
     let last = *table.iter().max()?;
@@ -185,12 +185,12 @@ fn mqprio(interface: &str, classes: &TrafficClasses) -> String {
     )
 }
 
-/// Command that schedules the thread whose name matches the whole pattern.
+/// Command that sets the scheduling of the thread whose whole name matches the pattern.
 pub(crate) fn thread(pattern: &str, class: &ThreadClass) -> String {
     scheduling_command(&format!("$(pgrep -x -o {})", quoted(pattern)), class)
 }
 
-/// Command that schedules the thread whose id `number` expands to.
+/// Command that sets the scheduling of a thread. `number`: shell expression for the thread's id.
 pub(crate) fn scheduling_command(number: &str, class: &ThreadClass) -> String {
     let mut line = match class.fifo {
         Some(priority) => format!("chrt -f -p {priority} \"{number}\""),

@@ -1,5 +1,5 @@
-//! Steering of critical datagrams alone to their receive queue: by flow rules of the device, or by the RSS table
-//! entries of their addresses and ports.
+//! Steering of critical datagrams, and no others, to their receive queue. It uses flow rules of the device, or the RSS
+//! table entries of the datagrams' addresses and ports.
 
 use isolane_model::{Participant, Steering};
 
@@ -228,7 +228,7 @@ fn ports_in_hash(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     );
 }
 
-/// First port for the flow's receiver with which no other described flow shares an entry with a critical one.
+/// First port for the flow's receiver such that no other described flow has the table entry of a critical flow.
 fn other_port(
     input: &PlanInput<'_>,
     key: &[u8],
@@ -243,8 +243,8 @@ fn other_port(
         let mut others = needs.participants.iter().filter(|it| it.ports != own.ports);
         others.any(|it| first < it.ports.end && it.ports.start < first + Participant::PORTS)
     };
-    // Tries every port, not each eighth: since the hash is linear, the distance of two participants' levels in the
-    // table depends on the lowest bits of their first ports alone.
+    // Tries every port, not only multiples of eight. The hash is linear: the distance of two participants' levels in
+    // the table depends only on the lowest bits of their first ports.
     let suggested = isolane_model::limits::SUGGESTED_PORTS;
     let last = suggested.end - Participant::PORTS;
     let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));
@@ -291,7 +291,7 @@ fn table(
         return;
     };
     let to = match entries {
-        // Only rules steer to the critical queue, so the table can be one that ethtool can set too.
+        // Only rules steer to the critical queue, so the table can have a form that ethtool can set.
         [] if to != before || target.is_remade => {
             let others: Vec<u32> = (0..count).filter(|other| *other != queue).collect();
             shared(to.len(), &others)

@@ -171,7 +171,7 @@ fn about(text: &mut String, step: &Step) -> fmt::Result {
     }
 }
 
-/// Names of interfaces and programs may contain anything; escaping keeps them on one line.
+/// Escapes a text, so that it stays on one line: names of interfaces and programs may contain any character.
 fn line(what: &str) -> String {
     what.escape_debug()
         .to_string()

@@ -38,7 +38,7 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     };
     let foreign = match has {
         RootQdisc::Other { name } => Some(name.as_str()),
-        // The schedule is agreed with other hosts.
+        // Other hosts rely on the schedule.
         RootQdisc::Taprio(_) => Some("taprio"),
         _ => None,
     };
@@ -82,8 +82,7 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
                 );
                 return;
             };
-            // A device that separates the classes itself is better, whatever configured it; otherwise it serves its
-            // queues round-robin.
+            // Offloaded classes are kept, whoever set them: without offload, the device serves its queues round-robin.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
@@ -106,14 +105,14 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     );
 }
 
-/// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher priority
-/// (IGMP, LACP) are not critical.
+/// Kernel priorities of the critical levels, up to the host's highest level. Frames of the kernel (IGMP, LACP) with a
+/// higher priority are not critical.
 fn critical_priorities(input: &PlanInput<'_>) -> Option<RangeInclusive<u8>> {
     let highest = input.needs.highest_level?.min(LEVELS - 1);
     Some(input.critical_level()?..=highest)
 }
 
-/// Two classes: critical levels on the critical queue, the rest on the larger range of other queues.
+/// Two classes: critical levels on the critical queue, all others on the queues before or after it, whichever are more.
 fn classes(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
     let input = &target.input;
     let critical = u16::try_from(target.critical_queue?).ok()?;
@@ -134,8 +133,8 @@ fn classes(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// Strict classes, one per queue, served by the device in descending order: critical levels on the last queue, the
-/// others by level on the earlier ones. `None` if device or driver cannot.
+/// Strict classes, one per queue, which the device serves in descending order. Critical levels have the last queue, the
+/// others by level the earlier ones. `None` if the device or the driver cannot do this.
 ///
 /// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
 /// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
@@ -157,7 +156,7 @@ fn strict(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
             _ if level < *critical.start() => {
                 u16::from(level) * last / u16::from(*critical.start())
             }
-            // Kernel frames above all levels: as urgent as the next lower class.
+            // Frames of the kernel with a priority above all levels: the class below the critical one.
             _ => last - 1,
         };
         class_of_priority[usize::from(level)] = u8::try_from(class).ok()?;
@@ -169,7 +168,7 @@ fn strict(target: &TopicInterface<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// Returns whether the driver can make its device serve queues strictly by class, from this kernel version on.
+/// Returns whether the driver, in this kernel version, can make its device serve queues strictly by class.
 fn can_be_strict(target: &TopicInterface<'_>) -> bool {
     let input = &target.input;
     const SINCE: (u32, u32) = (6, 12);
@@ -196,7 +195,7 @@ fn class_rationale(
              the device serves them in turn"
         }
     };
-    // The kernel itself uses these priorities: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by TOS.
+    // The kernel uses these priorities too: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE for datagrams with low-delay TOS.
     let has =
         |priority| critical_priorities(input).is_some_and(|critical| critical.contains(&priority));
     let mut shares = String::new();
@@ -229,7 +228,7 @@ fn class_rationale(
 
 const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
 
-/// Reports that the order of queues at the wire is the device's choice, unless classes are offloaded.
+/// Reports that the device chooses the order in which it serves its queues, unless classes are offloaded.
 fn report_queue_order(
     target: &TopicInterface<'_>,
     qdisc: &RootQdisc,

@@ -1,9 +1,9 @@
 //! Validation of untrusted plans: accepts the steps that planning can produce, and no others.
 //!
 //! Anybody may have written a plan file, and root applies it. So each step must be one that planning makes for some
-//! machine and description: a kernel file from this list with a value in its range, a [`Document`] of the closed list
-//! with parameters that planning gives it on this machine, or a device setting changed in planning's direction. A test
-//! checks the plans of all recorded machines against it.
+//! machine and description. A kernel file must be in the list, with a value in its range. A [`Document`] must have
+//! parameters that planning gives it on this machine. A device setting must change in the direction in which planning
+//! changes it. A test checks that the plans of all recorded machines are valid.
 
 use super::builder::RULES;
 use super::device::disabled_offloads;
@@ -74,8 +74,8 @@ pub(crate) struct CoreAssignment<'a> {
 }
 
 impl<'a> CoreAssignment<'a> {
-    /// Returns whether a step can belong to the same plan as the earlier ones. A plan has one executor core and one
-    /// list of other cores, which excludes the executor's.
+    /// Returns whether a step can belong to the same plan as the steps admitted before. A plan has one executor core
+    /// and one list of other cores, which excludes the executor's.
     pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
         let Value::Document(document) = &step.to else {
             return true;
@@ -98,7 +98,7 @@ impl<'a> CoreAssignment<'a> {
 }
 
 impl Precondition {
-    /// Returns whether planning can rely on this setting: it must determine the steering of frames to queues.
+    /// Returns whether planning can require this setting: it must determine the steering of frames to queues.
     pub(crate) fn is_valid(&self) -> bool {
         super::steered_interface(&self.setting).is_some_and(is_interface_name)
     }
@@ -174,7 +174,7 @@ fn has_valid_parameters(document: &Document, cores: &[u16]) -> bool {
         && executor.is_none_or(|core| !others.contains(&core));
     is_right
         && match document {
-            // The executor's core is excluded.
+            // The list must lack at least the executor's core.
             Document::UnitCores { cores: others, .. }
             | Document::ManagerCores { cores: others } => {
                 !others.is_empty() && (cores.is_empty() || others.len() < cores.len())
@@ -188,7 +188,7 @@ fn has_valid_parameters(document: &Document, cores: &[u16]) -> bool {
         }
 }
 
-/// Returns whether these are cores of the machine, ascending. `of_machine`: its cores; empty if unknown.
+/// Returns whether these are cores of the machine, ascending. `of_machine`: all its cores; empty if unknown.
 fn are_valid_cores(cores: &[u16], of_machine: &[u16]) -> bool {
     let is_there = |core: &u16| of_machine.is_empty() || of_machine.contains(core);
     cores.is_sorted_by(|one, next| one < next) && cores.iter().all(is_there)
@@ -218,13 +218,13 @@ fn is_queue_change(from: &Queues, to: &Queues) -> bool {
     to.rx >= from.rx && to.tx >= from.tx && to.combined >= from.combined
 }
 
-/// Returns whether receive rings grow and transmit rings shrink, as planning does.
+/// Returns whether receive rings do not shrink and transmit rings do not grow.
 fn is_ring_change(from: &RingSizes, to: &RingSizes) -> bool {
     to.rx >= from.rx && (to.tx == from.tx || (MIN_TRANSMIT_RING_FRAMES..from.tx).contains(&to.tx))
 }
 
-/// Returns whether interrupts come sooner, as planning does. A number of microseconds may be a driver's mode, which any
-/// time may replace.
+/// Returns whether the change makes interrupts come sooner. The old number of microseconds may be a mode of the driver,
+/// so any new number is accepted.
 fn is_coalescing_change(from: &Coalescing, to: &Coalescing) -> bool {
     let at_most = |from: Option<u32>, to: Option<u32>| to.is_none() || to <= from;
     let off = |from: Option<bool>, to: Option<bool>| {

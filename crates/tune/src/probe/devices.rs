@@ -42,7 +42,7 @@ impl Sources {
         let mut device = Device {
             interface: name.clone(),
             driver: ethtool::driver(name).or_else(|| interface.driver.clone()),
-            // Without a table nothing is spread, whatever function the driver names.
+            // Without a table the device distributes no frames, whatever hash function the driver reports.
             receive_hash: rss::receive_hash(name)
                 .ok()
                 .filter(|hash| !hash.table.is_empty()),
@@ -79,7 +79,7 @@ fn by_ethtool(device: &mut Device, ethtool: &mut Ethtool) {
     device.timestamps = ethtool.timestamps(&name).ok().flatten();
 }
 
-/// Folders of a device's queues, `.../queues/rx-0`, those that receive first, each by number.
+/// Folders of a device's queues, `.../queues/rx-0`: receive queues first, in the order of their numbers.
 pub(crate) fn queue_folders(interface: &str) -> Vec<String> {
     let folder = format!("/sys/class/net/{interface}/queues");
     let mut names = entries(&folder);
@@ -94,8 +94,8 @@ pub(crate) fn queue_folders(interface: &str) -> Vec<String> {
         .collect()
 }
 
-/// Numbers of a device's interrupts, ascending: those of its bus device or that one's parent (virtio), and those named
-/// after the interface (platform devices).
+/// Numbers of a device's interrupts, ascending: those of its bus device or, for virtio, of that device's parent, and
+/// those named after the interface (platform devices).
 pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
     let device = format!("/sys/class/net/{interface}/device");
     let of_bus = [
@@ -132,7 +132,7 @@ fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
     table.lines().filter_map(number).collect()
 }
 
-/// Returns whether an interrupt's name is the interface's: `eth0`, `eth0-TxRx-1`, `eth0:rx`, but not `eth01`.
+/// Returns whether an interrupt is named after the interface: for `eth0`, `eth0-TxRx-1` and `eth0:rx`, but not `eth01`.
 fn belongs(name: &str, interface: &str) -> bool {
     let rest = name.strip_prefix(interface);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))

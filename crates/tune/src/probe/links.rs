@@ -117,8 +117,8 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
     })
 }
 
-/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's receive
-/// processing is its parent's, which may have no address.
+/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them. A VLAN's receive
+/// processing is that of its parent, which may have no address itself.
 pub(super) fn lanes(interfaces: &[Interface], kinds: Kinds) -> Vec<LanePrerequisites> {
     let of_kinds = |interface: &str| {
         let facts = kinds.iter().filter_map(|kind| {

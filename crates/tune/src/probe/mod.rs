@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 use crate::plan::Identity;
 
-/// Reads the machine, as visible to this process in its namespaces, with what the kinds of datapaths depend on.
+/// Reads the machine, as visible to this process in its namespaces, and the facts that kinds of datapaths need.
 pub fn probe(kinds: Kinds) -> Facts {
     let name = rustix::system::uname();
     // Without netlink no interface is known.

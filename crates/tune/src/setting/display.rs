@@ -8,7 +8,7 @@ use crate::facts::{Coalescing, FlowRule, QueueQdisc, RootQdisc, TrafficClasses};
 use crate::kernel_lists::list;
 use crate::limits::MAX_SHOWN_TEXT;
 
-/// Number of entries from which a queue's table entries are counted instead of listed.
+/// Number of RSS table entries of a queue from which they are counted instead of listed.
 const SHOWN_ENTRIES: usize = 7;
 
 impl Value {
@@ -27,7 +27,7 @@ impl Value {
     }
 }
 
-/// Short text: the start of a document or text.
+/// Short form; a document or a text is shown by its first line.
 impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,7 +92,7 @@ pub(crate) fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Formats a table by queue: number of entries, and their indices if few.
+/// Formats an RSS table by queue: the indices of its entries if they are few, else their number.
 fn entries(table: &[u32]) -> String {
     let mut few: Vec<String> = Vec::new();
     let mut many: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
@@ -120,7 +120,7 @@ fn entries(table: &[u32]) -> String {
 fn queueing(qdisc: &RootQdisc) -> String {
     match qdisc {
         RootQdisc::Default { name } => name.clone(),
-        // The kernel's default may have the same name.
+        // The kernel's default may have the same name, so the text distinguishes them.
         RootQdisc::Other { name } => format!("{name} (set explicitly)"),
         RootQdisc::Pfifo { frames } => format!("pfifo of {frames} frames"),
         RootQdisc::Mqprio(known) => format!("mqprio: {}", classes(known)),

@@ -1,4 +1,4 @@
-//! Files on disk that a plan may write: a closed list, each given by parameters.
+//! Files on disk that a plan may write: a closed list of kinds, each with parameters.
 //!
 //! A plan file contains the parameters, and the text is rendered on the machine that applies the plan. So an untrusted
 //! plan cannot bring its own text into a file.
@@ -31,7 +31,7 @@ pub enum Document {
         /// Cores, ascending.
         cores: Vec<u16>,
     },
-    /// Kernel arguments that keep other work off a core, for GRUB.
+    /// GRUB settings file with kernel arguments that keep other work off a core.
     KernelArguments {
         /// Core of the executor.
         core: u16,
@@ -40,12 +40,12 @@ pub enum Document {
         /// Cores for interrupts (`irqaffinity=`), ascending; empty to omit the argument.
         interrupts: Vec<u16>,
     },
-    /// Core that irqbalance must not use.
+    /// Drop-in that keeps irqbalance off a core.
     IrqbalanceBannedCpus {
         /// Core.
         core: u16,
     },
-    /// Real-time priorities and locked memory for the group `realtime`.
+    /// Limits that permit real-time priorities and locked memory to the group `realtime`.
     RealtimeLimits,
 }
 
@@ -91,7 +91,7 @@ impl Unit {
         }
     }
 
-    /// Path of the drop-in that sets its cores.
+    /// Path of the drop-in that sets the unit's cores.
     pub(crate) fn path(self) -> String {
         format!("/etc/systemd/system/{}.d/50-isolane.conf", self.name())
     }
@@ -182,7 +182,7 @@ impl Document {
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            // The empty assignment resets lists of earlier files, which would otherwise be added.
+            // The empty assignment discards the lists of earlier files; otherwise systemd would merge the lists.
             Self::UnitCores { unit, cores } => {
                 let section = match unit {
                     Unit::Init => "Scope",

@@ -1,9 +1,9 @@
 //! Learning of a hash with an unreadable key, from the receive queues of datagrams.
 //!
-//! The hash is linear: each of its bits is the XOR of key bits, selected by the datagram alone. A datagram's queue
-//! determines the hash bits in which all table entries of that queue agree: linear equations over the key bits. Their
-//! solution gives the hash of every datagram whose equations are sums of observed ones. The key itself need not be
-//! determined.
+//! The hash is linear: each hash bit is the XOR of those key bits that the datagram selects. The queue of a datagram
+//! reveals the hash bits in which all table entries of that queue agree. Each revealed bit is a linear equation over
+//! the key bits. The learner knows the hash of every datagram whose equations are sums of observed equations. It need
+//! not determine the key itself.
 //!
 //! [`rounds`](super::rounds()) selects the datagrams, so that few of them suffice.
 
@@ -18,7 +18,7 @@ use crate::limits::{MAX_TABLE_ENTRIES, PROBE_DESTINATION_PORT, PROBE_SOURCE_PORT
 pub struct Learner {
     /// Number of hash bits that select an entry.
     bits: u32,
-    /// Equations, by their leading unknown: all unknowns, and the sum.
+    /// Equations, by their leading unknown: mask of the unknown key bits, and their XOR.
     known: Vec<Option<(u128, bool)>>,
 }
 
@@ -51,7 +51,7 @@ pub enum Contradiction {
 }
 
 impl Learner {
-    /// Learner for a device with `entries` table entries; `None` if that is not a power of two, or above
+    /// Learner for a device with `entries` table entries; `None` if the number is not a power of two, or above
     /// [`MAX_TABLE_ENTRIES`].
     pub fn new(entries: usize) -> Option<Self> {
         let is_possible = entries.is_power_of_two() && entries <= MAX_TABLE_ENTRIES;
@@ -139,14 +139,13 @@ impl Learner {
 pub struct Round {
     /// RSS table.
     pub table: Vec<u32>,
-    /// Datagrams to send. No program need listen at their ports, since they are counted by queue. Each may be replaced
-    /// by one with other ports, as long as all are different.
+    /// Datagrams to send; the queue of each is observed.
     pub datagrams: Vec<Tuple>,
 }
 
 /// Rounds with which a [`Learner`] can determine the entry of every datagram between these pairs of addresses (source,
-/// destination), by its ports. Empty without pairs, for an unsuitable table, or with fewer than two queues, which
-/// cannot distinguish a bit.
+/// destination), whatever its ports. Empty without pairs, for a table that cannot be learnt, or with fewer than two
+/// queues: a single queue reveals nothing.
 pub fn rounds(entries: usize, queues: &[u32], pairs: &[(Ipv4Addr, Ipv4Addr)]) -> Vec<Round> {
     let is_possible = Learner::new(entries).is_some() && entries > 1;
     if !is_possible || queues.len() < 2 || pairs.is_empty() {
@@ -173,8 +172,8 @@ pub fn probed_ports() -> [Vec<u16>; 2] {
     })
 }
 
-/// Datagrams of a round: one per pair; for the first pair, also those with one port bit flipped, each of the 32 or one
-/// only.
+/// Datagrams of a round: one per pair, and for the first pair also datagrams with one port bit flipped. With
+/// `all_bits`, each of the 32 bits is flipped in turn, else one bit.
 pub(super) fn datagrams(pairs: &[(Ipv4Addr, Ipv4Addr)], all_bits: bool) -> Vec<Tuple> {
     let of = |(source, destination): &(Ipv4Addr, Ipv4Addr), ports: u32| Tuple {
         source: *source,

@@ -1,9 +1,10 @@
 //! Prediction of a device's receive queues: computed from the hash key, or learnt from observed queues if the key is
 //! unreadable. This module sends nothing and accesses no device.
 //!
-//! The hash is the Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's "RSS
-//! hashing functions" and implemented by devices. Learning serves NICs without flow rules. Each level has separate UDP ports, so a level gets a separate queue by an RSS
-//! table in which the entries of its ports map there ([`reserve`]).
+//! The hash is the Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's
+//! "RSS hashing functions" and implemented by devices. Each level has UDP ports of its own. So an RSS table can give a
+//! level its own queue: the entries of the level's ports map to it ([`reserve`]). This serves devices without flow
+//! rules.
 
 mod learner;
 
@@ -38,8 +39,8 @@ pub fn reserve(
     Some(table.iter().enumerate().map(queue).collect())
 }
 
-/// Table with an equal block per queue, as `ethtool -X DEVICE weight` makes it for weights of 1 (0 for queues not
-/// listed), so that it can be set without isolane.
+/// Table with an equal block per queue. `ethtool -X DEVICE weight` makes the same table, with weight 1 for each listed
+/// queue and 0 for others, so that it can be set without isolane.
 pub fn shared(entries: usize, queues: &[u32]) -> Vec<u32> {
     let count = queues.len().max(1);
     let share = |entry: usize| {
@@ -68,7 +69,7 @@ pub struct Tuple {
 const INPUT_BITS: u32 = 96;
 #[cfg(test)]
 const HASH_BITS: u32 = 32;
-/// Bytes of the key used for IPv4 tuples: input plus hash bits.
+/// Bytes of the key used for IPv4 tuples: 96 input bits plus 32 hash bits.
 pub const KEY_BYTES: usize = 16;
 
 impl Tuple {
@@ -106,13 +107,13 @@ pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
     Some(set.fold(0, |hash, place| hash ^ window(place)))
 }
 
-/// Table entry of a hash: its lowest bits, since tables have a power of two of entries. `None` for any other length.
+/// Table entry of a hash: its lowest bits, since the length of tables is a power of two. `None` for any other length.
 pub fn entry(hash: u32, entries: usize) -> Option<usize> {
     let mask = entries.is_power_of_two().then(|| entries - 1)?;
     Some(hash as usize & mask)
 }
 
-/// Mask of the 128 key bits whose XOR is this hash bit (0 is the lowest).
+/// Mask of those of the 128 key bits whose XOR is this hash bit (0 is the lowest).
 fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
     // Input bit j (0 the first) adds key bit j + 31 - b to hash bit b; key bit 0 is the highest of 128.
     tuple.bits() << (hash_bit + 1)
@@ -124,8 +125,8 @@ pub fn entry_of(key: &[u8], datagram: Tuple, entries: usize) -> Option<u32> {
     u32::try_from(entry(hash(key, datagram)?, entries)?).ok()
 }
 
-/// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns critical and
-/// other flows of a candidate.
+/// First of `candidates` for which no other flow has the table entry of a critical flow. `flows` returns the critical
+/// and the other flows of a candidate.
 pub fn apart(
     key: &[u8],
     entries: usize,

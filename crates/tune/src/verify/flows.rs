@@ -26,9 +26,9 @@ pub struct FlowReport {
     pub critical_queue: Option<u32>,
     /// True if the flow is critical.
     pub is_critical: bool,
-    /// True if the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says nothing then.
+    /// True if the receiver may steer by VLAN priority. Probes are untagged, so their queue then proves nothing.
     pub may_go_by_priority: bool,
-    /// Queues on which its datagrams arrived.
+    /// Queues on which the flow's probes arrived.
     pub receive_queues: QueueCounts,
     /// Questions without an answer.
     pub lost: u32,
@@ -52,8 +52,9 @@ impl FlowReport {
     }
 }
 
-/// Returns whether the receiver of a flow may steer by VLAN priority: the profile selects rules, both hosts send in one
-/// VLAN, and the receiver's rules may not match ports. `driver`: this host's; the peer's is unknown.
+/// Returns whether the receiver of a flow may steer by VLAN priority. It may if the profile selects rules, both hosts
+/// send in one VLAN, and the receiver may lack rules that match ports. `driver` is that of this host; the peer's driver
+/// is unknown.
 pub fn may_go_by_priority(
     needs: &Needs,
     flow: &DescribedFlow,

@@ -1,7 +1,7 @@
-//! Learning of a device's unreadable receive hash with the help of a peer: tables are set temporarily while questions
-//! are asked ([`rounds`]).
+//! Learning of a device's receive hash if its key is unreadable. RSS tables are set temporarily. Under each table a
+//! peer answers questions, and the queue of each answer is observed ([`rounds`]).
 //!
-//! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
+//! Tables are set like plans ([`apply`]). The original values are in the journal before the first change. They are
 //! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub fn learn(
         is_stopped,
         progress,
     );
-    // Also after an error.
+    // The tables are restored also after an error.
     restore_tables(machine, (here, &state), &found, earlier.as_deref())?;
     learnt
 }
@@ -173,7 +173,7 @@ fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Val
     }
 }
 
-/// Restores the original values: by a rollback, or by a plan on top of an earlier one in the journal.
+/// Restores the original values: by a rollback, or by a further plan if the journal has an earlier plan.
 fn restore_tables(
     machine: &mut dyn Machine,
     (here, state): (&Here, &State),
@@ -201,7 +201,7 @@ fn restore_tables(
         profile: profile.into(),
         ..plan(here, &standing, of)
     };
-    // Not interruptible: a stop waits for it.
+    // The restore is not interruptible: a requested stop waits for it.
     apply_locked(machine, here, &back, state, Occasion::Learning, &|| false)?;
     Ok(())
 }

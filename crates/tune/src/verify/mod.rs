@@ -3,13 +3,13 @@
 //! A value that reads back as written need not be in effect: a driver may ignore it, or a hash may select an unintended
 //! queue. So two hosts measure together. One answers ([`ProbeServer`]) at the ports of critical topics. The other sends
 //! probes ([`measure_receive_queues`]) from each of its ports, one datagram at a time, marked like the topics'
-//! datagrams. Each side records the receive queue, and the answer contains the server's. The result maps port pairs to
-//! queues, in both directions ([`ReceiveQueueReport`]).
+//! datagrams. Each side records the receive queue, and the answer contains the queue at the server. The result maps
+//! port pairs to queues, in both directions ([`ReceiveQueueReport`]).
 //!
-//! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may get a new
-//! key at a reset, so the measurement is repeated after each boot of either host, and results carry both boot ids.
+//! The measurement needs neither driver counters nor the hash key. A device may get a new key at a reset, which makes
+//! the result invalid. So the measurement is repeated after each boot of either host, and the result has both boot ids.
 //!
-//! The ports must be free, so it runs before the participants start. Traffic is bounded: one datagram of
+//! The ports must be free, so the measurement runs before the participants start. Traffic is bounded: one datagram of
 //! [`MESSAGE_BYTES`] is in flight, an answer is as long as its question, and answers are never answered.
 
 mod flows;

@@ -28,7 +28,7 @@ use crate::limits::{MAX_ANSWERS_PER_SECOND, MAX_PROBED_PORTS};
 /// Interval at which a waiting thread checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Counters of an answerer.
+/// Counters of a probe server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounters {
     /// Answered questions.
@@ -39,7 +39,7 @@ pub struct ServerCounters {
     pub too_fast: u64,
 }
 
-/// Answerer, bound to its ports.
+/// Probe server, bound to its ports.
 #[derive(Debug)]
 pub struct ProbeServer {
     ports: Vec<ProbeSocket>,
@@ -158,7 +158,7 @@ pub(super) enum Message {
         /// Number of the question.
         number: u32,
     },
-    /// Answer with that queue.
+    /// Answer: the queue on which the question arrived.
     Answer {
         /// Run of the question.
         run: u64,

@@ -1,4 +1,4 @@
-//! Receive queues of port pairs, measured by the client of two hosts.
+//! Client of the measurement: receive queues of port pairs between two hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -30,13 +30,13 @@ pub struct ProbeParameters {
     pub pairs: Vec<(u16, u16)>,
     /// Level whose priority and marking the datagrams have.
     pub level: Level,
-    /// Questions per pair. A hash gives the same queue each time; round-robin distribution does not.
+    /// Questions per pair. A hash selects the same queue each time; round-robin distribution does not.
     pub times: u32,
     /// Random identifier that separates this run's answers from others'.
     pub run: u64,
 }
 
-/// All combinations of the ports, at most [`MAX_PROBED_PORTS`] on each side.
+/// All pairs of an own port and a peer's port, with at most [`MAX_PROBED_PORTS`] ports on each side.
 pub fn all_port_pairs(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
     let peer_ports = || peer_ports.iter().copied().take(MAX_PROBED_PORTS);
     let ports = ports.iter().copied().take(MAX_PROBED_PORTS);
@@ -100,7 +100,7 @@ impl QueueCounts {
 }
 
 impl ReceiveQueueReport {
-    /// Flows with known receive queues: directions of loss-free pairs that arrived on one queue only.
+    /// Flows with known receive queues: directions of pairs without loss, in which all datagrams arrived on one queue.
     pub fn flows(&self, address: Ipv4Addr, peer: Ipv4Addr) -> Vec<FlowQueue> {
         let mut flows = Vec::new();
         for pair in self.pairs.iter().filter(|pair| pair.lost == 0) {
@@ -155,7 +155,7 @@ pub enum ProbeError {
     System(io::Error),
 }
 
-/// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns false.
+/// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if `progress` returns false.
 ///
 /// # Errors
 /// [`ProbeError`]; [`ProbeError::Silent`] once each port of the peer was probed and none answered.
@@ -243,7 +243,7 @@ pub(super) fn send_probe(
     let message = Message::ProbeParameters { run, number };
     match socket.send(&message.emit(), peer) {
         Ok(()) => {}
-        // A full transmit queue counts as loss, like one on the link.
+        // A drop at a full transmit queue counts as loss, like a loss on the link.
         Err(error) if is_transient(&error) => return Ok(None),
         Err(error) => return Err(error),
     }
@@ -287,7 +287,7 @@ pub(super) fn raise_descriptor_limit(ports: usize, queues: ReceiveQueues) {
         return;
     }
     let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    // A refusal shows when a socket is opened.
+    // If the kernel refuses the limit, opening a socket fails later.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {

@@ -2,8 +2,8 @@
 //!
 //! Under `mq` and `mqprio` each transmit queue has its own discipline, whose counter the kernel reports. Datagrams of
 //! one level are sent to the discard port, and the counters are read before and after. Other programs may send
-//! meanwhile, so the check is that the queues of the level's traffic class sent at least as many; counters of other
-//! queues do not count towards it.
+//! meanwhile. So the check is that the queues of the level's traffic class sent at least as many frames as datagrams
+//! were sent; other queues do not count.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -38,7 +38,7 @@ pub struct TransmitReport {
 }
 
 impl TransmitReport {
-    /// Returns whether the queues of its class sent at least as many.
+    /// Returns whether the queues of the level's class sent at least `sent` frames.
     pub fn is_as_expected(&self) -> bool {
         let of_class = self
             .expected
@@ -73,7 +73,7 @@ pub fn transmit_reports(
         }
         let sent = count.min(MAX_SENT_DATAGRAMS);
         for _ in 0..sent {
-            // The neighbour's ICMP port unreachable fails the next call.
+            // An ICMP port unreachable of the neighbour makes the next call fail.
             let _ = port.send(&[0; MESSAGE_BYTES], SocketAddrV4::new(to, DISCARD));
         }
         let expected = expected(root.as_ref(), level);

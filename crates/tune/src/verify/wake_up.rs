@@ -2,7 +2,7 @@
 //! critical job's first instruction.
 //!
 //! A thread repeatedly sleeps until a time on the monotonic clock, and records how much later it runs, as cyclictest
-//! does. The result is a measurement, not a bound: rare delays come rarely.
+//! does. The result is a measurement, not a bound: a rare, longer delay may not occur in the test.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,8 @@ pub struct LatencyReport {
     pub activity: CoreActivity,
 }
 
-/// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
+/// Measures on a separate thread. Setting `stop` ends the test early, with the samples so far. `None` without any
+/// sample.
 ///
 /// # Errors
 /// The core does not exist, or the priority requires CAP_SYS_NICE.
@@ -112,7 +113,7 @@ fn now() -> Duration {
 
 fn summary(core: u16, mut late: Vec<u64>, activity: CoreActivity) -> Option<LatencyReport> {
     late.sort_unstable();
-    // Nearest rank: the smallest of n values that at least this share does not exceed.
+    // Nearest rank: the smallest sample such that at least this share of the samples is not longer.
     let quantile = |per_mille: usize| {
         let rank = (late.len() * per_mille).div_ceil(1_000).max(1);
         late.get(rank - 1).copied()
@@ -181,14 +182,14 @@ impl CoreSample {
         }
     }
 
-    /// Activity since an earlier sample of the same core; without the thread `own`.
+    /// Activity since the earlier sample `before` of the same core, without the thread `own`.
     pub fn since(&self, before: &Self, own: u32) -> CoreActivity {
         let mut threads: Vec<ThreadActivity> = self
             .threads
             .iter()
             .filter(|(thread, now)| now.core == self.core && **thread != own)
             .filter_map(|(thread, now)| {
-                // A new thread has run only since then.
+                // A new thread has run only since the earlier sample.
                 let before = before.threads.get(thread).map_or(0, |before| before.run_ns);
                 let run_ns = now.run_ns.checked_sub(before)?;
                 (run_ns > 0).then(|| ThreadActivity {

@@ -1,7 +1,7 @@
 //! Persistence of a file until the next boot.
 //!
-//! A path that certainly disappears is refused: its unit would fail silently at each boot. A path that may disappear
-//! only causes a warning, because robots do boot from USB sticks and run programs from build folders.
+//! A path that certainly disappears is refused: the unit that names it would fail silently at each boot. A path that
+//! may disappear only causes a warning, because robots do boot from USB sticks and run programs from build folders.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn is_removable(path: &Path) -> bool {
     can_be_taken_out && disk_of(Path::new("/")) != Some(disk)
 }
 
-/// sysfs folder of the disk that holds a file; `None` if it has no disk or several.
+/// sysfs folder of the disk that holds a file; `None` if the file system has no disk or several.
 fn disk_of(path: &Path) -> Option<PathBuf> {
     let device = fs::metadata(path).ok()?.dev();
     let name = format!("/sys/dev/block/{}:{}", major(device), minor(device));
@@ -139,7 +139,7 @@ mod tests {
         let of = |name: &str| resolved(&base.join(name)).expect("it can be named");
         assert_eq!(of("link/a/b"), real.join("a/b"));
         assert_eq!(of("link/../link"), real);
-        // Byte by byte, because it is compared as text.
+        // Compared as text: two `Path`s that differ in a trailing slash are equal.
         assert_eq!(of("link").as_os_str(), real.as_os_str());
         fs::remove_dir_all(base).expect("ours");
     }

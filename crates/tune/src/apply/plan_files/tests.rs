@@ -1,4 +1,4 @@
-//! Tests of the steps that are saved, and of the numbers under which they are applied at boot.
+//! Tests of saved plans: which steps are saved, and with which interrupt and NAPI numbers they are applied at boot.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn precondition() -> Precondition {
     }
 }
 
-/// Device with one queue, with this interrupt and NAPI instance.
+/// Numbers of a device with one queue, which has this interrupt and this NAPI instance.
 fn numbers(interrupt: u32, instance: u32) -> BootNumbers {
     BootNumbers {
         interrupts: BTreeMap::from([(interrupt, "eth0-TxRx-1".into())]),
@@ -119,7 +119,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
         ["queues of eth0", "/proc/sys/vm/stat_interval"]
     );
     assert!(first.preconditions.is_empty());
-    // The device has its new queues.
+    // The first part has given the device new queues, and so new numbers.
     let (second, lost) = saved.second_part(&numbers(57, 8_201));
     assert_eq!(
         settings(&second),
@@ -177,7 +177,7 @@ fn what_is_put_back_is_not_set_again_after_a_boot() {
     let statistics = attribute("/proc/sys/vm/stat_interval");
     let set = step(statistics.clone(), text("1"), text("10"));
     let earlier = SavedPlan::new(plan(vec![set, affinity(24)]), numbers(24, 8_193));
-    // Different white space is the same value.
+    // Values that differ only in white space are equal.
     let mut back = step(statistics, text("10"), text("1 "));
     back.id = String::from("restore.statistics");
     let saved = SavedPlan::merged(&plan(vec![back]), Some(earlier), numbers(24, 8_193));
@@ -188,7 +188,7 @@ fn what_is_put_back_is_not_set_again_after_a_boot() {
 fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
     let mut of_this_boot = affinity(24);
     of_this_boot.when = When::ThisBoot;
-    // This step keeps an interrupt off a core, independent of receive queues.
+    // The second step keeps interrupt 25 off a core, which does not depend on receive queues.
     let mut plan = plan(vec![of_this_boot, affinity(25)]);
     plan.preconditions = vec![precondition()];
     let saved = SavedPlan::merged(&plan, None, BootNumbers::default());

@@ -1,4 +1,4 @@
-//! Tests of plans over boots: preconditions, skipped steps, status.
+//! Tests of plans across boots: preconditions, skipped steps, status.
 
 use super::model::{Fault, Model, here, plan, setting, value};
 use super::*;
@@ -28,7 +28,7 @@ fn after_a_boot_files_are_restored_and_what_was_set_since() {
     rollback(&mut untouched, &second, &folder.0).expect("a journal of this machine");
     assert!(untouched.stands(&plan(&Model::new(), &[(0, 3), (1, 0), (4, 0)])));
 
-    // The same with the boot part, which sets the kernel settings again.
+    // The same, but the boot part sets the kernel settings again before the rollback.
     let folder = Folder::new();
     let mut machine = Model::new();
     execute(&mut machine, &steps, &folder).expect("it can be carried out");
@@ -79,7 +79,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     });
     at_boot.expect("its preconditions hold");
     undo_in(&mut machine, &second(), &folder);
-    // In the boot of the plan, without preconditions, and with unknown boot ids.
+    // Plans that are applied: in their own boot, without preconditions, and without a known boot id.
     let mut unknown = of_landings.clone();
     unknown.boot_id = None;
     for (plan, here) in [
@@ -120,7 +120,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
         ["it requires rx-gro of eth0 to be off, and it is on"]
     );
     undo_in(&mut machine, &second(), &folder);
-    // Outside a boot the plan is refused, because the user can replan.
+    // When a user applies the plan, it is refused, because the user can plan again.
     let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);
     assert!(matches!(refused, Err(ApplyError::Refused(_))));
 }
@@ -166,7 +166,7 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
     execute(&mut machine, &steps, &folder).expect("it can be carried out");
-    // The kernel restarts with another default, and the boot part sets one of the two again.
+    // The kernel restarts with another default, and the boot part sets one of the two kernel settings again.
     machine.set(0, 3);
     machine.set(1, 0);
     let again = plan(&machine, &[(0, 1)]);
@@ -200,18 +200,18 @@ fn what_ended_with_a_boot_is_reported_until_the_next_plan() {
         let settings = reported.expect("a plan is applied").settings.into_iter();
         settings.map(|it| (it.setting, it.in_force)).collect()
     };
-    // The boot part can set one of them.
+    // The boot part can set one of the two settings.
     let again = plan(&machine, &[(0, 1)]);
     apply(&mut machine, &second(), &again, &folder.0, true, &|| false).expect("at boot");
     assert_eq!(
         reported(&mut machine),
         [(setting(1), false), (setting(0), true)]
     );
-    // A plan made before the boot cannot contain the other.
+    // A plan made before the boot does not drop the other setting.
     apply(&mut machine, &second(), &again, &folder.0, false, &|| false)
         .expect("the settings are in effect");
     assert_eq!(reported(&mut machine).len(), 2);
-    // Learning receive queues forgets no setting either.
+    // Learning a receive hash drops no setting either.
     let mut since = again;
     since.boot_id = Some(second().boot_id);
     let state = State::make(&folder.0).expect("a temporary folder");
@@ -219,7 +219,7 @@ fn what_ended_with_a_boot_is_reported_until_the_next_plan() {
     apply_locked(&mut machine, &second(), &since, &state, learning, &|| false)
         .expect("the settings are in effect");
     assert_eq!(reported(&mut machine).len(), 2);
-    // A plan made since the boot would contain it.
+    // A plan made since the boot would contain the other setting if it needed it, so the setting is dropped.
     apply(&mut machine, &second(), &since, &folder.0, false, &|| false)
         .expect("the settings are in effect");
     assert_eq!(reported(&mut machine), [(setting(0), true)]);
@@ -262,7 +262,7 @@ fn a_number_of_an_earlier_boot_is_not_looked_at() {
         .values
         .insert(pin.clone(), steps.steps[0].from.clone());
     execute(&mut machine, &steps, &folder).expect("it can be carried out");
-    // The number belongs to another device, whose value happens to be the planned one.
+    // The interrupt number belongs to another device now, whose affinity happens to be the planned one.
     let reported = status(&mut machine, &second(), &folder.0).expect("a journal");
     let reported = reported.expect("a plan is applied").settings;
     assert_eq!(reported.len(), 1);

@@ -28,7 +28,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     assert_eq!(reported(&mut machine, &here()), (false, true, 2));
     execute(&mut machine, &steps, &folder).expect("nothing is left to do");
     assert_eq!(reported(&mut machine, &here()), (true, true, 2));
-    // All settings persist over a boot.
+    // All settings persist across the boot.
     assert_eq!(reported(&mut machine, &at_boot(2)), (true, false, 2));
     let again = apply(&mut machine, &at_boot(2), &steps, &folder.0, true, &|| {
         false
@@ -43,7 +43,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     assert_eq!(journal_bytes(&folder), bytes, "nothing is left to tell");
 }
 
-/// Machine on which another program acts at one operation.
+/// Machine on which another program changes a setting at one operation.
 struct Meddling<'a> {
     machine: &'a mut Model,
     operations: Cell<usize>,

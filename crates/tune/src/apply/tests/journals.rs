@@ -1,4 +1,4 @@
-//! Tests of the journal over many plans and boots.
+//! Tests of one journal across many plans and boots.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(super) fn journal_bytes(folder: &Folder) -> u64 {
     metadata.expect("it is kept").len()
 }
 
-/// Settings that another program has changed, by the model's number: those without side effects.
+/// Changes by another program, as number and value of a setting of the model that has no side effects.
 fn foreign() -> impl Strategy<Value = (usize, u32)> {
     (prop_oneof![0..4_usize, Just(model::SETTINGS - 1)], 0..4_u32)
 }
@@ -203,8 +203,8 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
     (contents.originals(boot_id), applied)
 }
 
-/// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
-/// ending.
+/// Plan in a journal: boots since the previous plan, whether the plan ran at boot, settings found and whether they were
+/// set, and the plan's end.
 type Record = (u32, bool, Vec<(usize, u32, bool)>, u8);
 
 fn record() -> impl Strategy<Value = Record> {
@@ -258,7 +258,7 @@ proptest! {
         prop_assert_eq!(before.check(), Ok(()));
         Journal::begin(&state, Some(&before), &boot_id, []).expect("it can be written");
         let after = read();
-        // Nothing is left of undone plans; the next plan writes its own `Begin`.
+        // If all plans were undone, the new journal is empty until the next plan writes its `Begin`.
         prop_assert!(after.check().is_ok() || after.entries.is_empty());
         prop_assert_eq!(meaning(&before, &boot_id), meaning(&after, &boot_id));
         prop_assert!(after.entries.len() <= before.entries.len());

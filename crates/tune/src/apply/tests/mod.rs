@@ -1,5 +1,5 @@
-//! Tests of plans on machines that fail, ignore writes, lose a device, or die, at any operation. Incomplete plans are
-//! undone at once, complete ones by a rollback.
+//! Tests of plans that are disturbed at any operation: a write fails or is ignored, a device disappears, or the process
+//! is killed. Incomplete plans are undone at once, complete plans by a rollback.
 
 mod boots;
 mod endings;
@@ -57,7 +57,7 @@ fn what_was_found_first_is_restored_however_many_plans_came_after() {
         let plan = plan(&machine, &[(0, value), (6, value)]);
         execute(&mut machine, &plan, &folder).expect("it can be carried out");
     }
-    // A failing plan leaves the settings of the plan before it.
+    // A failing plan leaves the settings of earlier plans as they are.
     let third = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (1, 1)]);
     machine.faults.push((1, Fault::Fails));
@@ -83,7 +83,7 @@ fn an_interrupt_that_cannot_be_moved_is_left_out_and_the_rest_is_carried_out() {
         machine.values[&model::setting(1)],
         before[&model::setting(1)]
     );
-    // The setting has its original value, so no change by others is reported.
+    // The skipped setting has its original value, and status does not report this as a change by others.
     let status = status(&mut machine, &here(), &folder.0).expect("a journal");
     let status = status.expect("a plan was carried out");
     assert!(status.settings.iter().all(|it| it.in_force), "{status:?}");
@@ -170,7 +170,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     }
     machine.set(9, 0);
     assert_eq!(machine.values, before);
-    // A precondition that the plan itself sets need not hold before.
+    // A precondition that the plan itself establishes need not hold before.
     plan.preconditions.push(Precondition {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),

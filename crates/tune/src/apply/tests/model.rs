@@ -53,7 +53,7 @@ impl Model {
         model
     }
 
-    /// Changes a setting as another program.
+    /// Changes a setting, as another program would.
     pub(super) fn set(&mut self, number: usize, to: u32) {
         self.values.insert(setting(number), value(number, to));
     }

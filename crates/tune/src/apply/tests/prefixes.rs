@@ -6,7 +6,7 @@ use super::model::{Model, here, plan};
 use super::*;
 use crate::apply::journal;
 
-/// Steps of these tests: attributes, a document in a missing folder, and queues.
+/// Steps of these tests: an attribute, a document in a missing folder, and a device's queues, table and offload.
 const STEPS: [(usize, u32); 5] = [(0, 1), (4, 1), (6, 2), (7, 1), (9, 1)];
 
 /// Bytes of a journal, and the machine after each operation of its plan.
@@ -97,7 +97,7 @@ fn a_journal_that_lost_more_than_its_last_line_says_so_and_what_is_left_is_resto
     }
 }
 
-/// A second plan on top starts its lines anew.
+/// The second plan rewrites the journal, so its `Begin` counts the lines of both plans.
 #[test]
 fn a_journal_of_two_plans_that_lost_the_second_says_so() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Tests that the learner's results match the device, and that it claims nothing else.
+//! Tests that the learner's results match the device, and that the learner returns no other results.
 
 use std::net::Ipv4Addr;
 
@@ -74,7 +74,7 @@ proptest! {
         asked in prop::collection::vec(any::<(u32, u16, u16)>(), 20),
         bits in 1_u32..=3,
     ) {
-        // Each entry has a queue, so each datagram tells its entry.
+        // Each entry has a queue of its own, so each datagram reveals its entry.
         let table: Vec<u32> = (0..1 << bits).collect();
         let tuple = |(source, source_port, destination_port)| Tuple {
             source: address(source),
@@ -134,7 +134,7 @@ fn a_device_that_hashes_otherwise_is_found_out() {
                 .map(move |it| (it, table.clone()))
         })
         .map(|(datagram, table)| {
-            // A product of the ports is not linear.
+            // A hash that multiplies the ports is not linear.
             let product = datagram
                 .source_port
                 .wrapping_mul(datagram.destination_port | 1);

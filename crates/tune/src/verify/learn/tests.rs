@@ -17,7 +17,7 @@ const KEY: [u8; 16] = *b"sixteen byte key";
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// Device with a table of 128 entries. Its hash includes ports once that is enabled.
+/// Device with a table of 128 entries. Its hash includes ports only if `Setting::UdpHash` is on.
 #[derive(Clone, Debug)]
 struct Device(Rc<RefCell<BTreeMap<Setting, Value>>>);
 

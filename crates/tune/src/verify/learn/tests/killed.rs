@@ -1,5 +1,5 @@
-//! Tests of learning that is killed at each access to the machine and at each question: a rollback restores the
-//! original values, and until then learning is refused.
+//! Tests of learning that is killed at each access to the machine and at each question. A rollback restores the
+//! original values; until then learning is refused.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -58,7 +58,7 @@ fn learnt(device: &mut Device, folder: &Folder) -> Result<Learner, LearnError> {
     taught(device, folder, 2, |datagram| Ok(network.queue(datagram)))
 }
 
-/// Kills at each call in turn, each time on a machine set up by `prepare` in this folder.
+/// Kills learning at each call in turn, each time on a new device and folder that `prepare` has set up.
 fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
     let prepared = || {
         let (folder, mut device) = (Folder::new(), Device::new());
@@ -89,7 +89,7 @@ fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
         assert!(!journal.exists(), "killed at call {at}");
         learnt(&mut device, &folder).expect("it can be learnt now");
     }
-    // All but the first calls, which only read, and the last ones, which read again.
+    // Settings differ after a kill at any but the first and the last calls, which only read.
     assert!(has_differed * 10 > calls * 8, "{has_differed} of {calls}");
 }
 
