@@ -24,9 +24,9 @@ pub(super) struct Life {
     is_forgotten: bool,
     /// Samples that follow in the current selection, for the sample rank.
     following: u32,
-    /// Generation of the last of these, for the generation rank.
+    /// Generation of the last of the samples that follow, for the generation rank.
     latest_generation: u32,
-    /// Number of the last selection that included it.
+    /// Number of the last selection that included the instance.
     selection: u64,
 }
 
@@ -125,8 +125,8 @@ impl Instances {
         self.records[usize::from(index)].life.following = 0;
     }
 
-    /// Ranks the next selected sample of an instance, from last to first. Returns the number of samples that follow it,
-    /// and the generation of the last one.
+    /// Ranks the next selected sample of an instance; the calls go from last to first. Returns the number of samples
+    /// that follow, and the generation of the last of them.
     pub(crate) fn rank(&mut self, index: u16, generation: u32) -> (u32, u32) {
         let life = &mut self.records[usize::from(index)].life;
         if life.following == 0 {
