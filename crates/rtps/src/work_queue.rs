@@ -1,8 +1,9 @@
 //! Schedule of a participant: the queues of filed work, the timers that file more, and the queue of status changes.
 //!
 //! The protocol answers nothing while it reads a datagram: it files the work here, and the executor takes it when
-//! nothing more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the
-//! number of subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
+//! nothing more urgent is ready. A subject (writer, reader, proxy, participant) has each kind of work filed at most
+//! once, and records this itself. So the number of subjects bounds the queues; their room is reserved when a subject is
+//! added, at the priorities in use.
 //!
 //! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work. [`LocalParticipant::advance`] files the work
 //! of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued at
@@ -54,7 +55,7 @@ pub(crate) struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Creates the queues, with the room of discovery.
+    /// Creates the queues, and reserves room at the priorities that discovery uses.
     pub(crate) fn new() -> Self {
         let mut work_queue = Self {
             queues: array::from_fn(|_| VecDeque::new()),
@@ -207,7 +208,7 @@ pub(crate) enum Timer {
     ReaderTimedQos(ReaderId),
     /// A held batch is due.
     Batch(WriterId),
-    /// Liveliness assertion for a kind of writers.
+    /// The next participant message that asserts liveliness is due, for one LIVELINESS kind.
     Message(u8),
 }
 
@@ -407,8 +408,8 @@ impl LocalParticipant {
     }
 
     /// Runs one step between two samples that are delivered to the user, although more urgent work of the level waits.
-    /// A KEEP_ALL reader then acknowledges only the samples taken by the user, since the writer would fill the slots of
-    /// all others at once. The full ACKNACK stays filed.
+    /// A KEEP_ALL reader then acknowledges only the samples taken by the user. If it acknowledged all, the writer would
+    /// at once send as many again, for which there are no slots. The full ACKNACK stays filed.
     pub fn poll_transmit_between(
         &mut self,
         now: Instant,
@@ -572,7 +573,7 @@ impl LocalParticipant {
         self.shared.timers.next()
     }
 
-    /// Notes the time after a pause of the caller's loop; hold times of new samples count from it.
+    /// Notes the time after a pause of the caller's loop; hold times of new samples count from `now`.
     #[inline]
     pub fn note_time(&mut self, now: Instant) {
         self.shared.latest = self.shared.latest.max(now);
@@ -691,7 +692,7 @@ impl Readers {
     pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let reader = &mut self.table[index];
         if reader.level.is_none() {
-            // Samples of built-in readers are work; participant messages were processed on arrival.
+            // SEDP announcements need a discovery step; participant messages were processed on arrival.
             match index {
                 ReaderId(MESSAGES) => self.forget_messages(),
                 _ => shared.schedule_discovery(),

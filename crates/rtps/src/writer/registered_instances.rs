@@ -5,8 +5,8 @@
 //! with key, KEY_HASH and STATUS_INFO, as for an unregister by the user. They are sent once. A reader that misses one
 //! learns from discovery that the writer is gone.
 //!
-//! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, another
-//! one an index lookup.
+//! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, any
+//! other sample an index lookup.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
