@@ -107,8 +107,8 @@ impl LocalParticipant {
         Some(work)
     }
 
-    /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
-    /// validated and the credit is used up.
+    /// Charges work for one matched reader to its participant's credit. If the address is not validated and the credit
+    /// is used up, nothing is sent: the work's bytes become 0.
     pub(crate) fn debit_reader(
         &mut self,
         index: ReaderProxyId,

@@ -23,7 +23,7 @@ use crate::{
 const PIECE_BYTES: usize = 126;
 
 /// Pieces allocated per endpoint; the average announcement takes no more. A shorter announcement is charged to its
-/// participant's share as this number.
+/// participant's share as this many pieces.
 pub(super) const PIECES_PER_ENDPOINT: usize = 4;
 
 /// End of a chain of pieces.

@@ -89,7 +89,7 @@ pub struct RemoteParticipant {
     answered: Instant,
     /// Answers sent since the first one, up to `MAX_ANSWERS_AGAIN`.
     answers_again: u8,
-    /// Time of its entry in the table.
+    /// Time at which it was entered in the table.
     since: Instant,
     /// Announcement pieces charged to its share.
     pieces: usize,
@@ -211,7 +211,7 @@ pub(crate) struct Discovery {
     pub(crate) leaving_endpoint: Option<EndpointId>,
     /// Some match was refused.
     pub(crate) has_refused: bool,
-    /// A match has ended since, so a refused one may find room.
+    /// A match has ended since the last retry, so a refused one may find room.
     pub(crate) has_place: bool,
     /// Some participant may be leaving.
     pub(crate) has_leaving: bool,
@@ -227,7 +227,7 @@ impl Discovery {
         let participants = usize::from(limits.participants);
         let remote = usize::from(limits.remote_endpoints);
         let endpoints = Slab::with_kept(remote, is_fixed);
-        // With the entries reserved for the highest level.
+        // Includes the entries reserved for the highest level.
         let known = endpoints.room();
         let inbox = Inbox::try_new(SPDP_INBOX_SLOTS, config.zeroed);
         Ok(Self {

@@ -368,7 +368,7 @@ impl Shared {
 }
 
 impl Discovery {
-    /// Returns whether a participant is this one or another of isolane.
+    /// Returns whether a participant is this one, or a remote one of isolane.
     pub(crate) fn is_isolane(&self, shared: &Shared, prefix: GuidPrefix) -> bool {
         let found = self.by_prefix.get(&prefix);
         let participant = found.and_then(|&index| self.participants.get(index));

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) work_queue: WorkQueue,
     pub(crate) timers: Timers,
-    /// Last time passed in, except with samples; waiting samples are judged by it.
+    /// Last time passed in by a call that is not a write; waiting samples are judged at this time.
     pub(crate) latest: Instant,
     /// Endpoints whose status has changed.
     pub(crate) changed: VecDeque<Noted>,

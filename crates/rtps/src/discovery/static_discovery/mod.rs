@@ -9,9 +9,9 @@
 //! peer is then removed as after a farewell and entered again, so that no protocol state outlives a start. All this
 //! concerns unknown senders only and costs the sample path nothing.
 //!
-//! A peer that announces itself by SPDP has a lease, which first counts from its description. After a farewell or an
-//! expired lease it is entered again when it sends something. A peer that announces nothing is assumed alive. SEDP data
-//! about described endpoints is ignored.
+//! A peer that announces itself by SPDP has a lease, which first counts from the entry of its description. After a
+//! farewell or an expired lease it is entered again when it sends something. A peer that announces nothing is assumed
+//! alive. SEDP data about described endpoints is ignored.
 //!
 //! # GUIDs
 //!
@@ -124,7 +124,7 @@ impl StaticParticipant {
         prefix_of(&self.name, NOT_HEARD)
     }
 
-    /// GUID prefix at a given start. No two starts of it may use the same value.
+    /// GUID prefix at a given start. No two starts of the participant may use the same value.
     #[must_use]
     pub fn prefix(&self, start: [u8; 4]) -> GuidPrefix {
         let start = if start == NOT_HEARD {
@@ -378,7 +378,8 @@ impl Shared {
         })
     }
 
-    /// Returns whether a destination prefix means this participant at any start.
+    /// Returns whether a destination prefix is this participant's without a start, as a peer uses it before it knows
+    /// the start.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
         self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }
