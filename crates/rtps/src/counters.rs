@@ -36,7 +36,7 @@ pub struct Counters {
     /// Endpoints and matches refused because a participant has its share of the tables
     /// ([`GUARANTEED_ENTRIES`](crate::limits::GUARANTEED_ENTRIES)).
     pub shares_exceeded: u64,
-    /// Participants removed for a new one: unvalidated ones, and previous incarnations of it.
+    /// Participants removed to make room for a new one: an unvalidated one, or the previous incarnation of the new one.
     pub participants_displaced: u64,
     /// Readers that no first transmission reaches because their participant has announced more addresses than
     /// [`MAX_DESTINATIONS`](crate::limits::MAX_DESTINATIONS).

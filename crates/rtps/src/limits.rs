@@ -95,15 +95,15 @@ pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
 
 /// SPDP announcements queued for the discovery job: at most two of a participant, and at most half of them from unknown
-/// participants. SPDP repeats, so a full queue costs a period, not a peer.
+/// participants. SPDP repeats, so a full queue delays a peer by one period.
 pub const SPDP_INBOX_SLOTS: usize = 16;
 
 /// Longest lease accepted: a participant that announces an infinite lease and disappears would keep its entry forever.
 pub const MAX_LEASE: Duration = Duration::from_secs(300);
 
 /// Time between the step that detects an expired lease and the step that removes the peer. Meanwhile the sockets are
-/// read: if this process was stopped for longer than the lease, they hold the announcements of all live peers. A
-/// removal step later than twice this time was itself stopped or starved, and waits again.
+/// read: if this process was stopped for longer than the lease, they hold the announcements of all live peers. If the
+/// second step comes after twice this time, the process was stopped or starved again, and the step waits once more.
 pub const LEASE_GRACE: Duration = Duration::from_millis(100);
 
 /// Discovery events queued for an observer: those of a dozen participants with twenty endpoints that appear at once.
@@ -189,7 +189,7 @@ pub const ASSEMBLIES: usize = 4;
 /// over a bad link, where HEARTBEATs come every 20 ms as long as the reader answers.
 pub const ASSEMBLY_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Bytes of inline QoS kept of a sample under reassembly: key hash, status and sentinel take 32.
+/// Bytes of inline QoS kept for a sample under reassembly: key hash, status and sentinel take 32.
 pub const MAX_INLINE_QOS_BYTES: usize = 128;
 
 /// Fragments of a first transmission between two HEARTBEAT_FRAGs: the bits of a NACK_FRAG (RTPS 2.5 §9.4.2.8), so that

@@ -3,7 +3,6 @@
 //! Each sample has a *slot* of a fixed size. Samples longer than a slot share *pages*; a long sample is in a run of
 //! them. An endpoint with bounded samples has slots of that size and no pages. An endpoint with mostly short samples
 //! has slots of an Ethernet frame and pages for a few long ones. So a rare long sample does not enlarge every slot.
-//! all.
 //!
 //! A sample takes the first run that fits. A sample that waits for an earlier one takes a run of the upper half. So the
 //! lower half is free for the earlier one as soon as the user has taken the samples there. TIME_BASED_FILTER doubles

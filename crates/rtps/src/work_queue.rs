@@ -5,9 +5,9 @@
 //! once, and records this itself. So the number of subjects bounds the queues; their room is reserved when a subject is
 //! added, at the priorities in use.
 //!
-//! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work. [`LocalParticipant::advance`] files the work
-//! of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued at
-//! most once.
+//! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work, and [`LocalParticipant::advance`] files the
+//! work of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued
+//! at most once.
 
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use core::array;
@@ -26,9 +26,9 @@ use crate::{
     writer::{WriterStatus, Writers},
 };
 
-/// Returns the maximum number of filed work items: data, fragments, heartbeat and clock for each writer, a clock for
-/// each reader, repair and history for each reader proxy, an ACKNACK for each writer proxy, an announcement for each
-/// participant and one to all, one discovery step.
+/// Returns the maximum number of filed work items. Each writer has data, fragments, heartbeat and timed policies; each
+/// reader has timed policies. Each reader proxy has repair and history, each writer proxy an ACKNACK. Each participant
+/// has an announcement; there is one announcement to all, and one discovery step.
 pub(crate) fn filed_at_most(
     local: usize,
     readers: usize,
@@ -231,7 +231,7 @@ pub(crate) struct Timers {
 impl Timers {
     const FIRST_OF_ENDPOINTS: usize = 2;
 
-    /// Creates the timers, without those of participants or, with [`Limits::fixed_memory`], for the maximum.
+    /// Creates the timers of local endpoints and, with [`Limits::fixed_memory`], of the maximum number of participants.
     pub(crate) fn new(limits: &Limits) -> Self {
         let mut timers = Self {
             due: Vec::new(),
@@ -359,7 +359,6 @@ impl Timers {
 }
 
 impl Shared {
-    /// Files work; see [`WorkQueue::schedule`].
     pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
         self.work_queue.schedule(queue, what);
     }

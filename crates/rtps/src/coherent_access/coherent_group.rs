@@ -1,8 +1,8 @@
 //! Rings of proxies with group access: the proxies of one publisher's writers at the readers of one subscriber.
 //!
-//! Each proxy links to the next in its ring. So a walk costs one step per proxy, whatever else the readers are matched
-//! with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to number its samples in a
-//! group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by itself.
+//! Each proxy links to the next in its ring, so a walk costs one step for each proxy of the ring. A proxy enters at its
+//! match. It leaves when its writer is removed, or turns out not to number its samples in a group. Proxies of one
+//! reader are adjacent. Without GROUP access each proxy is a ring by itself.
 //!
 //! The end of a set has a digest of the group's writers, which is compared with the writers known to discovery. The
 //! comparison is needed only from the removal of a writer of the group until a set has ended without that writer.
@@ -236,7 +236,7 @@ impl Facts<'_> {
         Some(group_digest(writers.iter().copied()))
     }
 
-    /// Returns whether some writers of a group may be ignored, or were refused for lack of room.
+    /// Returns whether some writers of a group may be unknown: ignored, or refused for lack of room.
     fn hides_writers_of(&self, publisher: Guid) -> bool {
         let participant = self.discovery.by_prefix.get(&publisher.prefix);
         let participant = participant.and_then(|&index| self.discovery.participants.get(index));

@@ -5,8 +5,8 @@
 //! sample is missing. It is dropped when all peers are past its end, but at one of them the set has not ended, or not
 //! completely. An ordered sample becomes available when no other peer can have an earlier one.
 //!
-//! Policies on the samples of a set (ownership of an instance, latest sample) are applied when it becomes available. A
-//! dropped set has no effect on them.
+//! Policies on the samples of a set (ownership of an instance, latest sample) are applied when the set becomes
+//! available. A dropped set has no effect on these policies.
 
 use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
@@ -176,8 +176,8 @@ impl Readers {
         if survey.ended.is_some_and(|ended| ended.set < number) {
             return Step::None;
         }
-        // Group numbers are unique, so a peer past the previous number has nothing earlier. Other readers of the same
-        // writer have the same sample.
+        // Group numbers are unique, so a peer past the previous number has nothing earlier. Proxies of the same writer
+        // at other readers have the same sample.
         let comes_first = |other| other != peer && self.known(other).next() < number;
         if self.peers(circle).any(comes_first) {
             self.wait_for(shared, circle, number, true);
@@ -308,7 +308,7 @@ impl Readers {
         })
     }
 
-    /// Drops the held samples of a set and all before it.
+    /// Drops the held samples of a set and of all earlier sets.
     pub(super) fn drop_sets_to(
         &mut self,
         shared: &mut Shared,

@@ -249,7 +249,6 @@ impl LocalParticipant {
 }
 
 impl Readers {
-    /// Removes a reader from its group.
     pub(crate) fn leave_subscriber(&mut self, reader: ReaderId) {
         let group = self.table.get(reader).and_then(|it| it.subscriber);
         if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {

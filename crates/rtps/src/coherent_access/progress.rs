@@ -69,7 +69,6 @@ pub(crate) struct Progress {
     pub(super) is_deleted: bool,
     /// Another writer of the ring was deleted. Sets received later may have ended before the deletion.
     pub(super) is_doubtful: bool,
-    /// Next proxy in the ring.
     pub(super) next_peer: WriterProxyId,
     /// Last pass over all rings that has visited this proxy.
     pub(super) looked: u64,
@@ -281,7 +280,7 @@ pub(crate) fn keep_in_turn(
 /// Admits the next expected sample of a writer, which waits in the cache; `index` is the proxy's.
 ///
 /// # Errors
-/// The sample must wait: others come first, or there is no room.
+/// The sample must wait: other samples come first, or there is no room.
 pub(crate) fn admit(
     index: WriterProxyId,
     proxy: &mut WriterProxy,
@@ -301,7 +300,7 @@ pub(crate) fn admit(
         return Ok(Admission::Done);
     }
     if let Some(open) = progress.open.filter(|open| place.set != Some(open.set)) {
-        // The next sample is of another set, so the open set has ended, although its end was no message.
+        // The next sample is of another set, so the open set has ended, although no message said so.
         progress.open = None;
         progress.ended = Some(EndedSet {
             set: open.set,

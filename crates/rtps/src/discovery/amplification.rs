@@ -50,7 +50,6 @@ impl Validated {
         }
     }
 
-    /// Returns whether any address is validated.
     pub(crate) fn is_any(&self) -> bool {
         self.are_all || !self.addresses.is_empty()
     }

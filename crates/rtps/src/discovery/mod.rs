@@ -77,8 +77,8 @@ pub enum EndpointKind {
 pub struct RemoteParticipant {
     /// Data of its latest announcement.
     pub data: ParticipantData,
-    /// Time of its latest announcement. Messages of its matched endpoints count as well when its lease has expired, or
-    /// when another participant announces the same addresses.
+    /// Time of its latest announcement. Messages of its matched endpoints also set this time, but only when its lease
+    /// has expired or another participant announces the same addresses.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
     /// Addresses from which one of its readers has sent an ACKNACK.
@@ -91,9 +91,9 @@ pub struct RemoteParticipant {
     answers_again: u8,
     /// Time at which it was entered in the table.
     since: Instant,
-    /// Announcement pieces charged to its share.
+    /// Pieces of its stored announcements, charged to its share of the tables.
     pieces: usize,
-    /// Matches of its endpoints, charged to its share.
+    /// Number of matches of its endpoints, charged to its share of the tables.
     pub(crate) matches: u16,
     /// Time of the discovery step that found its lease expired.
     missed: Option<Instant>,
@@ -200,7 +200,7 @@ pub(crate) struct Discovery {
     pub(crate) unvalidated: TokenBucket,
     pub(crate) rate: TokenBucket,
     pub(crate) announcements_sent: u32,
-    /// Announcements are in this participant's own phase of the period.
+    /// Announcements were shifted to this participant's own phase of the period.
     pub(crate) is_in_phase: bool,
     pub(crate) announce_filed: bool,
     /// Discovery task that had its turn last.

@@ -145,8 +145,8 @@ impl LocalParticipant {
     }
 
     /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). The first call that finds the expiry only
-    /// records it. The participant is removed [`LEASE_GRACE`] later, when all announcements received before are
-    /// processed.
+    /// records it. A call [`LEASE_GRACE`] later removes the participant; by then, all announcements received before the
+    /// expiry are processed.
     pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
         if !self.discovery.leases_due {
             return false;

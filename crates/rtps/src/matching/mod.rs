@@ -77,7 +77,7 @@ impl LocalParticipant {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
-            // Built-in endpoints are matched with participants instead.
+            // Built-in endpoints are matched when a participant is discovered.
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
@@ -229,7 +229,6 @@ impl LocalParticipant {
         }
     }
 
-    /// Topic of a user endpoint.
     fn topic_of(&self, own: LocalId) -> Option<&str> {
         let data = match own {
             LocalId::Writer(writer) => &self.writers.get(writer)?.data,

@@ -59,8 +59,8 @@ pub struct EndpointConfig<'a> {
     /// True if payloads longer than an Ethernet frame share memory: [`LONG_BYTES`](crate::limits::LONG_BYTES), or room
     /// for four of the largest. Otherwise every slot has room for the largest payload.
     pub shares_long: bool,
-    /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments.
-    /// [`MAX_DATA_PAYLOAD_BYTES`](crate::limits::MAX_DATA_PAYLOAD_BYTES) keeps it to an Ethernet frame. Readers accept
+    /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments. Up to
+    /// [`MAX_DATA_PAYLOAD_BYTES`](crate::limits::MAX_DATA_PAYLOAD_BYTES), a DATA fits an Ethernet frame. Readers accept
     /// both.
     pub max_datagram_bytes: usize,
     /// Unicast locators of this endpoint, announced to peers.
@@ -423,8 +423,8 @@ impl LocalParticipant {
         Ok(index)
     }
 
-    /// Deletes a writer and announces the deletion. At readers this unregisters the writer from its instances; they are
-    /// not disposed.
+    /// Deletes a writer and announces the deletion. At readers this unregisters the writer from its instances, but does
+    /// not dispose them.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
         let Some(writer) = self.writers.get(id) else {
             return;

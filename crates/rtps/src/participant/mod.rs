@@ -290,7 +290,7 @@ impl LocalParticipant {
 
 fn touch(memory: &mut [u8]) {
     for page in memory.chunks_mut(PAGE_BYTES) {
-        // The same value; `black_box` hides that from the compiler.
+        // Writes the same value; `black_box` hides this from the compiler.
         page[0] = black_box(page[0]);
     }
     if let Some(last) = memory.last_mut() {

@@ -53,7 +53,7 @@ impl LocalParticipant {
         }
     }
 
-    /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
+    /// Returns how many samples a reader rejected for their encapsulation, and the last one; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
         self.readers.get(id)?.encapsulations_refused

@@ -9,11 +9,11 @@
 //! A new sample takes, in this order:
 //! 1. a free place;
 //! 2. a place whose sample is no longer needed, because the reader has passed it or the writer has removed it;
-//! 3. the least useful sample of the same writer: at a reliable reader the furthest ahead, because the nearest is
-//!   needed first; at a best-effort reader the oldest, because newer samples count;
-//! 4. a sample that has had no fragment for a while;
+//! 3. the place of the least useful sample of the same writer: at a reliable reader the furthest ahead, because the
+//!   nearest is needed first; at a best-effort reader the oldest, because newer samples count;
+//! 4. the place of a sample that has had no fragment for a while;
 //! 5. if its writer has no place, one of the participant that has most places: another participant that still has more
-//!   afterwards, or the writer's own if another of its writers has several.
+//!   afterwards, or the writer's own participant if another writer there has several.
 //!
 //! Otherwise the sample finds no place and is counted. A reliable reader requests it again; at a best-effort reader it
 //! is lost. So a participant that begins samples endlessly, with any number of writers, leaves every other participant
@@ -335,8 +335,8 @@ impl Reassembly {
         })
     }
 
-    /// Returns the lowest sample of a writer with missing fragments, and their set. The writer is known to have sent
-    /// all fragments of the samples up to `last`.
+    /// Returns the lowest sample of a writer with missing fragments, and the set of these fragments. The writer is
+    /// known to have sent all fragments of the samples up to `last`.
     pub(crate) fn missing(
         &self,
         writer: WriterProxyId,
@@ -399,7 +399,7 @@ impl Reassembly {
         }
     }
 
-    /// Frees the places of samples that are done with.
+    /// Frees the places of finished samples.
     pub(crate) fn release(&mut self, is_done: impl Fn(SampleId) -> bool) {
         for place in &mut self.places {
             place.of = place.of.filter(|&of| !is_done(of));
@@ -508,7 +508,7 @@ impl ReassemblySlot {
 
     /// Returns the missing fragments up to `end`, as many as one NACK_FRAG can name.
     fn missing_to(&self, end: u32) -> Option<FragmentNumberSet> {
-        // By words, because a long sample has many fragments.
+        // Searches by words, because a long sample has many fragments.
         let incomplete = self.bits.iter().position(|&word| word != u64::MAX)?;
         let first = 64 * incomplete as u32 + self.bits[incomplete].trailing_ones() + 1;
         if first > end {

@@ -185,7 +185,7 @@ impl Readers {
         }
     }
 
-    /// Returns whether an ACKNACK is filed in answer.
+    /// Processes a GAP. Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_gap(
         &mut self,
         shared: &mut Shared,
@@ -271,8 +271,8 @@ impl Readers {
         }
     }
 
-    /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
-    /// these and `present` must follow.
+    /// Advances a proxy, but makes no samples of coherent sets or group order available. Returns whether the reader
+    /// uses these, so that `present` must follow.
     pub(crate) fn advance_alone(
         &mut self,
         shared: &mut Shared,
@@ -532,7 +532,7 @@ impl WriterProxy {
                 }
             }
         }
-        // A non-final ACKNACK requests a HEARTBEAT: before the first one, and to confirm a jump.
+        // A non-final ACKNACK requests a HEARTBEAT: before the first HEARTBEAT, and to confirm a jump.
         let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
         let is_final = self.started && !asks;
         reader.acknack_count = reader.acknack_count.wrapping_add(1);

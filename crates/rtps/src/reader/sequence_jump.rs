@@ -3,10 +3,11 @@
 //! A datagram counts as the writer's own if it comes from an address of its participant.
 //!
 //! Reliable reader:
-//! - A HEARTBEAT, or the writer's own GAP, that requires a jump beyond the window: the reader keeps its position and
+//! - If a HEARTBEAT, or the writer's own GAP, requires a jump beyond the window, the reader keeps its position and
 //!   sends a non-final ACKNACK. Another HEARTBEAT of the writer's own confirms or refutes the jump (one round trip).
 //! - A GAP from another address beyond the window is ignored, and the numbers are requested again.
-//! - Both requests are sent at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
+//! - The ACKNACK and the request are each sent at most once in
+//!   [`Timing::nack_suppression`](crate::Timing::nack_suppression).
 //! - If the writer's own HEARTBEATs end more than a window below the position for [`JUMP_PATIENCE`], the reader returns
 //!   to the writer. Another sender has then moved the position ahead in many short steps.
 //!

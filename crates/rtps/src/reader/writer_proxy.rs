@@ -1,7 +1,7 @@
 //! Reader-side proxy of a matched writer, with the reliable protocol's state (RTPS 2.5 §8.4.10.4).
 //!
-//! Received and available sequence numbers are tracked in one window of [`WINDOW`](crate::limits::WINDOW) bits from the
-//! lowest missing number on.
+//! One window of [`WINDOW`](crate::limits::WINDOW) bits, from the lowest missing number on, marks the sequence numbers
+//! that were received or will never arrive.
 //!
 //! Runs of numbers are marked and searched a word of the window at a time, not number by number.
 
@@ -245,7 +245,7 @@ impl WriterProxy {
         SequenceNumber(end)
     }
 
-    /// Returns whether all requested samples were received and others are missing.
+    /// Returns whether all requested samples were received and other samples are missing.
     pub(crate) fn may_ask_for_more(&self) -> bool {
         self.reliable && self.expected > self.nacked_until && self.is_missing_any()
     }

@@ -138,7 +138,7 @@ impl Shared {
 
 impl Writers {
     /// Removes expired changes from a writer's history, up to the first one not expired, since changes are stored in
-    /// writing order. A bounded number is checked. While more remain, nothing of the history may be sent.
+    /// writing order. A step checks a bounded number. While more are to be checked, nothing of the history may be sent.
     pub(crate) fn expire_history(
         &mut self,
         shared: &mut Shared,

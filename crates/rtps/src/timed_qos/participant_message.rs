@@ -5,9 +5,9 @@
 //! asserted by samples and by HEARTBEATs with the liveliness flag.
 //!
 //! An infinite lease, the default, sends nothing. For AUTOMATIC a message is sent three times in the shortest lease of
-//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT one is sent when the user asserts or writes,
-//! at the same rate at most. A message still unsent when the next one is due was delayed by more urgent work, and is
-//! sent with highest priority.
+//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT a message is sent when the user asserts or
+//! writes, at most at the same rate. A message still unsent when the next one is due was delayed by more urgent work,
+//! and is sent with highest priority.
 //!
 //! Between isolane participants these endpoints are matched only for a match with a lease. With other vendors they are
 //! always matched, because those expect a match, as for SEDP, and repeat their requests until they get it.
@@ -145,7 +145,7 @@ impl LocalParticipant {
             owners.set_strength(index, clock.strength);
         }
         let Some(lease) = lease else { return };
-        // The clock step arms the timer for the end of the lease.
+        // The timed-QoS step arms the timer for the end of the lease.
         self.readers
             .schedule_reader_timed_qos(&mut self.shared, reader);
         if PARTICIPANT_LIVELINESS_KINDS.contains(&lease.kind) {

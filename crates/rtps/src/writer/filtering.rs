@@ -10,8 +10,8 @@
 //! wants thus costs one GAP a reader. Filtered numbers are recorded until acknowledged, so that they count as filtered
 //! even after KEEP_LAST or LIFESPAN has removed the samples.
 //!
-//! Samples longer than a frame are sent to all. Filters come from peers, so their number and cost are bounded (by
-//! `limits` and the filter compiler).
+//! Samples longer than an Ethernet frame are sent to all readers. Filters come from peers, so `limits` and the filter
+//! compiler bound their number and cost.
 //!
 //! Each distinct filter is evaluated once on a run of samples, however many readers have it.
 
@@ -55,7 +55,7 @@ const AROUND_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BY
 type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
 
 impl Writer {
-    /// Counts a sample that no reader wants as done.
+    /// Counts a sample that no reader wants as filtered.
     fn note_filtered(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();

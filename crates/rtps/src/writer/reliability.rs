@@ -222,7 +222,7 @@ impl Writers {
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
         if writer.destinations.is_empty() || !liveliness && !writer.has_reliable_reader() {
-            // The reliable readers it was filed for were removed.
+            // The HEARTBEAT was filed for reliable readers that have been removed.
             return None;
         }
         let heartbeat = Heartbeat {
@@ -344,7 +344,7 @@ impl Writers {
         self.arm_heartbeat(shared, now, writer_index);
     }
 
-    /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
+    /// Counts another HEARTBEAT for readers that have never answered. Readers that reach the maximum number are no
     /// longer waited for.
     fn count_unanswered(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let writer = &self.table[writer_index];
@@ -485,7 +485,7 @@ impl Writers {
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         self.schedule_requested(shared, index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
-            // This reader was, or is now, the one with the lowest acknowledgement.
+            // This reader had, or now has, the lowest acknowledgement of all.
             self.refresh_lowest(writer_index);
         }
         if was_silent {

@@ -54,7 +54,7 @@ pub enum Announces {
     All,
     /// SPDP only: announces itself and has a lease. All its endpoints are described.
     Itself,
-    /// No announcements. It is assumed alive, and it ignores participants that are not described.
+    /// No announcements. The participant is assumed alive, and ignores participants that are not described.
     Nothing,
 }
 
@@ -209,7 +209,6 @@ impl Named {
         Self(u64::from_be_bytes([v, w, a ^ g, b ^ h, c, d, e, f]))
     }
 
-    /// Returns the GUID prefix at a given start.
     pub(crate) fn at(self, start: Start) -> GuidPrefix {
         let mut prefix = [0; 12];
         prefix[..NAMED].copy_from_slice(&self.0.to_be_bytes());
@@ -378,8 +377,8 @@ impl Shared {
         })
     }
 
-    /// Returns whether a destination prefix is this participant's without a start, as a peer uses it before it knows
-    /// the start.
+    /// Returns whether a destination prefix names this participant without a start, as used by a peer that does not
+    /// know the start yet.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
         self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }

@@ -59,7 +59,7 @@ impl StaticPeer {
     }
 
     /// Returns whether a message of a start is ignored instead of entering the peer again. An announcement is never
-    /// ignored: the start that replaced it may have been forged.
+    /// ignored: the start that replaced this one may have been forged.
     fn is_over(&self, now: Instant, start: Start, announces: bool) -> bool {
         let is_retired = || {
             let mut retired = self.retired.iter();

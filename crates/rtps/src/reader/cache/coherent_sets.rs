@@ -4,7 +4,7 @@
 //! Held samples use reserved slots, so they take no room from available or waiting samples. The number of reserved
 //! slots is the maximum number of available samples, because a larger set could never become available as a whole.
 //!
-//! Waiting samples of several writers share slots.
+//! Waiting samples of all writers share the slots for out-of-order samples.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::{
@@ -101,7 +101,7 @@ pub(super) struct Sets {
     by_instance: Vec<u16>,
     room: usize,
     refused: Option<Refusal>,
-    /// Displaced sample of another writer: its proxy and sequence number.
+    /// Sample displaced by one of another writer: its proxy and sequence number.
     displaced: Option<SampleId>,
     /// Highest number that may become available now.
     permitted: SequenceNumber,
@@ -335,7 +335,7 @@ impl Cache {
         self.drop_held_sets(|of, place| of == proxy && place.set == open)
     }
 
-    /// Drops sets of a publisher. Returns the number of samples.
+    /// Drops the held samples of a publisher's sets. Returns their number.
     pub(crate) fn drop_sets(
         &mut self,
         publisher: Guid,
@@ -464,7 +464,6 @@ impl Cache {
         self.sets.as_ref().map(|sets| sets.next)
     }
 
-    /// Returns the place of a writer's first waiting sample.
     pub(crate) fn first_waiting_place(&self, proxy: WriterProxyId) -> Option<Place> {
         let slot = *self.waiting.get(self.waiting_start(proxy))?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))

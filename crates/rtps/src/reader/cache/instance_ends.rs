@@ -86,7 +86,6 @@ impl Cache {
         self.available.iter().copied().find(is_extra)
     }
 
-    /// Returns whether an instance is known and has ended.
     pub(crate) fn has_ended(&self, key: KeyHash) -> bool {
         self.instances.has_ended(key)
     }
@@ -137,7 +136,7 @@ impl Cache {
         }
     }
 
-    /// Returns how many instances have lost their last writer since the last call without a sample, for lack of room.
+    /// Returns how many instances have lost their last writer, without room for a sample, since the last call.
     pub(crate) fn take_unseen(&mut self) -> u64 {
         core::mem::take(&mut self.unseen)
     }

@@ -6,14 +6,14 @@
 //!
 //! Two rules keep RESOURCE_LIMITS from losing reliable samples. First, a sample without room is refused, not dropped.
 //! It is not acknowledged, so the writer keeps it, and the reader requests it again when there is room. Second, waiting
-//! samples take no room from the sample that they wait for. They have slots of their own, and in these a writer's
-//! nearer sample replaces its furthest one.
+//! samples have slots of their own, so they take no room from the sample that they wait for. If these slots are full, a
+//! new sample displaces a waiting sample of its writer that has a higher number.
 //!
 //! # Held-back samples
 //!
-//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but
-//! not available yet. They use reserved slots, at most one for each instance, and take no room from available or
-//! waiting samples.
+//! TIME_BASED_FILTER holds samples back from the user. Held-back samples are received and acknowledged, but not
+//! available yet. They use reserved slots, at most one for each instance, and take no room from available or waiting
+//! samples.
 
 mod coherent_sets;
 mod expiry;
@@ -58,7 +58,7 @@ struct Slot {
     instance: u16,
     length: u32,
     read: bool,
-    /// Marked for the removal of several samples in one pass.
+    /// Marked to be removed together with other samples.
     leaves: bool,
     /// Created by this cache when an instance lost its last writer; not counted in the ledger.
     synthetic: bool,
@@ -231,7 +231,7 @@ impl Cache {
         self.available_room
     }
 
-    /// Returns the number of a writer's oldest available sample; `None` under KEEP_LAST, which replaces samples.
+    /// Sequence number of a writer's oldest available sample; `None` under KEEP_LAST, where samples are replaced.
     pub(crate) fn first_untaken(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
         let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
         let mut available = self.available.iter().map(|&index| self.slot(index));
@@ -389,7 +389,7 @@ impl Cache {
                 let slot = self.slot(self.waiting[at]);
                 slot.proxy == proxy && slot.info.sequence > info.sequence
             });
-            // No sample is dropped if the new one would still find no pages.
+            // A waiting sample is dropped only if the new one then finds pages.
             let last = last.filter(|_| self.memory.fits_waiting(payload.len()));
             let last = last.ok_or(Refused::Full)?;
             displaced = Some(self.slot(self.waiting[last]).info.sequence);
@@ -574,7 +574,6 @@ impl Cache {
         has_room || self.would_replace(key) || self.extra_end().is_some()
     }
 
-    /// Returns the information of a writer's first waiting sample.
     #[inline]
     pub(crate) fn waiting_info(&self, proxy: WriterProxyId) -> Option<&SampleInfo> {
         let slot = self.slot(*self.waiting.get(self.waiting_start(proxy))?);
@@ -640,7 +639,6 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns the writer proxy of a held-back sample.
     pub(crate) fn writer_of_held(&self, slot: u16) -> WriterProxyId {
         self.slot(slot).proxy
     }

@@ -27,7 +27,7 @@ pub enum InstanceSelector {
     Any,
     /// The given instance.
     Instance(KeyHash),
-    /// The instance with the lowest key hash above this one that has matching samples; with `None` the lowest of all.
+    /// Of the instances with matching samples, the one with the lowest key hash above this one; with `None` the lowest.
     After(Option<KeyHash>),
 }
 

@@ -105,12 +105,10 @@ impl Instances {
         &self.records[usize::from(index)].chain
     }
 
-    /// Starts a new, empty selection.
     pub(crate) fn begin_selection(&mut self) {
         self.selection += 1;
     }
 
-    /// Returns whether an instance is part of the current selection.
     pub(crate) fn is_selected(&self, index: u16) -> bool {
         self.records[usize::from(index)].life.selection == self.selection
     }
@@ -145,7 +143,6 @@ impl Instances {
         records.for_each(|index| self.note_turn(index, now));
     }
 
-    /// Time of the next purge.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.purges.as_ref()?.next()
     }

@@ -80,7 +80,6 @@ impl History {
         self.order.front().map(|&(sequence, _)| sequence)
     }
 
-    /// Sequence number of the oldest end of a set.
     pub(crate) fn first_set_end(&self) -> Option<SequenceNumber> {
         self.set_ends.first()
     }
