@@ -293,7 +293,7 @@ pub const MAX_FILTER_STEPS: u32 = 100_000;
 /// Default number of steps of a filter.
 pub(crate) const FILTER_STEPS: u32 = MAX_FILTER_STEPS / 4;
 
-/// Changes evaluated by filters in one step of first transmission, repair or history. As small samples, they fill most
+/// Changes evaluated by filters in one step of first transmission, repair or history. If they are small, they fill most
 /// of a shared datagram.
 pub(crate) const FILTERED_RUN: usize = 16;
 
@@ -306,8 +306,8 @@ pub const MESSAGE_SLOT_BYTES: usize = 48;
 /// Out-of-order participant messages that wait for earlier ones; they are consumed as they arrive.
 pub const MESSAGE_CACHE_SLOTS: u16 = 16;
 
-/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together: some datagrams of the
-/// smallest samples. At most half of them wait.
+/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together: enough for some
+/// datagrams of the smallest samples. At most half of them wait.
 pub const BATCHED_SAMPLES: u16 = 128;
 
 /// Longest time for which a sample is held back for batching, whatever LATENCY_BUDGET says. A longer time gains
@@ -334,8 +334,8 @@ pub(crate) const UNANSWERED_QUESTIONS: u8 = 8;
 /// With more writers, a missing part of a set is not detected.
 pub(crate) const MAX_KNOWN_WRITERS: usize = 128;
 
-/// Time for which a sample of a coherent set waits for other sets to end when every slot for such samples is taken: as
-/// long as an incomplete sample.
+/// Time for which a sample of a coherent set waits for other sets to end when every slot for such samples is taken. An
+/// incomplete sample keeps its reassembly slot as long.
 pub(crate) const SET_PATIENCE: Duration = ASSEMBLY_PATIENCE;
 
 /// Minimum number of coherent-set ends for which a writer's history has room, in addition to one for each sample. They

@@ -176,7 +176,7 @@ impl LocalParticipant {
                 message.offset = submessages.offset();
                 continue;
             };
-            // Samples come as DATA, DATA_FRAG and INFO_TS: parsed here, without the enum of all kinds.
+            // DATA, DATA_FRAG and INFO_TS, which carry samples, are parsed here, without the enum of all kinds.
             match found {
                 sample @ RawSubmessage {
                     id: SubmessageId::DATA,
@@ -211,7 +211,7 @@ impl LocalParticipant {
         }
     }
 
-    /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
+    /// Receives a DATA. Not inlined, because that would leave the submessage loop no registers.
     #[inline(never)]
     fn receive_sample(
         &mut self,

@@ -54,7 +54,7 @@ impl Sizes {
 
     /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. The pages hold as many of the
     /// longest samples as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at
-    /// least four, one of which may be in transit in the middle.
+    /// least four, and at most one for each slot.
     pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
         if max_bytes <= MAX_DATA_PAYLOAD_BYTES {
             return Self::fixed(max_bytes);
@@ -353,7 +353,7 @@ impl SampleMemory {
 }
 
 impl Long {
-    /// Returns all pages as one free run; the list has capacity for any number of runs.
+    /// Returns all pages as one free run; the list has capacity for the maximum number of runs.
     fn all_free(bytes: usize, samples: usize) -> Vec<Range<u32>> {
         let mut free = Vec::with_capacity(samples + 1);
         free.push(0..(bytes / PAGE_BYTES) as u32);

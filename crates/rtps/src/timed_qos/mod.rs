@@ -177,7 +177,7 @@ impl ReaderTimedQos {
 }
 
 impl Reader {
-    /// Earliest time at which a received sample makes something due.
+    /// Earliest time at which a policy on received samples is due.
     fn next_due(&self) -> Option<Instant> {
         let cache = self.cache.as_ref();
         let clock = self.clock.as_ref();
