@@ -28,8 +28,8 @@ pub struct Limits {
     /// highest level in use here ([`RESERVE_RATIO`](crate::limits::RESERVE_RATIO)).
     pub remote_endpoints: u16,
     /// Maximum number of matches of local writers with readers, and of local readers with writers. Every remote
-    /// participant uses two of both for discovery. It uses a third for liveliness if it is of another vendor or if a
-    /// match with it has a LIVELINESS lease. Additional entries are reserved as for endpoints.
+    /// participant uses two of each kind for discovery. It uses a third of each for liveliness if it is of another
+    /// vendor or if a match with it has a LIVELINESS lease. Additional entries are reserved as for endpoints.
     pub matches: u16,
     /// Allocates all memory for peers at creation, and none later. Content filters evaluated by a writer are the
     /// exception: each allocates when a reader that announces it is matched. A writer has at most
@@ -179,7 +179,7 @@ pub struct ParticipantConfig {
 /// Allocates `bytes` bytes of zeroed memory; `None` if there is none left.
 pub type Zeroed = fn(bytes: usize) -> Option<Box<[u8]>>;
 
-/// Size in bytes from which glibc maps zeroed memory from the kernel and need not write it (`M_MMAP_THRESHOLD`).
+/// Size in bytes from which glibc maps zeroed memory from the kernel and does not write it (`M_MMAP_THRESHOLD`).
 const LARGE_BYTES: usize = 128 << 10;
 
 /// Allocates `bytes` bytes; `None` if there is no memory left. A large block has its full length; the kernel zeroes it

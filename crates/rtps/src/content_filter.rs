@@ -31,7 +31,7 @@ use crate::{
 /// Predicate on a payload.
 type Wants = dyn Fn(&[u8]) -> bool;
 
-/// Compiles an announced filter. `None` if it cannot; the reader then gets all samples.
+/// Compiles an announced filter. Returns `None` if it cannot be compiled; the reader then gets all samples.
 pub type CompileFilter = fn(&ContentFilterProperty<'_>) -> Option<ContentFilter>;
 
 /// Content filter of a reader: a predicate on the payload.
@@ -70,7 +70,7 @@ impl FilterText {
         &self.value
     }
 
-    /// Returns whether both compile to the same function. The name of the filtered topic does not matter.
+    /// Returns whether both texts compile to the same function. The name of the filtered topic does not matter.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         let (Some(one), Some(two)) = (self.property(), other.property()) else {
             return false;
@@ -165,7 +165,7 @@ impl LocalParticipant {
     /// Makes a writer evaluate the filters that its present and future readers announce. It has no effect on a
     /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
-        // Readers detect an incomplete set by its numbers, so samples of sets go to all.
+        // Readers detect an incomplete set by its numbers, so samples of sets go to all readers.
         let writer = self.writers.get_mut(id);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };

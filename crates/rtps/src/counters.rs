@@ -36,7 +36,7 @@ pub struct Counters {
     /// Endpoints and matches refused because a participant has its share of the tables
     /// ([`GUARANTEED_ENTRIES`](crate::limits::GUARANTEED_ENTRIES)).
     pub shares_exceeded: u64,
-    /// Participants removed for a new one: unvalidated ones, and previous incarnations of it.
+    /// Participants removed to make room for a new one: an unvalidated one, or the previous incarnation of the new one.
     pub participants_displaced: u64,
     /// Readers that no first transmission reaches because their participant has announced more addresses than
     /// [`MAX_DESTINATIONS`](crate::limits::MAX_DESTINATIONS).
@@ -58,8 +58,8 @@ pub struct Counters {
     /// Times that SEDP waited for its rate limit
     /// ([`discovery_bytes_per_s`](crate::ParticipantConfig::discovery_bytes_per_s)).
     pub discovery_limited: u64,
-    /// ACKNACKs of readers at an unvalidated address that came from an address not announced by their participant; they
-    /// validate none.
+    /// ACKNACKs of readers at an unvalidated address that came from an address not announced by their participant; such
+    /// an ACKNACK validates no address.
     pub answers_elsewhere: u64,
     /// Readers at an unvalidated address whose participant answers from another one; they get no samples.
     pub readers_unvalidated: u64,
@@ -79,8 +79,8 @@ pub struct Counters {
     pub announcements_replaced: u64,
     /// Announcements of ignored participants, endpoints and topics.
     pub announcements_ignored: u64,
-    /// Fragments not used by a reader: duplicates, of samples that are done with, or of sizes that contradict the
-    /// first.
+    /// Fragments that a reader did not use: duplicates, fragments of finished samples, or fragments whose sizes
+    /// contradict the first one.
     pub fragments_unused: u64,
     /// Fragments of samples that found no reassembly place at a reader.
     pub assemblies_refused: u64,
@@ -94,8 +94,8 @@ pub struct Counters {
     /// Datagrams in the name of a static participant that come from an address not described, have no incarnation, or
     /// announce a participant described as silent; and datagrams in this participant's own name.
     pub static_impostors: u64,
-    /// Sequence numbers beyond the window of a started writer, by HEARTBEAT, GAP or DATA. They are provisional until
-    /// another message from an address of the writer's participant confirms them.
+    /// HEARTBEATs, GAPs and DATA with sequence numbers beyond the window of a started writer. They are provisional
+    /// until another message from an address of the writer's participant confirms them.
     pub jumps_doubted: u64,
 }
 
@@ -172,7 +172,7 @@ pub struct ReaderLedger {
     /// samples from removed ones.
     pub irrelevant: u64,
     /// Replaced by newer ones (KEEP_LAST) before they were taken. Includes ends of instances that found no room next to
-    /// unread values, whose instance state shows the end.
+    /// unread values; the instance state shows such an end.
     pub evicted: u64,
     /// Received and rejected: no room (best effort), or not of the type.
     pub rejected: u64,
@@ -196,8 +196,8 @@ pub struct ReaderLedger {
     pub in_sets: u64,
     /// Ends of coherent sets, which take a sequence number but are no samples.
     pub set_ends: u64,
-    /// Unregistrations without effect on the instance, which other writers still write, which had ended, or which is
-    /// unknown. They are recorded but are no samples.
+    /// Unregistrations without effect: other writers still write the instance, it had already ended, or it is unknown.
+    /// They are recorded but are no samples.
     pub unregistered: u64,
     /// Purged by READER_DATA_LIFECYCLE.
     pub purged: u64,
@@ -226,7 +226,7 @@ impl ReaderLedger {
         self.accounted == never_came.wrapping_add(came + timed + not_for_it + not_samples)
     }
 
-    /// Counts one finished sequence number. Like `lost` it depends on claims of writers, and may wrap.
+    /// Counts one finished sequence number. The count depends on claims of writers, as `lost` does, and may wrap.
     pub(crate) fn account(&mut self) {
         self.accounted = self.accounted.wrapping_add(1);
     }

@@ -24,14 +24,15 @@ pub(crate) fn index<K, V>(entries: usize, seed: u64) -> Index<K, V> {
 
 /// Returns the capacity for `entries` entries that are added and removed without further allocation.
 ///
-/// A removal can leave a tombstone, and tombstones use up capacity. When none is left, a table that is at most half
-/// full is rehashed in place; a fuller one is reallocated. So the capacity is twice the entries, and one more because
-/// the new entry counts.
+/// A removal can leave a tombstone, and tombstones use up capacity. When no capacity is left, a table that is at most
+/// half full is rehashed in place; a fuller one is reallocated. So the capacity is twice the entries, and one more
+/// because the new entry counts.
 fn capacity(entries: usize) -> usize {
     2 * (entries + 1)
 }
 
-/// Parts of a [`PeerIndex`]. With ten thousand entries, a part that grows moves some 160 of them in some microseconds.
+/// Number of parts of a [`PeerIndex`]. With ten thousand entries, a part that grows moves about 160 in some
+/// microseconds.
 const PARTS: usize = 64;
 
 /// Index of a table of peers. It grows part by part as the table does.
@@ -54,7 +55,7 @@ impl<K: Copy + Eq + Hash, V: Copy> PeerIndex<K, V> {
         }
     }
 
-    /// Returns the hash of a key, and its part, selected by bits that the part's table does not use.
+    /// Returns the hash of a key, and its part, selected by bits of the hash that the part's table does not use.
     #[inline]
     fn place(&self, key: &K) -> (u64, usize) {
         let hash = self.state.hash_one(key);

@@ -15,20 +15,20 @@ use isolane_wire::{limits::MAX_LOCATORS, sequence::SequenceNumber};
 pub const MAX_DESTINATIONS: usize = 16;
 
 /// Maximum number of addresses of a writer that evaluates content filters: one bit each in
-/// [`Destinations::Subset`](crate::Destinations). A writer with more addresses sends everything to all, and its readers
-/// filter.
+/// [`Destinations::Subset`](crate::Destinations). A writer with more addresses sends everything to all of them, and its
+/// readers filter for themselves.
 pub const MAX_FILTERED_ADDRESSES: usize = 64;
 
-/// Number of endpoints, and of matches, that each participant may have regardless of others: more than most have. Above
-/// it a participant may have at most as many as are free, so that several greedy participants leave room for the next
-/// one. An endpoint whose announcement is longer than the average counts as several.
+/// Number of endpoints, and of matches, that each participant may have regardless of others; most have fewer. Beyond
+/// it, a participant gets another entry only while it has fewer than are free. So several greedy participants leave
+/// room for the next one. An endpoint whose announcement is longer than the average counts as several.
 pub const GUARANTEED_ENTRIES: usize = 64;
 
-/// Number of entries of the endpoint and match tables for which one more entry is reserved. Topics of the highest level
-/// in use get the reserved entries when the others have taken all of theirs.
+/// Entries of the endpoint and match tables for each of which one more entry is reserved. When all other entries are
+/// taken, topics of the highest level in use get the reserved ones.
 pub const RESERVE_RATIO: usize = 8;
 
-/// Number of entries of a table that get no reserve: the peers of a small table are known.
+/// Number of entries of a table that get no reserve: the user knows the peers of a small table.
 pub const UNRESERVED_ENTRIES: usize = 512;
 
 /// Sequence numbers from the lowest missing one on that a reader tracks: the bits of an ACKNACK (RTPS 2.5 §9.4.2.6), so
@@ -58,14 +58,14 @@ pub const MAX_VALIDATED_ADDRESSES: usize = MAX_LOCATORS;
 pub const MAX_ANSWERS_AGAIN: u8 = 8;
 
 /// Maximum number of periodic HEARTBEATs to a reader that has never answered. With the period doubling from 20 ms to
-/// one second they take three seconds, longer than discovery takes over a bad link. Such a reader no longer holds back
-/// history; its first ACKNACK revives it.
+/// one second they take three seconds, longer than discovery takes over a bad link. Afterwards the reader no longer
+/// holds back history, until it sends its first ACKNACK.
 pub const MAX_UNANSWERED_HEARTBEATS: u8 = 8;
 
 /// Number of participants up to which the HEARTBEATs of the SEDP writers are one `Timing::heartbeat_period` apart. The
-/// period grows in proportion to the participants, up to `Timing::heartbeat_period_max`. These HEARTBEATs go to all and
-/// are answered by all; the load on each participant must not grow with their number. RTCP scales its reports likewise
-/// (RFC 3550 §6.2).
+/// period grows in proportion to the participants, up to `Timing::heartbeat_period_max`. Every participant answers
+/// these HEARTBEATs, and the load on each must not grow with their number. RTCP scales its reports likewise (RFC 3550
+/// §6.2).
 pub const PARTICIPANTS_PER_HEARTBEAT_PERIOD: usize = 8;
 
 /// Preemptive ACKNACKs after which a reader that sends nothing else counts as matched. Some peers answer HEARTBEATs
@@ -78,8 +78,8 @@ pub const MAX_PREEMPTIVE_ACKNACKS: u8 = 4;
 pub const COUNT_MEMORY: Duration = Duration::from_secs(1);
 
 /// Time for which a far jump of a writer's sequence numbers waits for a HEARTBEAT from an address of its participant.
-/// Afterwards, a HEARTBEAT from any address confirms the jump unless another has contradicted it. A host may send from
-/// addresses that it does not announce, and a live writer sends more than one message a second.
+/// Afterwards, a HEARTBEAT from any address confirms the jump unless another HEARTBEAT has contradicted it. A host may
+/// send from addresses that it does not announce, and a live writer sends more than one message a second.
 pub const JUMP_PATIENCE: Duration = COUNT_MEMORY;
 
 /// Number of ended matches with disposed writers whose progress is remembered, so that no sample is delivered twice if
@@ -95,15 +95,15 @@ pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
 
 /// SPDP announcements queued for the discovery job: at most two of a participant, and at most half of them from unknown
-/// participants. SPDP repeats, so a full queue costs a period, not a peer.
+/// participants. SPDP repeats, so a full queue delays a peer by one period.
 pub const SPDP_INBOX_SLOTS: usize = 16;
 
 /// Longest lease accepted: a participant that announces an infinite lease and disappears would keep its entry forever.
 pub const MAX_LEASE: Duration = Duration::from_secs(300);
 
 /// Time between the step that detects an expired lease and the step that removes the peer. Meanwhile the sockets are
-/// read: if this process was stopped for longer than the lease, they hold the announcements of all live peers. A
-/// removal step later than twice this time was itself stopped or starved, and waits again.
+/// read: if this process was stopped for longer than the lease, they hold the announcements of all live peers. If the
+/// second step comes after twice this time, the process was stopped or starved again, and the step waits once more.
 pub const LEASE_GRACE: Duration = Duration::from_millis(100);
 
 /// Discovery events queued for an observer: those of a dozen participants with twenty endpoints that appear at once.
@@ -146,8 +146,8 @@ pub const SEDP_CACHE_SLOTS: usize = 32;
 /// keep the payload on a cache line.
 pub const MAX_HEAD_BYTES: usize = 128;
 
-/// Entries of the cache that finds recently heard writers without a hash lookup: more than most participants have
-/// topics to read, few enough for a few cache lines. A power of two.
+/// Entries of the cache that finds recently heard writers without a hash lookup. Most participants read fewer topics,
+/// and so few entries fit a few cache lines. A power of two.
 pub const REMEMBERED_WRITERS: usize = 16;
 
 /// Maximum number of writers registered for one instance at a reader. The standard has no bound. Further writers share
@@ -158,7 +158,7 @@ pub const INSTANCE_WRITERS: usize = 8;
 pub const MAX_DATAGRAM_BYTES: usize = 65_507;
 
 /// Maximum size in bytes of a datagram shared by several samples: one Ethernet frame, 1,500 less 20 (IPv4) and 8 (UDP).
-/// Its loss costs one frame as before, and IP does not fragment it.
+/// Its loss costs no more frames than that of a single sample, and IP does not fragment it.
 pub const BATCH_BYTES: usize = 1_472;
 
 /// Default for the largest payload sent as one DATA ([`EndpointConfig::max_datagram_bytes`](crate::EndpointConfig)):
@@ -182,14 +182,14 @@ pub const MIN_FRAGMENT_BYTES: u16 = 512;
 pub const MAX_SAMPLE_BYTES: usize = 16 << 20;
 
 /// Number of samples that a reader reassembles at a time. Writers send one sample after the other, so as many large
-/// writers can send to a reader at the same time. With more, samples are repaired or lost.
+/// writers can send to a reader at the same time. If more do, samples are repaired or lost.
 pub const ASSEMBLIES: usize = 4;
 
 /// Time without a new fragment after which an incomplete sample gives its slot to another: longer than repair takes
 /// over a bad link, where HEARTBEATs come every 20 ms as long as the reader answers.
 pub const ASSEMBLY_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Bytes of inline QoS kept of a sample under reassembly: key hash, status and sentinel take 32.
+/// Bytes of inline QoS kept for a sample under reassembly: key hash, status and sentinel take 32.
 pub const MAX_INLINE_QOS_BYTES: usize = 128;
 
 /// Fragments of a first transmission between two HEARTBEAT_FRAGs: the bits of a NACK_FRAG (RTPS 2.5 §9.4.2.8), so that
@@ -201,10 +201,10 @@ pub const FRAGMENTS_PER_HEARTBEAT: u32 = 256;
 pub const STAGED_SAMPLES: u16 = 16;
 
 /// Bytes shared by the long samples of an endpoint whose type is unbounded: about a dozen samples of 20 KB, or four of
-/// 64 KiB. Endpoints with many of them are bounded by the participant's sample memory.
+/// 64 KiB. The participant's sample memory bounds the sum over all endpoints.
 pub const LONG_BYTES: usize = 256 << 10;
 
-/// Longest sample size up to which long samples share that much; endpoints with longer samples share [`WAITING_BYTES`].
+/// Largest sample in bytes for which long samples share [`LONG_BYTES`]; if it is larger, they share [`WAITING_BYTES`].
 pub const USUAL_LONG_BYTES: usize = 64 << 10;
 
 /// Bytes that out-of-order samples may take at a reader, in addition to the four that are always kept. Large samples
@@ -216,8 +216,8 @@ pub const WAITING_BYTES: usize = 4 << 20;
 /// reassembles.
 pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 
-/// Divisor of its slots that gives the number of taken samples after which a KEEP_ALL reader acknowledges: often enough
-/// for the writer to continue, and seldom enough not to cost a datagram per sample.
+/// Part of its slots, as a divisor, that must be taken before a KEEP_ALL reader acknowledges. It acknowledges often
+/// enough for the writer to continue, and seldom enough not to cost a datagram per sample.
 pub const TAKEN_SHARE: usize = 8;
 
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),
@@ -233,9 +233,9 @@ pub const DEFAULT_INSTANCES: u16 = 16;
 /// Ends of an instance kept in addition to its HISTORY depth: one dispose and one unregister.
 pub const EXTRA_INSTANCE_ENDS: u16 = 2;
 
-/// Bytes that ends of instances may take in the history of a KEEP_LAST writer, in addition to its values. Below this
-/// bound each instance has room for one end; one end always fits. An end is a key, but takes a slot like any other
-/// change. With slots of an Ethernet frame, 180 instances have one each.
+/// Bytes that ends of instances may take in the history of a KEEP_LAST writer, in addition to its values. Up to this
+/// bound each instance has room for one end; at least one end always fits. An end is a key, but takes a slot like any
+/// other change. With slots of an Ethernet frame, the bound is reached with 180 instances.
 pub const ENDS_BYTES: usize = 256 << 10;
 
 /// Minimum number of out-of-order samples kept by a reliable reader.
@@ -256,20 +256,20 @@ pub const REGISTERED_KEY_BYTES: usize = 144;
 /// Maximum length in bytes of a topic or type name (RTPS 2.5 §9.6.3.2: string<256> with its NUL).
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Instances processed in one step of an endpoint's clock. The step delays a critical sample by a few microseconds; a
-/// thousand instances due together take sixty steps.
+/// Instances processed in one step of an endpoint's timed policies. The step delays a critical sample by a few
+/// microseconds; a thousand instances due together take sixty steps.
 pub(crate) const TIMED_QOS_ITEMS: usize = 16;
 
 /// Samples checked for LIFESPAN in one such step, at a reader or in a writer's history. Each costs little more than a
 /// comparison, so a cache of a thousand that expires at once takes sixteen steps.
 pub(crate) const EXPIRY_ITEMS: usize = 64;
 
-/// Delay of a datagram, or of a receiver that lags, above which a time stamp counts as one of a different clock:
-/// reading one datagram takes no longer on a working real-time system.
+/// Delay from a time stamp to reception above which the stamp counts as one of a different clock. On a working
+/// real-time system a datagram is read sooner.
 pub(crate) const PLAUSIBLE_DELAY: Duration = Duration::from_millis(500);
 
-/// Number of a writer's samples that must all be older than their LIFESPAN before a clock is taken to be behind by less
-/// than another [`PLAUSIBLE_DELAY`]: a burst queued in a socket is shorter.
+/// Number of a writer's samples that must all arrive older than their LIFESPAN before its clock is taken to be behind.
+/// A burst queued in a socket is shorter. If the samples are older by another [`PLAUSIBLE_DELAY`], one suffices.
 pub(crate) const AGED_SAMPLES: u8 = 8;
 
 /// Window for the minimum age of a writer's samples: a few periods of most topics. A clock step shows after two
@@ -281,21 +281,20 @@ pub(crate) const LEAST_AGE_WINDOW: Duration = Duration::from_secs(10);
 pub const WATCHED_INSTANCES: u16 = 256;
 
 /// Maximum number of distinct content filters that a writer evaluates; readers with equal filters share one. It equals
-/// the addresses of one participant, so that readers at each may have another filter. Further readers get all samples
-/// and filter alone.
+/// the maximum number of addresses of one participant, so that each address may have a filter of its own. Further
+/// readers get all samples and filter for themselves.
 pub const MAX_FILTERS: usize = MAX_DESTINATIONS;
 
 /// Maximum number of steps that all filters of a writer take for one sample, each about as long as comparing two bytes.
-/// With the most expensive filters of peers, a sample is delayed by about 0.1 ms before it is sent. A filter that would
-/// exceed the sum is evaluated by its reader alone. One activation takes as many steps at most, unless a single sample
-/// takes them.
+/// With the most expensive filters of peers, a sample is delayed by about 0.1 ms before it is sent. If a filter would
+/// exceed the sum, only its reader evaluates it. One activation takes at most as many steps for all its samples.
 pub const MAX_FILTER_STEPS: u32 = 100_000;
 
 /// Default number of steps of a filter.
 pub(crate) const FILTER_STEPS: u32 = MAX_FILTER_STEPS / 4;
 
-/// Changes evaluated by filters in one step of first transmission, repair or history: most of a shared datagram of
-/// small samples.
+/// Changes evaluated by filters in one step of first transmission, repair or history. If they are small, they fill most
+/// of a shared datagram.
 pub(crate) const FILTERED_RUN: usize = 16;
 
 /// Liveliness assertions per lease: two of three may be lost.
@@ -307,8 +306,8 @@ pub const MESSAGE_SLOT_BYTES: usize = 48;
 /// Out-of-order participant messages that wait for earlier ones; they are consumed as they arrive.
 pub const MESSAGE_CACHE_SLOTS: u16 = 16;
 
-/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together: some datagrams of the
-/// smallest samples. At most half of them wait.
+/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together: enough for some
+/// datagrams of the smallest samples. At most half of them wait.
 pub const BATCHED_SAMPLES: u16 = 128;
 
 /// Longest time for which a sample is held back for batching, whatever LATENCY_BUDGET says. A longer time gains
@@ -323,19 +322,20 @@ pub const MAX_GROUPS: u16 = 32;
 /// It doubles with each unanswered request.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Upper bound of the time between two such requests, as for HEARTBEATs: the cost of a writer that is silent for good.
+/// Upper bound of the time between two such requests, as for HEARTBEATs. It bounds the cost of a writer silent for
+/// good.
 pub(crate) const ASK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Requests after which a writer that answers without its group's progress counts as unable to report it. With the
-/// doubling time they take three seconds; as many are not lost in a row.
+/// doubling time they take three seconds; so many are not lost in a row.
 pub(crate) const UNANSWERED_QUESTIONS: u8 = 8;
 
 /// Writers of a peer's publisher that are compared with those named by the ends of its sets, when one of them is gone.
 /// With more writers, a missing part of a set is not detected.
 pub(crate) const MAX_KNOWN_WRITERS: usize = 128;
 
-/// Time for which a sample of a coherent set waits for other sets to end when every slot for such samples is taken: as
-/// long as an incomplete sample.
+/// Time for which a sample of a coherent set waits for other sets to end when every slot for such samples is taken. An
+/// incomplete sample keeps its reassembly slot as long.
 pub(crate) const SET_PATIENCE: Duration = ASSEMBLY_PATIENCE;
 
 /// Minimum number of coherent-set ends for which a writer's history has room, in addition to one for each sample. They

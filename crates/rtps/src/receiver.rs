@@ -98,7 +98,7 @@ impl MessageReceiver {
         self.offset == datagram_bytes && self.further == 0
     }
 
-    /// Continues at the DATA that begins at `start` while it has further readers, else at the submessage after it.
+    /// Continues at the DATA at `start` while it has further readers, else at `next`, the submessage after it.
     #[inline]
     fn resume_at(&mut self, start: usize, next: usize) {
         self.offset = if self.further > 0 { start } else { next };
@@ -176,7 +176,7 @@ impl LocalParticipant {
                 message.offset = submessages.offset();
                 continue;
             };
-            // Samples come as DATA, DATA_FRAG and INFO_TS: parsed here, without the enum of all kinds.
+            // DATA, DATA_FRAG and INFO_TS, which carry samples, are parsed here, without the enum of all kinds.
             match found {
                 sample @ RawSubmessage {
                     id: SubmessageId::DATA,
@@ -211,7 +211,7 @@ impl LocalParticipant {
         }
     }
 
-    /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
+    /// Receives a DATA. Not inlined, because that would leave the submessage loop no registers.
     #[inline(never)]
     fn receive_sample(
         &mut self,
@@ -255,7 +255,7 @@ impl LocalParticipant {
                     && prefix != self.shared.guid_prefix()
                     && !self.shared.is_any_start_of_this(prefix);
             }
-            // Was checked before the rest of the message.
+            // The header extension was checked before the rest of the message.
             Submessage::HeaderExtension(_) => {}
             _ if message.for_others => self.shared.counters.for_others += 1,
             Submessage::Heartbeat(heartbeat) => {
@@ -287,7 +287,7 @@ impl LocalParticipant {
                     .readers
                     .receive_gap(&mut self.shared, facts, now, message, &gap)
                 {
-                    // The shortest GAP has the same length.
+                    // The shortest GAP is as long as a HEARTBEAT.
                     self.discovery
                         .credit(message.prefix, message.count(HEARTBEAT_BYTES));
                 }
@@ -523,16 +523,16 @@ pub(crate) fn begin_unasked(
     sequence: SequenceNumber,
 ) {
     if proxy.skips_history && !proxy.started && !proxy.begun {
-        // Not requested, therefore not history.
+        // The sample was not requested, so it is not history.
         let missing = (sequence.get() - proxy.expected.get()) as u64;
         reader.ledger.lose(missing, false);
         proxy.jump(sequence);
-        // Even without room for it now: it is then requested again.
+        // This holds even if there is no room for the sample now: it is then requested again.
         proxy.skips_history = false;
     }
 }
 
-/// Returns whether a reliable reader, which may have received it out of order, still needs this sequence number.
+/// Returns whether a reliable reader still needs this sequence number, which may have arrived out of order.
 #[inline(never)]
 fn is_requested(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
     let is_within = proxy.in_window(sequence);

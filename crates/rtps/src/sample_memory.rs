@@ -2,12 +2,11 @@
 //!
 //! Each sample has a *slot* of a fixed size. Samples longer than a slot share *pages*; a long sample is in a run of
 //! them. An endpoint with bounded samples has slots of that size and no pages. An endpoint with mostly short samples
-//! has slots of an Ethernet frame and pages for a few long ones. So a rare long sample does not multiply the memory of
-//! all.
+//! has slots of an Ethernet frame and pages for a few long ones. So a rare long sample does not enlarge every slot.
 //!
 //! A sample takes the first run that fits. A sample that waits for an earlier one takes a run of the upper half. So the
 //! lower half is free for the earlier one as soon as the user has taken the samples there. TIME_BASED_FILTER doubles
-//! the pages: samples that it defers are behind the lower half, too, and nothing else takes the new pages.
+//! the pages. The samples that it defers also take no run of the lower half, and no other samples take the new pages.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -53,9 +52,9 @@ impl Sizes {
         }
     }
 
-    /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. There are pages for four of the
-    /// longest, one of which may be in transit in the middle, or as many as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if
-    /// the longest exceeds [`USUAL_LONG_BYTES`]).
+    /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. The pages hold as many of the
+    /// longest samples as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at
+    /// least four, and at most one for each slot.
     pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
         if max_bytes <= MAX_DATA_PAYLOAD_BYTES {
             return Self::fixed(max_bytes);
@@ -179,8 +178,8 @@ impl SampleMemory {
         }
     }
 
-    /// Copies a sample into a slot; `waits` says that it waits for an earlier one. Returns false if it is long and no
-    /// run of pages is free for it.
+    /// Copies a sample into a slot; `waits` is true if it waits for an earlier one. Returns false if the sample is long
+    /// and no run of pages is free for it.
     #[inline]
     pub(crate) fn store(&mut self, slot: u16, payload: &[u8], waits: bool) -> bool {
         if payload.len() > self.sizes.slot_bytes {
@@ -354,7 +353,7 @@ impl SampleMemory {
 }
 
 impl Long {
-    /// Returns all pages as one free run; the list has capacity for any number of runs.
+    /// Returns all pages as one free run; the list has capacity for the maximum number of runs.
     fn all_free(bytes: usize, samples: usize) -> Vec<Range<u32>> {
         let mut free = Vec::with_capacity(samples + 1);
         free.push(0..(bytes / PAGE_BYTES) as u32);

@@ -1,7 +1,7 @@
 //! Slab: bounded table of records with stable indices, allocated in blocks.
 //!
-//! A record keeps its index until it is removed; then the index is reused. Nothing in the participant holds an index
-//! longer, because a record is removed by one function that also withdraws filed work and unlinks neighbours.
+//! A record keeps its index until it is removed; then the index is reused. Nothing in the participant holds the index
+//! of a removed record: the function that removes it also withdraws filed work and unlinks neighbours.
 //!
 //! Few participants reach the bounds of the tables of peers, so a table allocates a block of [`BLOCK`] records when the
 //! last one is full. Records are added when an endpoint is created and by the discovery job, so no sample waits for
@@ -12,7 +12,7 @@
 //!
 //! # Lists of slots
 //!
-//! Doubly linked lists of slots, oldest first: the changes of one instance in a cache.
+//! Doubly linked lists of slots, oldest first: the changes of one instance in a history or a cache.
 //!
 //! KEEP_LAST replaces the oldest change of an instance, so a history and a cache must find it at once. Each slot links
 //! to the next younger and the next older one; the instance has both ends. A slot is added and removed in constant time
@@ -234,9 +234,9 @@ pub(crate) enum LocalId {
 
 /// Panics if there is no record. Used for an index that a live record holds: a proxy's writer or reader, the proxies in
 /// the list of an endpoint or a ring, the ends of a chain, and the entries of the indexes by GUID, prefix or entity.
-/// A record is removed after all of these; only a failed creation removes a record that nothing holds yet. An index from
-/// the user, a timer or the work queue, and an endpoint's participant, may miss: [`Slab::get`] looks them up. Nothing
-/// that a peer sends is an index.
+/// All of these are removed before the record; only a failed creation removes a record that nothing holds yet. An index
+/// from the user, a timer or the work queue, and an endpoint's participant, may have no record: use [`Slab::get`].
+/// Nothing that a peer sends is an index.
 impl<I: Id, T> Index<I> for Slab<I, T> {
     type Output = T;
 

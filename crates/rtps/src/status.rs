@@ -205,17 +205,17 @@ impl LocalParticipant {
         self.readers.get_mut(id)?.matched.take()
     }
 
-    /// Takes the incompatible readers of a writer; `None` if there is no further one.
+    /// Takes the incompatible readers of a writer; `None` if there is no new one.
     pub fn take_offered_incompatible(&mut self, id: WriterId) -> Option<Incompatible> {
         take_incompatible(&mut self.writers.get_mut(id)?.incompatible)
     }
 
-    /// Takes the incompatible writers of a reader; `None` if there is no further one.
+    /// Takes the incompatible writers of a reader; `None` if there is no new one.
     pub fn take_requested_incompatible(&mut self, id: ReaderId) -> Option<Incompatible> {
         take_incompatible(&mut self.readers.get_mut(id)?.incompatible)
     }
 
-    /// Takes the lost samples of a reader; `None` if there is no further one.
+    /// Takes the lost samples of a reader; `None` if there is no new one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
         let reader = self.readers.get_mut(id)?;
         let too_large = reader.ledger.too_large;
@@ -247,7 +247,7 @@ impl LocalParticipant {
         })
     }
 
-    /// Takes the rejected samples of a reader; `None` if there is no further one.
+    /// Takes the rejected samples of a reader; `None` if there is no new one.
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
         let reader = self.readers.get_mut(id)?;
         let total = reader.ledger.rejected;
@@ -259,19 +259,19 @@ impl LocalParticipant {
         })
     }
 
-    /// Takes the deadlines missed by a writer's instances; `None` if there is no further one.
+    /// Takes the deadlines missed by a writer's instances; `None` if there is no new one.
     pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
         let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
-    /// Takes the deadlines missed by a reader's instances; `None` if there is no further one.
+    /// Takes the deadlines missed by a reader's instances; `None` if there is no new one.
     pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
         let clock = self.readers.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
-    /// Takes the number of times a writer lost its liveliness; `None` if there is no further one.
+    /// Takes the number of times a writer lost its liveliness; `None` if there is no new one.
     pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
         let clock = self.writers.get_mut(id)?.clock.as_mut()?;
         clock.signal.as_mut()?.take()

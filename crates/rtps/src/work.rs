@@ -2,8 +2,9 @@
 //!
 //! # Priorities
 //!
-//! A topic of level *l* has two: samples run at 2·l + 1, their reliability protocol (HEARTBEAT, ACKNACK, repair,
-//! history) at 2·l. So a repair delays samples of the same or a higher level by at most the activation already running.
+//! A topic of level *l* has two priorities: samples run at 2·l + 1, their reliability protocol (HEARTBEAT, ACKNACK,
+//! repair, history) at 2·l. So a repair delays samples of the same or a higher level by at most the activation already
+//! running.
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{guid::EntityId, level::Level, locator::Locator};

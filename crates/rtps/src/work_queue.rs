@@ -1,12 +1,13 @@
 //! Schedule of a participant: the queues of filed work, the timers that file more, and the queue of status changes.
 //!
 //! The protocol answers nothing while it reads a datagram: it files the work here, and the executor takes it when
-//! nothing more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the
-//! number of subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
+//! nothing more urgent is ready. A subject (writer, reader, proxy, participant) has each kind of work filed at most
+//! once, and records this itself. So the number of subjects bounds the queues; their room is reserved when a subject is
+//! added, at the priorities in use.
 //!
-//! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work. [`LocalParticipant::advance`] files the work
-//! of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued at
-//! most once.
+//! [`LocalParticipant::poll_transmit`] runs one bounded step of filed work, and [`LocalParticipant::advance`] files the
+//! work of expired timers. [`LocalParticipant::next_status`] returns the endpoints with status changes; each is queued
+//! at most once.
 
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use core::array;
@@ -25,9 +26,9 @@ use crate::{
     writer::{WriterStatus, Writers},
 };
 
-/// Returns the maximum number of filed work items: data, fragments, heartbeat and clock for each writer, a clock for
-/// each reader, repair and history for each reader proxy, an ACKNACK for each writer proxy, an announcement for each
-/// participant and one to all, one discovery step.
+/// Returns the maximum number of filed work items. Each writer has data, fragments, heartbeat and timed policies; each
+/// reader has timed policies. Each reader proxy has repair and history, each writer proxy an ACKNACK. Each participant
+/// has an announcement; there is one announcement to all, and one discovery step.
 pub(crate) fn filed_at_most(
     local: usize,
     readers: usize,
@@ -54,7 +55,7 @@ pub(crate) struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Creates the queues, with the room of discovery.
+    /// Creates the queues, and reserves room at the priorities that discovery uses.
     pub(crate) fn new() -> Self {
         let mut work_queue = Self {
             queues: array::from_fn(|_| VecDeque::new()),
@@ -207,7 +208,7 @@ pub(crate) enum Timer {
     ReaderTimedQos(ReaderId),
     /// A held batch is due.
     Batch(WriterId),
-    /// Liveliness assertion for a kind of writers.
+    /// The next participant message that asserts liveliness is due, for one LIVELINESS kind.
     Message(u8),
 }
 
@@ -230,7 +231,7 @@ pub(crate) struct Timers {
 impl Timers {
     const FIRST_OF_ENDPOINTS: usize = 2;
 
-    /// Creates the timers, without those of participants or, with [`Limits::fixed_memory`], for the maximum.
+    /// Creates the timers of local endpoints and, with [`Limits::fixed_memory`], of the maximum number of participants.
     pub(crate) fn new(limits: &Limits) -> Self {
         let mut timers = Self {
             due: Vec::new(),
@@ -358,7 +359,6 @@ impl Timers {
 }
 
 impl Shared {
-    /// Files work; see [`WorkQueue::schedule`].
     pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
         self.work_queue.schedule(queue, what);
     }
@@ -407,8 +407,8 @@ impl LocalParticipant {
     }
 
     /// Runs one step between two samples that are delivered to the user, although more urgent work of the level waits.
-    /// A KEEP_ALL reader then acknowledges only the samples taken by the user, since the writer would fill the slots of
-    /// all others at once. The full ACKNACK stays filed.
+    /// A KEEP_ALL reader then acknowledges only the samples taken by the user. If it acknowledged all, the writer would
+    /// at once send as many again, for which there are no slots. The full ACKNACK stays filed.
     pub fn poll_transmit_between(
         &mut self,
         now: Instant,
@@ -572,7 +572,7 @@ impl LocalParticipant {
         self.shared.timers.next()
     }
 
-    /// Notes the time after a pause of the caller's loop; hold times of new samples count from it.
+    /// Notes the time after a pause of the caller's loop; hold times of new samples count from `now`.
     #[inline]
     pub fn note_time(&mut self, now: Instant) {
         self.shared.latest = self.shared.latest.max(now);
@@ -691,7 +691,7 @@ impl Readers {
     pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let reader = &mut self.table[index];
         if reader.level.is_none() {
-            // Samples of built-in readers are work; participant messages were processed on arrival.
+            // SEDP announcements need a discovery step; participant messages were processed on arrival.
             match index {
                 ReaderId(MESSAGES) => self.forget_messages(),
                 _ => shared.schedule_discovery(),

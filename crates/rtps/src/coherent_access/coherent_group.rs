@@ -1,11 +1,11 @@
 //! Rings of proxies with group access: the proxies of one publisher's writers at the readers of one subscriber.
 //!
-//! Each proxy links to the next in its ring. So a walk costs one step per proxy, whatever else the readers are matched
-//! with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to number its samples in a
-//! group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by itself.
+//! Each proxy links to the next in its ring, so a walk costs one step for each proxy of the ring. A proxy enters at its
+//! match. It leaves when its writer is removed, or turns out not to number its samples in a group. Proxies of one
+//! reader are adjacent. Without GROUP access each proxy is a ring by itself.
 //!
-//! The writers named by the end of a set are compared with those known to discovery. The comparison is needed only from
-//! the removal of a writer of the group until a set has ended without it.
+//! The end of a set has a digest of the group's writers, which is compared with the writers known to discovery. The
+//! comparison is needed only from the removal of a writer of the group until a set has ended without that writer.
 
 use isolane_wire::{
     guid::{EntityId, Guid},
@@ -43,7 +43,7 @@ impl WriterProxy {
 }
 
 impl Reader {
-    /// Returns the subscriber whose readers share rings, with GROUP access.
+    /// Returns the subscriber of a reader with GROUP access, whose readers share rings.
     fn circles(&self) -> Option<SubscriberId> {
         let access = self.cache.as_ref()?.access()?;
         self.subscriber.filter(|_| access.is_group)
@@ -133,7 +133,7 @@ impl Readers {
         }
     }
 
-    /// Returns the proxy to be followed in the ring: one of the same reader, if there is one.
+    /// Returns the proxy after which a new proxy enters the ring: one of the same reader, if there is one.
     fn peer_to_follow(&self, index: WriterProxyId) -> Option<WriterProxyId> {
         let proxy = self.proxies.get(index)?;
         let reader = self.table.get(proxy.reader)?;
@@ -184,7 +184,7 @@ impl Readers {
         }
     }
 
-    /// Returns whether a writer removed since was in the group when a set ended.
+    /// Returns whether, when a set ended, the group had a writer that has been removed since.
     pub(super) fn has_lost_a_writer(
         &mut self,
         shared: &Shared,
@@ -236,7 +236,7 @@ impl Facts<'_> {
         Some(group_digest(writers.iter().copied()))
     }
 
-    /// Returns whether some writers of a group may be ignored, or were refused for lack of room.
+    /// Returns whether some writers of a group may be unknown: ignored, or refused for lack of room.
     fn hides_writers_of(&self, publisher: Guid) -> bool {
         let participant = self.discovery.by_prefix.get(&publisher.prefix);
         let participant = participant.and_then(|&index| self.discovery.participants.get(index));

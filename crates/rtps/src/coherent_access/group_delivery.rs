@@ -1,12 +1,12 @@
 //! Release of held sets and ordered samples to the user.
 //!
 //! The decision depends on the progress of the *peers*: the writers of one publisher that readers of one subscriber are
-//! matched with; without GROUP access, a single writer. A set becomes available when it has ended at all peers with
-//! nothing missing. It is dropped when all are past its end and one of them had no such end. An ordered sample becomes
-//! available when no other peer can have an earlier one.
+//! matched with; without GROUP access, a single writer. A set becomes available when it has ended at all peers and no
+//! sample is missing. It is dropped when all peers are past its end, but at one of them the set has not ended, or not
+//! completely. An ordered sample becomes available when no other peer can have an earlier one.
 //!
-//! Policies on the samples of a set (ownership of an instance, latest sample) are applied when it becomes available. A
-//! dropped set has no effect on them.
+//! Policies on the samples of a set (ownership of an instance, latest sample) are applied when the set becomes
+//! available. A dropped set has no effect on these policies.
 
 use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
@@ -24,7 +24,7 @@ use crate::{
 /// Common progress of the peers of a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Survey {
-    /// Number up to which every peer was processed, or has nothing.
+    /// Number up to which everything from every peer was processed.
     known: SequenceNumber,
     /// Ended set with the lowest end.
     ended: Option<EndedSet>,
@@ -60,7 +60,7 @@ impl Step {
 }
 
 impl Readers {
-    /// Makes available what can be, after news of a writer; `index` is its proxy's.
+    /// Makes all ready sets and samples available after a message of a writer; `index` is that of its proxy.
     #[inline(never)]
     pub(crate) fn present(&mut self, shared: &mut Shared, facts: Facts<'_>, index: WriterProxyId) {
         self.forget_displaced(index);
@@ -82,7 +82,7 @@ impl Readers {
         subscriber.is_some_and(|subscriber| subscriber.is_accessed)
     }
 
-    /// Makes available what can be for all writers of a reader, each ring once.
+    /// Makes all ready sets and samples of a reader's writers available, each ring once.
     pub(crate) fn present_all_of(
         &mut self,
         shared: &mut Shared,
@@ -120,7 +120,7 @@ impl Readers {
         place.map(|place| place.number)
     }
 
-    /// Returns the number up to which a peer has nothing that is unprocessed.
+    /// Returns the number up to which everything from a peer was processed.
     pub(super) fn known(&self, index: WriterProxyId) -> SequenceNumber {
         let proxy = self.proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
@@ -176,8 +176,8 @@ impl Readers {
         if survey.ended.is_some_and(|ended| ended.set < number) {
             return Step::None;
         }
-        // Group numbers are unique, so a peer past the previous number has nothing earlier. Other readers of the same
-        // writer have the same sample.
+        // Group numbers are unique, so a peer past the previous number has nothing earlier. Proxies of the same writer
+        // at other readers have the same sample.
         let comes_first = |other| other != peer && self.known(other).next() < number;
         if self.peers(circle).any(comes_first) {
             self.wait_for(shared, circle, number, true);
@@ -246,7 +246,7 @@ impl Readers {
         })
     }
 
-    /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
+    /// Returns whether a reader has room for a set. If not, the reader continues when the user has taken samples.
     fn makes_room_for(&mut self, index: ReaderId, publisher: Guid, set: SequenceNumber) -> bool {
         let reader = &mut self.table[index];
         let cache = reader.cache.as_mut();
@@ -308,7 +308,7 @@ impl Readers {
         })
     }
 
-    /// Drops the held samples of a set and all before it.
+    /// Drops the held samples of a set and of all earlier sets.
     pub(super) fn drop_sets_to(
         &mut self,
         shared: &mut Shared,
@@ -324,7 +324,7 @@ impl Readers {
         });
     }
 
-    /// Prepares the repeated request of a sample displaced by one that is next in order.
+    /// Clears the mark of a sample displaced by one that is next in order, so that it is requested again.
     fn forget_displaced(&mut self, index: WriterProxyId) {
         let reader = self.proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader.and_then(|reader| self.table.get_mut(reader)) else {

@@ -24,7 +24,7 @@ pub(crate) struct HeartbeatRequest {
     is_asked: bool,
     /// Number of unanswered requests.
     unanswered: u8,
-    /// Time of the next request; `None` if the writer is not waited for.
+    /// Time of the next request; `None` if no sample waits for the writer.
     again_at: Option<Instant>,
 }
 

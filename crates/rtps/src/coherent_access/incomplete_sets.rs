@@ -1,21 +1,22 @@
 //! Dropped coherent sets: for lack of room, and after the removal of a writer.
 //!
 //! **No slot** is left for a sample of a set. If a complete set waits because the user takes too slowly, the sample
-//! waits as well and is not acknowledged. Otherwise the held samples belong to sets in progress, and no action of the
-//! user frees a slot. The sample waits a while for other sets to end. Afterwards, or if its own set has all slots, the
-//! set that holds most of them is dropped as a whole. So a set larger than the room ends itself, and one that never
-//! ends does not block smaller ones. The reader's timer does this, one set a step.
+//! waits as well and is not acknowledged. Otherwise all held samples belong to sets that have not ended, and no action
+//! of the user frees a slot. The sample then waits a while for other sets to end. If none ends, or if the sample's own
+//! set has all slots, the set with most slots is dropped as a whole. So a set larger than the room is itself dropped,
+//! and a set that never ends does not block smaller ones. The reader's timer drops at most one set a step.
 //!
-//! **A writer is deleted.** A set that has ended everywhere becomes available, whatever the room. A set with a part of
-//! the writer is dropped at all readers. So is a set that ended while the writer existed without any message about it
-//! from the writer, because its part is unknown. The end of a set has a digest of the group's writers (RTPS 2.5 §8.7.6,
-//! PID_WRITER_GROUP_INFO); if it differs from the present writers, the deleted one was among them
-//! (`coherent_group`). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
+//! **A writer is deleted.** A set that has ended at all writers becomes available, whatever the room. Any other set
+//! with samples of the writer is dropped at all readers. A set is also dropped if it ended while the writer existed and
+//! no message of the writer mentions it, because the writer's part is unknown. The end of a set has a digest of the
+//! group's writers (RTPS 2.5 §8.7.6, PID_WRITER_GROUP_INFO). If the digest differs from that of the present writers,
+//! the deleted writer was among them (`coherent_group`). If the writer is only unmatched, all sets that had not ended
+//! at all writers are dropped.
 //!
 //! **A writer without group sequence numbers** (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), although it offers GROUP access,
-//! cannot be related to others. It is treated as a group by itself: its sets have TOPIC scope (§8.7.6,
-//! PID_COHERENT_SET), its samples become available as they arrive, and no other writer waits for it. So is a writer
-//! that numbers them and never has its group progress in HEARTBEATs.
+//! is treated as a group by itself. Its sets have TOPIC scope (§8.7.6, PID_COHERENT_SET), its samples become available
+//! as they arrive, and no other writer waits for it. The same holds for a writer that numbers its samples, but never
+//! sends its group progress in HEARTBEATs.
 
 use core::ops::RangeInclusive;
 
@@ -78,8 +79,8 @@ impl Readers {
         self.resume(shared, facts, index);
     }
 
-    /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
-    /// user may be that of another reader in the ring.
+    /// Returns whether a complete set at this reader waits only for a user to take samples or to end access. This can
+    /// be the user of another reader in the ring.
     fn waits_for_user(&mut self, index: ReaderId) -> bool {
         self.looks += 1;
         for nth in 0.. {
@@ -136,8 +137,8 @@ impl Readers {
         });
     }
 
-    /// Removes a writer from a reader: its sets become available or are dropped, and it leaves its ring. Returns
-    /// another proxy of the ring, which may proceed now.
+    /// Removes a writer from a reader. The writer's sets become available or are dropped, and its proxy leaves the
+    /// ring. Returns another proxy of the ring, which may proceed now.
     pub(crate) fn part_sets(
         &mut self,
         shared: &mut Shared,

@@ -1,21 +1,23 @@
 //! PRESENTATION (DDS 1.4 §2.2.3.6): coherent and ordered access.
 //!
 //! **Groups.** A [`Publisher`] is a group of local writers, a [`Subscriber`] a group of local readers. Writers announce
-//! their group, so readers know which of them belong together. An endpoint created without one is a group by itself.
+//! their group, so readers know which writers belong together. An endpoint created without a group is a group by
+//! itself.
 //!
-//! **Writer side** ([`publisher`]): each sample of a coherent set carries the number of the set's first sample; the
-//! end of the set is a DATA without payload (RTPS 2.5 §8.7.6). With GROUP access a sample also has a sequence number in
-//! its publisher, and HEARTBEATs carry the current group number (§8.7.5). Every writer of a publisher with GROUP access
-//! ends every set, even without samples in it, so readers need not know which writers had some.
+//! **Writer side** ([`publisher`]): each sample of a coherent set carries the number of the set's first sample; the end
+//! of the set is a DATA without payload (RTPS 2.5 §8.7.6). With GROUP access a sample also has a sequence number in its
+//! publisher, and HEARTBEATs carry the current group number (§8.7.5). Every writer of a publisher with GROUP access
+//! ends every set, even a set without samples of that writer. So readers need not know which writers have samples in
+//! the set.
 //!
 //! **Reader side.** A reader with coherent or ordered access admits the samples of each writer one by one
-//! ([`progress`]). A sample of a set is then *held*, in slots reserved for that, until its set has ended at every
-//! writer of the group ([`coherent_group`]). The set is made available as a whole ([`group_delivery`]), or dropped if a
-//! part is missing or there is no room ([`incomplete_sets`]). With ordered GROUP access a sample stays waiting and
-//! unacknowledged until no other writer can have an earlier one. A later sample or a HEARTBEAT shows that; the reader
-//! requests the HEARTBEAT ([`heartbeat_request`]).
+//! ([`progress`]). A sample of a set is then *held* in a reserved slot until its set has ended at every writer of the
+//! group ([`coherent_group`]). The set is made available as a whole ([`group_delivery`]), or dropped if a part is
+//! missing or there is no room ([`incomplete_sets`]). With ordered GROUP access a sample stays waiting and
+//! unacknowledged until no other writer can have an earlier sample. A later sample of the other writer shows this, or
+//! its HEARTBEAT, which the reader requests ([`heartbeat_request`]).
 //!
-//! Other endpoints pay one comparison per sample.
+//! For endpoints without coherent or ordered access, the cost is one comparison per sample.
 //!
 //! The user accesses a group of readers between *begin_access* and *end_access*, in the order of their samples.
 
@@ -70,8 +72,9 @@ impl Access {
     /// Derives the access from PRESENTATION. `None` if each writer's order suffices.
     ///
     /// A coherent set of INSTANCE scope is treated like one of TOPIC scope: each writer's part is available as a whole.
-    /// By DDS 1.4 §2.2.3.6 a set has no effect there, because changes of several instances are independent. Other
-    /// implementations still present it as a whole, and programs rely on that. It also satisfies the standard.
+    /// By DDS 1.4 §2.2.3.6 a set has no effect in INSTANCE scope, because changes of several instances are independent.
+    /// Other implementations still present the set as a whole, and programs rely on this. It also satisfies the
+    /// standard.
     pub(crate) fn of(presentation: &Presentation) -> Option<Self> {
         let is_group = presentation.access_scope == PresentationAccessScope::Group;
         let is_ordered = presentation.ordered && is_group;
@@ -124,7 +127,7 @@ pub(crate) struct Subscriber {
 }
 
 impl LocalParticipant {
-    /// Creates a group of writers that share this policy (DDS 1.4 §2.2.2.4.1).
+    /// Creates a group of writers that share this PRESENTATION policy (DDS 1.4 §2.2.2.4.1).
     ///
     /// # Errors
     /// [`CreateError::TooManyGroups`].
@@ -148,7 +151,7 @@ impl LocalParticipant {
         Ok(index)
     }
 
-    /// Creates a group of readers that share this policy (DDS 1.4 §2.2.2.5.2).
+    /// Creates a group of readers that share this PRESENTATION policy (DDS 1.4 §2.2.2.5.2).
     ///
     /// # Errors
     /// [`CreateError::TooManyGroups`].
@@ -246,7 +249,6 @@ impl LocalParticipant {
 }
 
 impl Readers {
-    /// Removes a reader from its group.
     pub(crate) fn leave_subscriber(&mut self, reader: ReaderId) {
         let group = self.table.get(reader).and_then(|it| it.subscriber);
         if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {
@@ -256,8 +258,8 @@ impl Readers {
 }
 
 impl LocalParticipant {
-    /// Returns the reader of a group with the first available sample (DDS 1.4 §2.2.2.5.2.10): with ordered GROUP
-    /// access, the one that a publisher wrote first.
+    /// Returns the reader of a group with the first available sample (DDS 1.4 §2.2.2.5.2.10). With ordered GROUP
+    /// access, this is the sample that a publisher wrote first.
     #[must_use]
     pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
         let readers = self.readers.subscribers.get(id)?.readers.iter();
@@ -301,7 +303,7 @@ impl LocalParticipant {
 
 impl Readers {
     /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
-    /// the number when all earlier ones have arrived.
+    /// the number of the end when all earlier samples have arrived.
     #[cold]
     pub(crate) fn receive_set_end(
         &mut self,
@@ -333,7 +335,7 @@ impl Readers {
             reader.ledger.account();
             reader.ledger.set_ends += 1;
         } else {
-            // Resent later.
+            // The end is requested again later.
             reader.ledger.deferred += 1;
         }
         self.advance_proxy(shared, facts, index);

@@ -42,11 +42,11 @@ pub(crate) struct EndedSet {
 /// Numbering of a writer's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbering {
-    /// In its group.
+    /// Numbered in its group.
     Group,
-    /// By itself, contrary to its announcement; still to leave the group.
+    /// Numbered by the writer alone, although it announced a group, which it has still to leave.
     Stranger,
-    /// By itself.
+    /// Numbered by the writer alone.
     Alone,
 }
 
@@ -60,16 +60,15 @@ pub(crate) struct Progress {
     pub(crate) horizon: SequenceNumber,
     pub(crate) open: Option<OpenSet>,
     pub(crate) ended: Option<EndedSet>,
-    /// A sample is missing, with a number of at most this.
+    /// If a sample is missing, the highest number that it can have.
     hole: Option<SequenceNumber>,
     pub(super) question: HeartbeatRequest,
     /// The next ACKNACK requests a HEARTBEAT.
     pub(crate) asks: bool,
     /// The writer is deleted or dead.
     pub(super) is_deleted: bool,
-    /// Another writer of the ring was deleted: the sets that follow may have ended before that.
+    /// Another writer of the ring was deleted. Sets received later may have ended before the deletion.
     pub(super) is_doubtful: bool,
-    /// Next proxy in the ring.
     pub(super) next_peer: WriterProxyId,
     /// Last pass over all rings that has visited this proxy.
     pub(super) looked: u64,
@@ -180,7 +179,7 @@ impl Progress {
         let open = self.open.take();
         let is_whole = match (open, place.set) {
             (Some(open), set) => open.is_whole && set.is_none_or(|set| set == open.set),
-            // The writer had no part in the set, unless that is what is missing.
+            // The writer had no part in the set, unless its part is missing.
             (None, Some(set)) => self.hole.is_none_or(|hole| hole < set),
             (None, None) => return,
         };
@@ -239,7 +238,7 @@ fn place_of(
         shown: 0,
     };
     let group_set = mark.group_coherent_set.filter(|set| set.get() > 0);
-    // A set without a group number is not one of the group.
+    // A set without a group sequence number is a set of the writer alone.
     let is_alone = !proxy.progress.is_numbered() || (mark.set().is_some() && group_set.is_none());
     let number = mark.group_sequence.filter(|it| it.get() > 0 && !is_alone);
     number.map_or(by_itself, |number| Place {
@@ -281,7 +280,7 @@ pub(crate) fn keep_in_turn(
 /// Admits the next expected sample of a writer, which waits in the cache; `index` is the proxy's.
 ///
 /// # Errors
-/// The sample must wait: others come first, or there is no room.
+/// The sample must wait: other samples come first, or there is no room.
 pub(crate) fn admit(
     index: WriterProxyId,
     proxy: &mut WriterProxy,
@@ -301,7 +300,7 @@ pub(crate) fn admit(
         return Ok(Admission::Done);
     }
     if let Some(open) = progress.open.filter(|open| place.set != Some(open.set)) {
-        // The set has ended without a message.
+        // The next sample is of another set, so the open set has ended, although no message said so.
         progress.open = None;
         progress.ended = Some(EndedSet {
             set: open.set,
@@ -324,7 +323,7 @@ pub(crate) fn admit(
         is_whole: is_first,
     });
     progress.hole = None;
-    // A filtered sample takes no slot and replaces none.
+    // A filtered sample takes no slot and replaces no sample.
     if open.is_whole && filter.is_some_and(|filter| drop_filtered(filter, cache, index)) {
         progress.reach(place.number);
         ledger.content_filtered += 1;

@@ -41,7 +41,7 @@ pub enum CoherentError {
 #[derive(Debug)]
 pub(crate) struct WriterPresents {
     pub(crate) access: Access,
-    /// Number of its first sample in the open set, if it has one.
+    /// Number of the writer's first sample in the open set, if there is one.
     set: Option<SequenceNumber>,
 }
 
@@ -50,7 +50,7 @@ impl WriterPresents {
         Self { access, set: None }
     }
 
-    /// Returns the mark of the next sample.
+    /// Returns the set and group numbers of the next sample.
     fn mark(
         &mut self,
         sequence: SequenceNumber,
@@ -82,7 +82,8 @@ impl Publisher {
     }
 }
 
-/// Returns the head of a DATA with this mark; the end of a set is no change of an instance.
+/// Returns the head of a DATA with this mark. The end of a set changes no instance, so its head has no key and no
+/// status.
 pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
     if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
         return head;
@@ -98,8 +99,8 @@ pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
 impl LocalParticipant {
     /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
     /// [end](LocalParticipant::end_coherent_changes) become available to readers with coherent access as a whole or not
-    /// at all. Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's
-    /// part is a set. It has no effect unless the group's PRESENTATION is coherent.
+    /// at all. Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each
+    /// writer's part is a set. A set has no effect unless the group's PRESENTATION is coherent.
     ///
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
@@ -325,8 +326,8 @@ impl Writers {
 }
 
 impl Writer {
-    /// Returns the number below which a full history may drop ends of sets: all under KEEP_LAST; under
-    /// KEEP_ALL those that all readers acknowledged, and none of a VOLATILE writer.
+    /// Returns the number below which a full history may drop ends of sets. KEEP_LAST: all ends. KEEP_ALL: the ends
+    /// that all readers acknowledged, or none if the writer is VOLATILE.
     fn set_ends_may_go_below(&self) -> SequenceNumber {
         let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
         match (keeps_all, self.volatile) {

@@ -50,7 +50,6 @@ impl Validated {
         }
     }
 
-    /// Returns whether any address is validated.
     pub(crate) fn is_any(&self) -> bool {
         self.are_all || !self.addresses.is_empty()
     }
@@ -107,8 +106,8 @@ impl LocalParticipant {
         Some(work)
     }
 
-    /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
-    /// validated and the credit is used up.
+    /// Charges work for one matched reader to its participant's credit. If the address is not validated and the credit
+    /// is used up, nothing is sent: the work's bytes become 0.
     pub(crate) fn debit_reader(
         &mut self,
         index: ReaderProxyId,

@@ -1,8 +1,9 @@
 //! Announcements of remote endpoints in compact form.
 //!
 //! Ten thousand remote endpoints may be known, and a parsed announcement takes two kilobytes. A record therefore stores
-//! the serialized announcement, typically 300 to 400 bytes, in chained pieces of a bounded table. It is parsed again
-//! for matching and for queries. The topic, which is compared with every endpoint, is stored as a hash in the record.
+//! the serialized announcement, typically 300 to 400 bytes, in chained pieces of a bounded table. The announcement is
+//! parsed again for matching and for queries. The topic, which is compared with every endpoint, is stored as a hash in
+//! the record.
 
 use isolane_wire::{
     builtin_data::EndpointData,
@@ -23,7 +24,7 @@ use crate::{
 const PIECE_BYTES: usize = 126;
 
 /// Pieces allocated per endpoint; the average announcement takes no more. A shorter announcement is charged to its
-/// participant's share as this number.
+/// participant's share as this many pieces.
 pub(super) const PIECES_PER_ENDPOINT: usize = 4;
 
 /// End of a chain of pieces.

@@ -3,7 +3,7 @@
 //! An ignored entity is removed from the tables with its matches (a participant one match a step, as after a farewell).
 //! Its later announcements are counted and dropped, so the sample path needs no check. As in the standard, ignoring
 //! cannot be undone. Peers do not learn of it: a reliable writer that matched a reader here waits for that reader until
-//! it or this participant is gone.
+//! the reader or this participant is gone.
 //!
 //! Endpoints of this participant can be ignored as well. Ignoring this participant itself unmatches its own writers and
 //! readers.
@@ -80,8 +80,8 @@ impl Ignored {
 }
 
 impl LocalParticipant {
-    /// Ignores a participant and all its endpoints from now on. With this participant's own prefix, its endpoints no
-    /// longer match each other.
+    /// Ignores a participant and all its endpoints from now on. If `prefix` is that of this participant, its own
+    /// endpoints no longer match each other.
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].

@@ -77,8 +77,8 @@ pub enum EndpointKind {
 pub struct RemoteParticipant {
     /// Data of its latest announcement.
     pub data: ParticipantData,
-    /// Time of its latest announcement. Messages of its matched endpoints count as well when its lease has expired, or
-    /// when another participant announces the same addresses.
+    /// Time of its latest announcement. Messages of its matched endpoints also set this time, but only when its lease
+    /// has expired or another participant announces the same addresses.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
     /// Addresses from which one of its readers has sent an ACKNACK.
@@ -89,11 +89,11 @@ pub struct RemoteParticipant {
     answered: Instant,
     /// Answers sent since the first one, up to `MAX_ANSWERS_AGAIN`.
     answers_again: u8,
-    /// Time of its entry in the table.
+    /// Time at which it was entered in the table.
     since: Instant,
-    /// Announcement pieces charged to its share.
+    /// Pieces of its stored announcements, charged to its share of the tables.
     pieces: usize,
-    /// Matches of its endpoints, charged to its share.
+    /// Number of matches of its endpoints, charged to its share of the tables.
     pub(crate) matches: u16,
     /// Time of the discovery step that found its lease expired.
     missed: Option<Instant>,
@@ -200,7 +200,7 @@ pub(crate) struct Discovery {
     pub(crate) unvalidated: TokenBucket,
     pub(crate) rate: TokenBucket,
     pub(crate) announcements_sent: u32,
-    /// Announcements are in this participant's own phase of the period.
+    /// Announcements were shifted to this participant's own phase of the period.
     pub(crate) is_in_phase: bool,
     pub(crate) announce_filed: bool,
     /// Discovery task that had its turn last.
@@ -211,7 +211,7 @@ pub(crate) struct Discovery {
     pub(crate) leaving_endpoint: Option<EndpointId>,
     /// Some match was refused.
     pub(crate) has_refused: bool,
-    /// A match has ended since, so a refused one may find room.
+    /// A match has ended since the last retry, so a refused one may find room.
     pub(crate) has_place: bool,
     /// Some participant may be leaving.
     pub(crate) has_leaving: bool,
@@ -227,7 +227,7 @@ impl Discovery {
         let participants = usize::from(limits.participants);
         let remote = usize::from(limits.remote_endpoints);
         let endpoints = Slab::with_kept(remote, is_fixed);
-        // With the entries reserved for the highest level.
+        // Includes the entries reserved for the highest level.
         let known = endpoints.room();
         let inbox = Inbox::try_new(SPDP_INBOX_SLOTS, config.zeroed);
         Ok(Self {

@@ -127,9 +127,9 @@ impl LocalParticipant {
         true
     }
 
-    /// Removes another participant if a new one finds the table full, and returns whether it did. The oldest one
-    /// without a validated address goes, so that forged announcements block no place for a whole lease. Otherwise the
-    /// new participant's former start goes.
+    /// Removes another participant if a new one finds the table full, and returns whether it did. It removes the oldest
+    /// one without a validated address, so that forged announcements block no place for a whole lease. If there is
+    /// none, it removes the former start of the new participant.
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
         let is_newcomer = !self.discovery.by_prefix.contains_key(&prefix)
@@ -157,9 +157,9 @@ impl LocalParticipant {
     }
 
     /// Finds the former start of a participant that was restarted without a farewell. It has the same unicast
-    /// metatraffic addresses and has been silent for half of its lease. Both must be isolane's, because two running
-    /// isolane participants never share an address; those of other vendors may. The announcement must come from one of
-    /// these addresses.
+    /// metatraffic addresses and has been silent for half of its lease. Both must be of isolane, because two running
+    /// isolane participants never share an address; participants of other vendors may. The announcement must come from
+    /// one of these addresses.
     fn former_start(
         &mut self,
         now: Instant,

@@ -33,7 +33,7 @@ impl LocalParticipant {
     }
 }
 
-/// Token bucket, kept as the time up to which its rate is used.
+/// Token bucket, stored as the time up to which its rate is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
     ns_per_kib: u64,
@@ -41,7 +41,7 @@ pub(crate) struct TokenBucket {
     paid_until: Instant,
 }
 
-/// Burst, as a time at the rate.
+/// Burst, as the time in which the rate refills it.
 const BURST: Duration = Duration::from_secs(1);
 
 impl TokenBucket {

@@ -145,8 +145,8 @@ impl LocalParticipant {
     }
 
     /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). The first call that finds the expiry only
-    /// records it. The participant is removed [`LEASE_GRACE`] later, when all announcements received before are
-    /// processed.
+    /// records it. A call [`LEASE_GRACE`] later removes the participant; by then, all announcements received before the
+    /// expiry are processed.
     pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
         if !self.discovery.leases_due {
             return false;
@@ -371,7 +371,7 @@ impl LocalParticipant {
     /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.
     ///
     /// This happens at most once for each of the participant's own announcements. Otherwise one peer that repeatedly
-    /// frees and takes a place could make all others repeat theirs.
+    /// frees and takes a place could make all other peers repeat their announcements.
     pub(super) fn ask_for_refused(&mut self, index: RemoteParticipantId) {
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             let Some(participant) = self.discovery.participants.get(index) else {
@@ -389,7 +389,7 @@ impl LocalParticipant {
             if let Some(participant) = self.discovery.participants.get_mut(index) {
                 participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
             }
-            // All of them were acknowledged, so the proxy must start from nothing.
+            // All announcements were acknowledged, so the proxy must start from the first number.
             self.readers.ask_sedp_again(
                 &mut self.shared,
                 ReaderId(reader),

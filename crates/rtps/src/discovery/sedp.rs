@@ -219,8 +219,8 @@ impl LocalParticipant {
         if !self.has_room(id, key_hash)
             && let Some(writer) = self.writers.get_mut(builtin)
         {
-            // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
-            // one that all peers have acknowledged goes first.
+            // Disposes stay in the history while there is room, for peers that were out of reach. The oldest dispose
+            // that all peers have acknowledged is removed first.
             let lowest = writer.lowest_unacknowledged();
             if let Some(history) = &mut writer.history {
                 history.remove_oldest_end_below(lowest);

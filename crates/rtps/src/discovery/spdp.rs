@@ -1,14 +1,14 @@
 //! SPDP (RTPS 2.5 §8.5.3): announcements and farewell of this participant, and inbox of received ones.
 //!
 //! An announcement is a datagram built on demand. It goes periodically to all configured addresses, and to each
-//! participant that these do not reach. A newly discovered participant is answered at once.
+//! participant that these addresses do not reach. A newly discovered participant is answered at once.
 //!
 //! # Inbox
 //!
-//! The inbox fills up when the discovery job gets no time, or when peers announce faster than one a step. No peer can
-//! fill it alone: of each participant only its latest announcement and its farewell wait. Unknown participants share
-//! half of the slots, so that a crowd of them, real or forged, cannot block the lease renewals of known ones.
-//! Announcements that find no slot are counted; they are periodic and arrive again.
+//! The inbox fills up when the discovery job gets no time, or when announcements arrive faster than it processes them.
+//! No peer can fill it alone: of each participant only its latest announcement and its farewell wait. Unknown
+//! participants share half of the slots, so that a crowd of them, real or forged, cannot block the lease renewals of
+//! known ones. Announcements that find no slot are counted; they are periodic and arrive again.
 //!
 //! # Address changes
 //!
@@ -60,7 +60,7 @@ impl LocalParticipant {
         }
         if self.discovery.announce_filed {
             // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
-            // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
+            // gone and drop the very topics that keep it busy. One urgent datagram a period costs less.
             self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
             self.shared
                 .schedule(Priority::HIGHEST, Filed::Announce(None));
@@ -139,8 +139,8 @@ impl Shared {
         }
     }
 
-    /// Returns whether announcements to the configured addresses do not reach a participant: it lists this participant,
-    /// but is not listed here.
+    /// Returns whether announcements to the configured addresses do not reach a participant: none of its metatraffic
+    /// addresses is configured.
     fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
         let listed = &self.config.announce_to;
         let is_reached = |locator: &Locator| listed.binary_search(locator).is_ok();

@@ -77,7 +77,7 @@ impl LocalParticipant {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
-            // Built-in endpoints are matched with participants instead.
+            // Built-in endpoints are matched when a participant is discovered.
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
@@ -229,7 +229,6 @@ impl LocalParticipant {
         }
     }
 
-    /// Topic of a user endpoint.
     fn topic_of(&self, own: LocalId) -> Option<&str> {
         let data = match own {
             LocalId::Writer(writer) => &self.writers.get(writer)?.data,
@@ -368,7 +367,7 @@ impl Shared {
 }
 
 impl Discovery {
-    /// Returns whether a participant is this one or another of isolane.
+    /// Returns whether a participant is this one, or a remote one of isolane.
     pub(crate) fn is_isolane(&self, shared: &Shared, prefix: GuidPrefix) -> bool {
         let found = self.by_prefix.get(&prefix);
         let participant = found.and_then(|&index| self.participants.get(index));

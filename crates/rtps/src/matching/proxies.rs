@@ -34,8 +34,8 @@ bitflags! {
 }
 
 impl Refusal {
-    /// Determines the reason. `fits` returns whether a place is free for a topic of the highest level in use, or for
-    /// others.
+    /// Determines the reason. `fits(true)` returns whether a place is free for a topic of the highest level in use,
+    /// `fits(false)` whether one is free for any other topic.
     pub(crate) fn of(fits: impl Fn(bool) -> bool, is_highest: bool, is_in_share: bool) -> Self {
         if !fits(true) {
             Self::FULL
@@ -170,7 +170,7 @@ impl LocalParticipant {
         Refusal::empty()
     }
 
-    /// Changes the address of a matched reader, or whether that is validated.
+    /// Changes the address of a matched reader, or updates whether its address is validated.
     pub(super) fn move_reader_proxy(&mut self, index: ReaderProxyId, address: Address) {
         let proxy = &self.writers.proxies[index];
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
@@ -315,7 +315,7 @@ impl LocalParticipant {
     }
 
     /// Number of matched reliable readers that have never answered the writer's HEARTBEATs. They get no samples until
-    /// they do.
+    /// they answer.
     #[must_use]
     pub fn silent_readers(&self, writer: WriterId) -> usize {
         let proxies = self.writers.get(writer).map_or(&[][..], |it| &it.proxies);
@@ -474,7 +474,7 @@ impl Readers {
         }
         self.note_reader(shared, proxy.reader);
         if let Some(other) = other {
-            // Its samples no longer wait for the removed writer.
+            // Samples of the other proxy no longer wait for the removed writer.
             self.present(shared, facts, other);
         }
         if proxy.clock.is_watched {

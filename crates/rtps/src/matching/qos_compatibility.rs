@@ -3,10 +3,10 @@
 //!
 //! # PARTITION names and wildcards (DDS 1.4 §2.2.3.13)
 //!
-//! A wildcard name matches as POSIX `fnmatch` without flags: `*` any characters, `?` one, `[abc]`, `[a-z]` and `[!a-z]`
-//! one character in or outside a set; a backslash quotes the next character. Two wildcard names never match, not even
-//! equal ones. Names without wildcards are compared literally, backslashes included. Character classes (`[:digit:]`)
-//! are not supported.
+//! A wildcard name matches as POSIX `fnmatch` without flags. `*` matches any characters and `?` one character. `[abc]`
+//! and `[a-z]` match one character in a set, `[!a-z]` one outside it. A backslash quotes the next character. Two
+//! wildcard names never match, not even equal ones. Names without wildcards are compared literally, backslashes
+//! included. Character classes (`[:digit:]`) are not supported.
 //!
 //! Names come from peers, so the cost is bounded: only the last `*` is retried, and an unterminated set is searched
 //! once. A comparison examines at most twice the product of the two lengths, 8,192 characters. Two endpoints need at
@@ -118,7 +118,6 @@ pub(super) enum Comparison {
     Unrelated,
     /// Same topic, but this policy offers less than requested.
     Differ(PolicyId),
-    /// Compatible.
     Fit,
 }
 

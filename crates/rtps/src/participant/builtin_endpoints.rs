@@ -142,7 +142,8 @@ impl LocalParticipant {
 }
 
 impl Shared {
-    /// Returns the number of matches for which an endpoint allocates memory when it is created; `room` is the most.
+    /// Returns the number of matches for which a new endpoint allocates memory; `room` is the maximum number of
+    /// matches.
     pub(crate) fn matches_at_start(&self, room: usize) -> usize {
         if self.config.limits.fixed_memory {
             room

@@ -59,8 +59,8 @@ pub struct EndpointConfig<'a> {
     /// True if payloads longer than an Ethernet frame share memory: [`LONG_BYTES`](crate::limits::LONG_BYTES), or room
     /// for four of the largest. Otherwise every slot has room for the largest payload.
     pub shares_long: bool,
-    /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments.
-    /// [`MAX_DATA_PAYLOAD_BYTES`](crate::limits::MAX_DATA_PAYLOAD_BYTES) keeps it to an Ethernet frame. Readers accept
+    /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments. Up to
+    /// [`MAX_DATA_PAYLOAD_BYTES`](crate::limits::MAX_DATA_PAYLOAD_BYTES), a DATA fits an Ethernet frame. Readers accept
     /// both.
     pub max_datagram_bytes: usize,
     /// Unicast locators of this endpoint, announced to peers.
@@ -203,8 +203,9 @@ impl LocalParticipant {
 
     /// Creates a writer, allocates its history, and announces it.
     ///
-    /// A best-effort writer keeps no history, even if it is TRANSIENT_LOCAL: only reliable readers can be given one. If
-    /// its samples can be longer than a datagram, or it has a LATENCY_BUDGET, it keeps them until they are sent.
+    /// A best-effort writer keeps no history, even if it is TRANSIENT_LOCAL: only reliable readers can be given
+    /// history. If its samples can be longer than a datagram, or it has a LATENCY_BUDGET, it keeps them until they are
+    /// sent.
     ///
     /// # Errors
     /// [`CreateError`]; nothing was created then.
@@ -362,7 +363,7 @@ impl LocalParticipant {
             samples,
             waiting,
             held: held.saturating_add(in_sets),
-            // The user cannot take samples that are held for their set to make room.
+            // The user cannot make room by taking samples that are held for their set.
             sizes: match (access, held) {
                 (None, 0) => config.sizes(samples.saturating_add(waiting)),
                 (None, _) => config
@@ -422,8 +423,8 @@ impl LocalParticipant {
         Ok(index)
     }
 
-    /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
-    /// not disposed.
+    /// Deletes a writer and announces the deletion. At readers this unregisters the writer from its instances, but does
+    /// not dispose them.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
         let Some(writer) = self.writers.get(id) else {
             return;
@@ -459,7 +460,7 @@ impl LocalParticipant {
         }
     }
 
-    /// Deletes a reader and announces that.
+    /// Deletes a reader and announces the deletion.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
         let Some(reader) = self.readers.get(id) else {
             return;

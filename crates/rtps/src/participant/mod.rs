@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) work_queue: WorkQueue,
     pub(crate) timers: Timers,
-    /// Last time passed in, except with samples; waiting samples are judged by it.
+    /// Last time passed in by a call that is not a write; waiting samples are judged at this time.
     pub(crate) latest: Instant,
     /// Endpoints whose status has changed.
     pub(crate) changed: VecDeque<Noted>,
@@ -290,7 +290,7 @@ impl LocalParticipant {
 
 fn touch(memory: &mut [u8]) {
     for page in memory.chunks_mut(PAGE_BYTES) {
-        // The same value; `black_box` hides that from the compiler.
+        // Writes the same value; `black_box` hides this from the compiler.
         page[0] = black_box(page[0]);
     }
     if let Some(last) = memory.last_mut() {

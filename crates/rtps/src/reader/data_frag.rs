@@ -96,7 +96,7 @@ impl LocalParticipant {
     }
 
     /// Passes fragments to each matched reader. After a delivery to a view reader the same submessage is read again for
-    /// the others, as for DATA; readers that are finished ignore the sequence number.
+    /// the other readers, as for DATA. Readers that have already processed it ignore its sequence number.
     fn receive_part(
         &mut self,
         now: Instant,
@@ -319,7 +319,7 @@ impl Readers {
         }
     }
 
-    /// Processes a HEARTBEAT_FRAG, and requests fragments that were sent but not received. Returns whether it does.
+    /// Processes a HEARTBEAT_FRAG: requests fragments that were sent but not received. Returns true if there are any.
     pub(crate) fn receive_heartbeat_frag(
         &mut self,
         shared: &mut Shared,

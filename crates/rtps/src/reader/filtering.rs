@@ -1,10 +1,10 @@
-//! Numbers that the writers of a reliable reader have filtered out (RTPS 2.5 §8.3.8.4, `filteredCount` of GAP): they
+//! Numbers that the writers of a reliable reader have filtered out (RTPS 2.5 §8.3.8.4, `filteredCount` of GAP). They
 //! count as filtered, not lost.
 //!
 //! Without `filteredCount` a GAP only says that its numbers are irrelevant to the reader (§8.4.12,
-//! `irrelevant_change_set`): filtered, or gone. Writers of isolane always set it, so their other GAP numbers are lost.
-//! For writers of other implementations these count as irrelevant; lost are only numbers below the first of their
-//! HEARTBEATs (`lost_changes_update`).
+//! `irrelevant_change_set`): they were filtered out or removed. Writers of isolane always set `filteredCount`, so their
+//! other GAP numbers count as lost. The GAP numbers of other implementations count as irrelevant. Of these writers'
+//! numbers, only those below firstSN of a HEARTBEAT count as lost (`lost_changes_update`).
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -20,7 +20,7 @@ use crate::{
     slab::ReaderId,
 };
 
-/// Filtered numbers of the proxy's window, by bit (number mod WINDOW).
+/// Set of the filtered numbers in the proxy's window: bit (number mod WINDOW).
 #[derive(Debug, Default)]
 pub(crate) struct FilteredNumbers([u64; WORDS]);
 
@@ -79,7 +79,7 @@ impl WriterProxy {
     }
 
     /// Returns how many numbers of `run`, which begins at the start of the window, a writer of another implementation
-    /// has declared irrelevant. None of them waits.
+    /// has declared irrelevant. No sample with a number of `run` waits in the cache.
     #[cold]
     pub(crate) fn irrelevant_among(&self, run: Range<i64>) -> u64 {
         if !self.is_foreign {

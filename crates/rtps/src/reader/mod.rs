@@ -209,8 +209,8 @@ impl WriterProxy {
 }
 
 impl LocalParticipant {
-    /// Returns whether a reader has the history of all matched writers. True for VOLATILE and best-effort readers,
-    /// which are promised none.
+    /// Returns whether a reader has the history of all matched writers. True for VOLATILE and best-effort readers, to
+    /// which no history is promised.
     #[must_use]
     pub fn has_history(&self, id: ReaderId) -> bool {
         let Some(reader) = self.readers.get(id) else {
@@ -306,7 +306,7 @@ impl Readers {
         let is_fixed = limits.fixed_memory;
         let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
         let proxies = Slab::with_kept(limits.matches.into(), is_fixed);
-        // With the entries reserved for the highest level.
+        // Includes the entries reserved for the highest level.
         let matches = proxies.room();
         Self {
             table: Slab::new(local, is_fixed),

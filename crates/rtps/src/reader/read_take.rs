@@ -53,7 +53,7 @@ impl LocalParticipant {
         }
     }
 
-    /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
+    /// Returns how many samples a reader rejected for their encapsulation, and the last one; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
         self.readers.get(id)?.encapsulations_refused
@@ -190,8 +190,8 @@ impl LocalParticipant {
         })
     }
 
-    /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
-    /// shorter. An older sample that may be replaced counts as free.
+    /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest possible sample if that
+    /// is shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
         let Some(writer) = self.writers.get_mut(id) else {
             return true;
@@ -225,9 +225,9 @@ impl LocalParticipant {
             .is_some_and(|cache| cache.has_any(selection))
     }
 
-    /// Returns the `nth` selected sample: by instance in the order of their oldest samples, and in order of arrival
-    /// within an instance. With ordered access of TOPIC or GROUP scope (PRESENTATION), all are in order of arrival (DDS
-    /// 1.4 §2.2.2.5.3.8).
+    /// Returns the `nth` selected sample. Instances come in the order of their oldest samples, and the samples of an
+    /// instance in order of arrival. With ordered access of TOPIC or GROUP scope (PRESENTATION), all samples are in
+    /// order of arrival (DDS 1.4 §2.2.2.5.3.8).
     #[must_use]
     pub fn selected(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         let (info, payload) = self.readers.cache(id)?.selected(nth)?;
@@ -270,7 +270,7 @@ impl LocalParticipant {
         samples.find_map(find)
     }
 
-    /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
+    /// Returns the oldest change of an instance in a writer's history: `true` and its value, or `false` and its key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
         let history = self.writers.get(id)?.history.as_ref()?;
@@ -308,7 +308,7 @@ pub struct SampleInfo {
     /// Reception time by this participant's clock: the kernel's timestamp of the datagram, or else the time at which it
     /// was read.
     pub received: Instant,
-    /// Expiry of its LIFESPAN by this participant's clock; `None` if it never expires.
+    /// End of the LIFESPAN by this participant's clock; `None` if the sample never expires.
     pub expires: Option<Instant>,
     /// Value, or end of the instance with only a key.
     pub kind: ChangeKind,
@@ -318,9 +318,9 @@ pub struct SampleInfo {
     pub view_state: ViewState,
     /// Current state of the instance; without a cache the state this sample sets.
     pub instance_state: InstanceState,
-    /// Number of generations of the instance after a dispose, on reception of the sample.
+    /// Number of times that the instance had become alive after a dispose when the sample was received.
     pub disposed_generation_count: u32,
-    /// Number of generations of the instance after the loss of all writers, on reception of the sample.
+    /// Number of times that the instance had become alive after the loss of all writers when the sample was received.
     pub no_writers_generation_count: u32,
     /// Number of samples of the instance that follow in the same [selection](crate::Selection).
     pub sample_rank: u32,
@@ -398,8 +398,8 @@ pub enum ViewState {
 }
 
 bitflags! {
-    /// Mask of sample, view and instance states. A kind without any bit is not restricted, so the empty mask selects
-    /// everything.
+    /// Mask of sample, view and instance states. If no bit of a kind of state is set, all states of that kind are
+    /// selected. So the empty mask selects everything.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct StateMask: u8 {
         /// Samples already read.

@@ -2,27 +2,27 @@
 //!
 //! A reader has a few *places* (reassembly slots); their memory is allocated in one piece when the reader is created. A
 //! place holds one incomplete sample of one writer: the bytes received, and a bit for each fragment. A complete sample
-//! is processed like one that arrived as DATA, and its place is free.
+//! is processed like one that arrived as DATA, and its place becomes free.
 //!
 //! # Allocation of places
 //!
 //! A new sample takes, in this order:
 //! 1. a free place;
-//! 2. a place whose sample is done with, because it was overtaken or is gone;
-//! 3. the least useful sample of the same writer: the furthest ahead at a reliable reader, which needs the nearest
-//!    first; the oldest at a best-effort reader, where newer samples count;
-//! 4. a sample that has had no fragment for a while;
-//! 5. if its writer has no place, one of the participant that has the most: another participant that keeps more even
-//!    then, or its own if one of its writers has several.
+//! 2. a place whose sample is no longer needed, because the reader has passed it or the writer has removed it;
+//! 3. the place of the least useful sample of the same writer: at a reliable reader the furthest ahead, because the
+//!   nearest is needed first; at a best-effort reader the oldest, because newer samples count;
+//! 4. the place of a sample that has had no fragment for a while;
+//! 5. if its writer has no place, one of the participant that has most places: another participant that still has more
+//!   afterwards, or the writer's own participant if another writer there has several.
 //!
-//! Otherwise the sample finds no place and is counted: a reliable reader requests it again, at a best-effort reader it
+//! Otherwise the sample finds no place and is counted. A reliable reader requests it again; at a best-effort reader it
 //! is lost. So a participant that begins samples endlessly, with any number of writers, leaves every other participant
 //! its share. A sample that progresses is not displaced by one that only begins.
 //!
 //! # Contradicting fragments
 //!
 //! The first fragment fixes the sizes of sample and fragments; later ones that differ are not used. If the first was
-//! wrong, its place is given up when no further fragment fits, and the sample begins anew.
+//! wrong, its sample makes no progress. After a while the next fragment that differs restarts the sample.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -86,7 +86,7 @@ pub(crate) struct Reassembly {
     memory: Vec<u8>,
 }
 
-/// Complete sample taken out of its place. The memory is that of all places, and is given back.
+/// Complete sample taken out of its place. The memory is that of all places, and must be given back.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) memory: Vec<u8>,
@@ -198,8 +198,8 @@ impl Reassembly {
     }
 
     /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
-    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be sent a
-    /// request at least one, so that writers that have begun many samples do not block the others.
+    /// because the samples need not be fragmented. Stalled samples do not count, because they make way. From a writer
+    /// without a place, one sample may always be requested, so that other writers do not block it.
     pub(crate) fn room(&self, writer: WriterProxyId, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());
         if taken().next().is_none() {
@@ -236,7 +236,7 @@ impl Reassembly {
         Some((at, gives_way))
     }
 
-    /// Returns the place that matters less than one for this sample, if all places are taken.
+    /// Returns the place whose sample makes way for this sample, if all places are taken.
     fn least_wanted(
         &self,
         (writer, sequence): SampleId,
@@ -267,7 +267,7 @@ impl Reassembly {
         own.or_else(stalled).map(|(at, ..)| at)
     }
 
-    /// Returns the place, all being taken, that a writer without one gets from the participant with the most.
+    /// Returns the place that a writer without one gets from the participant with most places, when all are taken.
     fn of_greediest(
         &self,
         writer: WriterProxyId,
@@ -335,8 +335,8 @@ impl Reassembly {
         })
     }
 
-    /// Returns the lowest sample of a writer with missing fragments, and their set. The writer is known to have sent
-    /// all fragments of the samples up to `last`.
+    /// Returns the lowest sample of a writer with missing fragments, and the set of these fragments. The writer is
+    /// known to have sent all fragments of the samples up to `last`.
     pub(crate) fn missing(
         &self,
         writer: WriterProxyId,
@@ -399,7 +399,7 @@ impl Reassembly {
         }
     }
 
-    /// Frees the places of samples that are done with.
+    /// Frees the places of finished samples.
     pub(crate) fn release(&mut self, is_done: impl Fn(SampleId) -> bool) {
         for place in &mut self.places {
             place.of = place.of.filter(|&of| !is_done(of));
@@ -508,7 +508,7 @@ impl ReassemblySlot {
 
     /// Returns the missing fragments up to `end`, as many as one NACK_FRAG can name.
     fn missing_to(&self, end: u32) -> Option<FragmentNumberSet> {
-        // By words, because a long sample has many fragments.
+        // Searches by words, because a long sample has many fragments.
         let incomplete = self.bits.iter().position(|&word| word != u64::MAX)?;
         let first = 64 * incomplete as u32 + self.bits[incomplete].trailing_ones() + 1;
         if first > end {

@@ -1,15 +1,16 @@
 //! Reliable protocol of a reader: reception of HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4), transmission of
 //! ACKNACK.
 //!
-//! HEARTBEAT and GAP advance the writer's proxies past samples that will never arrive, and file an ACKNACK for those
-//! that may.
+//! HEARTBEAT and GAP advance the writer's proxies past samples that will never arrive. For missing samples that may
+//! still arrive, they file an ACKNACK.
 //!
 //! # ACKNACK of taken samples
 //!
-//! A KEEP_ALL reader has as many slots as it promised, and its writer advances with its acknowledgements. If it
-//! acknowledged every received sample, the writer could send as many again while the slots are still in use. All would
-//! be refused and repaired. Therefore, while samples wait for delivery, acknowledgements follow the user in steps of a
-//! part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
+//! A KEEP_ALL reader has the slots that its RESOURCE_LIMITS name, and its acknowledgements let the writer advance. If
+//! it acknowledged every received sample, the writer could send as many again while the slots are still in use. The
+//! reader would refuse these samples, and the writer would repair them. Therefore, while samples wait for the user, the
+//! reader acknowledges only taken samples, in steps of a part of the slots. When none wait, the full ACKNACK follows,
+//! which may request samples.
 
 use isolane_wire::{
     guid::{EntityId, Guid},
@@ -158,8 +159,8 @@ impl Readers {
         verdict
     }
 
-    /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
-    /// unannounced address answers at once, and its answer confirms nothing.
+    /// Requests a confirmation of a far jump. Returns `false` within the suppression time. The suppression prevents a
+    /// loop: a writer with an unannounced address answers at once, and its answer confirms nothing.
     #[cold]
     fn ask_to_confirm(&mut self, shared: &mut Shared, now: Instant, index: WriterProxyId) -> bool {
         let suppression = shared.timing().nack_suppression;
@@ -184,7 +185,7 @@ impl Readers {
         }
     }
 
-    /// Returns whether an ACKNACK is filed in answer.
+    /// Processes a GAP. Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_gap(
         &mut self,
         shared: &mut Shared,
@@ -270,8 +271,8 @@ impl Readers {
         }
     }
 
-    /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
-    /// these and `present` must follow.
+    /// Advances a proxy, but makes no samples of coherent sets or group order available. Returns whether the reader
+    /// uses these, so that `present` must follow.
     pub(crate) fn advance_alone(
         &mut self,
         shared: &mut Shared,
@@ -399,7 +400,7 @@ impl Readers {
 }
 
 impl Readers {
-    /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
+    /// Returns the cache of a KEEP_ALL reader, and the number of a writer's oldest sample that the user has not taken.
     fn untaken(&self, index: WriterProxyId) -> Option<(&Cache, SequenceNumber)> {
         let proxy = self.proxies.get(index)?;
         let cache = self.table.get(proxy.reader)?.cache.as_ref()?;
@@ -410,7 +411,7 @@ impl Readers {
         self.untaken(index).is_some()
     }
 
-    /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
+    /// Acknowledges the samples taken by the user, if they are worth a datagram. The full ACKNACK stays filed.
     pub(crate) fn send_taken(
         &mut self,
         shared: &mut Shared,
@@ -475,8 +476,8 @@ impl Readers {
 }
 
 impl WriterProxy {
-    /// Decides whether to answer a HEARTBEAT (§8.4.12.2): a final one only if samples are missing, and not for the same
-    /// samples within the suppression time.
+    /// Decides whether to answer a HEARTBEAT (§8.4.12.2). A final one is answered only if samples are missing, and not
+    /// twice for the same samples within the suppression time.
     pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
         if !is_final {
             return Answer::AckNack;
@@ -531,7 +532,7 @@ impl WriterProxy {
                 }
             }
         }
-        // A non-final ACKNACK requests a HEARTBEAT: before the first one, and to confirm a jump.
+        // A non-final ACKNACK requests a HEARTBEAT: before the first HEARTBEAT, and to confirm a jump.
         let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
         let is_final = self.started && !asks;
         reader.acknack_count = reader.acknack_count.wrapping_add(1);
@@ -562,15 +563,15 @@ impl WriterProxy {
 }
 
 impl Reader {
-    /// Returns whether a sample is partly received and still making progress. Otherwise its writer may not support
-    /// NACK_FRAG.
+    /// Returns whether a sample is partly received and still makes progress. A sample without progress is requested by
+    /// ACKNACK, because its writer may not support NACK_FRAG.
     fn has_begun(&self, subject: SampleId, now: Instant) -> bool {
         let assemblies = self.assemblies.as_ref();
         assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
     }
 
-    /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
-    /// fragmented.
+    /// Number of further samples of a writer that may start arriving in fragments. Any requested sample may arrive in
+    /// fragments.
     fn room_without_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
         let assemblies = self.assemblies.as_ref();
         assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))

@@ -1,24 +1,25 @@
-//! Verification of sequence numbers far ahead, so that no forged datagram ends a writer's flow.
+//! Verification of sequence numbers far ahead, so that no forged datagram stops the delivery of a writer's samples.
 //!
 //! A datagram counts as the writer's own if it comes from an address of its participant.
 //!
 //! Reliable reader:
-//! - A HEARTBEAT, or the writer's own GAP, that requires a jump beyond the window: the reader keeps its position and
+//! - If a HEARTBEAT, or the writer's own GAP, requires a jump beyond the window, the reader keeps its position and
 //!   sends a non-final ACKNACK. Another HEARTBEAT of the writer's own confirms or refutes the jump (one round trip).
 //! - A GAP from another address beyond the window is ignored, and the numbers are requested again.
-//! - Both requests are sent at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
-//! - If the writer's own HEARTBEATs end below the window for [`JUMP_PATIENCE`], the reader returns to them. Many short
-//!   steps of another sender have led it away.
+//! - The ACKNACK and the request are each sent at most once in
+//!   [`Timing::nack_suppression`](crate::Timing::nack_suppression).
+//! - If the writer's own HEARTBEATs end more than a window below the position for [`JUMP_PATIENCE`], the reader returns
+//!   to the writer. Another sender has then moved the position ahead in many short steps.
 //!
 //! Best-effort reader:
-//! - A sample beyond the window is accepted, and the former position kept. The next sample there reverts the jump; a
-//!   second sample of the writer's own at the new position confirms it.
+//! - A sample beyond the window is accepted, and the former position kept. A later sample at the former position
+//!   reverts the jump; a second sample of the writer's own at the new position confirms it.
 //! - A sample more than a window beyond the last one known as the writer's own is accepted only from an address of its
-//!   participant. The hot path thus compares one number, and addresses once in 256 samples.
+//!   participant. The hot path thus compares one number a sample, and addresses once in 256 samples.
 //!
-//! If no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`], since a host may send
-//! from addresses it does not announce. A reader without any sample of the writer follows the latest HEARTBEAT in both
-//! directions.
+//! If no datagram has come from an address of the participant, any address counts as one after [`JUMP_PATIENCE`], since
+//! a host may send from addresses it does not announce. A reader without any sample of the writer follows the latest
+//! HEARTBEAT in both directions.
 
 use core::time::Duration;
 
@@ -46,7 +47,7 @@ pub(crate) struct Claim {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Former {
     expected: SequenceNumber,
-    /// Numbers passed since, which are lost if the jump is confirmed.
+    /// Count of numbers passed since the jump, which are lost if it is confirmed.
     passed: u64,
     since: Instant,
 }
@@ -112,7 +113,7 @@ pub(crate) enum Verdict {
     Refuted,
     /// The jump is confirmed.
     Jump(SequenceNumber),
-    /// The writer is below the window.
+    /// The writer is below the window; the reader returns to this number.
     Back(SequenceNumber),
     /// The jump waits for another HEARTBEAT.
     Provisional,
@@ -150,7 +151,7 @@ impl WriterProxy {
         self.begun && beyond > i64::from(WINDOW) + 1
     }
 
-    /// Returns whether a GAP that ends far ahead, before this number, is followed at once.
+    /// Returns whether a GAP that ends far ahead, before number `to`, is followed at once.
     #[cold]
     pub(crate) fn follows_gap(&mut self, to: SequenceNumber, origin: Origin) -> bool {
         let is_known = to <= self.last.next();
@@ -231,7 +232,7 @@ impl WriterProxy {
         }
     }
 
-    /// Returns to a position of the writer. The numbers from there on were never the writer's.
+    /// Returns to a lower position of the writer. The numbers passed since that position were not the writer's.
     pub(crate) fn go_back(&mut self, to: SequenceNumber, ledger: &mut ReaderLedger) {
         let passed = (self.expected.get() - to.get()).unsigned_abs();
         match self.begun {
@@ -244,7 +245,7 @@ impl WriterProxy {
         self.nacked_until = SequenceNumber(0);
     }
 
-    /// Position without an unconfirmed jump.
+    /// Returns the position without the effect of an unconfirmed jump.
     pub(crate) fn settled_position(&self) -> SequenceNumber {
         self.former.map_or(self.expected, |former| former.expected)
     }
@@ -275,7 +276,7 @@ impl WriterProxy {
                 });
                 self.expected = sequence;
             } else if sequence < self.expected {
-                // Duplicate. If it is the writer's own, the writer is still there.
+                // Duplicate. If it is the writer's own, the writer is still at this position.
                 let since = &mut self.anchor.refused_since;
                 *since = since.filter(|_| !origin.is_own);
             } else if !self.anchor.admits(sequence, origin) {
@@ -291,7 +292,7 @@ impl WriterProxy {
         if sequence < self.expected {
             let behind = (self.expected.get() - sequence.get()).unsigned_abs();
             if sequence > former.expected && behind > u64::from(WINDOW) {
-                // At a third position: the second one is not confirmed either.
+                // A third position: it does not confirm the jump to the second one.
                 self.return_to_former();
                 return self.settle(sequence, origin, ledger);
             }

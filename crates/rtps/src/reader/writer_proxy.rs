@@ -1,10 +1,9 @@
 //! Reader-side proxy of a matched writer, with the reliable protocol's state (RTPS 2.5 §8.4.10.4).
 //!
-//! Received and available sequence numbers are tracked in one window of [`WINDOW`](crate::limits::WINDOW) bits from the
-//! lowest missing number on.
+//! One window of [`WINDOW`](crate::limits::WINDOW) bits, from the lowest missing number on, marks the sequence numbers
+//! that were received or will never arrive.
 //!
-//! The bit window is processed by words: a run of numbers in a message costs the words it spans, not the
-//! numbers.
+//! Runs of numbers are marked and searched a word of the window at a time, not number by number.
 
 use alloc::boxed::Box;
 use core::{iter, ops::Range};
@@ -45,11 +44,11 @@ pub(crate) struct WriterProxy {
     pub(crate) expected: SequenceNumber,
     /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be requested.
     pub(crate) received: [u64; WORDS],
-    /// Numbers among them that the writer has filtered for this reader.
+    /// Numbers of the window that the writer has filtered out for this reader.
     pub(crate) held_back: Option<Box<FilteredNumbers>>,
     /// True for a writer of another implementation.
     pub(crate) is_foreign: bool,
-    /// Numbers below this that such a writer has declared irrelevant if they are missing.
+    /// Missing numbers below this one are irrelevant, as a writer of another implementation has declared.
     pub(crate) irrelevant_to: SequenceNumber,
     /// Highest sequence number known to exist.
     pub(crate) last: SequenceNumber,
@@ -246,7 +245,7 @@ impl WriterProxy {
         SequenceNumber(end)
     }
 
-    /// Returns whether all requested samples were received and others are missing.
+    /// Returns whether all requested samples were received and other samples are missing.
     pub(crate) fn may_ask_for_more(&self) -> bool {
         self.reliable && self.expected > self.nacked_until && self.is_missing_any()
     }

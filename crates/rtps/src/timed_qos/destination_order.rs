@@ -1,11 +1,11 @@
 //! DESTINATION_ORDER BY_SOURCE_TIMESTAMP (DDS 1.4 §2.2.3.17): the latest source timestamp of an instance wins, whatever
 //! the order of arrival.
 //!
-//! A reader drops and counts samples older than the latest accepted one of the same instance. Of equal timestamps of
-//! two writers, the lower GUID counts as later. Readers that receive the same samples thus end with the same value.
-//! Samples without a timestamp are accepted on arrival.
+//! A reader drops and counts samples older than the latest accepted one of the same instance. If two writers use equal
+//! timestamps, the sample of the lower GUID counts as later. Readers that receive the same samples thus end with the
+//! same value. Samples without a timestamp are accepted on arrival.
 //!
-//! If more instances are written than can be monitored, the one not written for longest is forgotten.
+//! If more instances are written than can be monitored, the instance with the oldest last sample is forgotten.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Timestamp};
 

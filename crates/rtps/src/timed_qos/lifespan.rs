@@ -4,11 +4,11 @@
 //! Expired samples leave its history; a GAP or the next HEARTBEAT informs readers.
 //!
 //! A reader measures from the source timestamp by its own wall clock, with the LIFESPAN announced by the writer or sent
-//! inline. It measures from reception, as the standard allows, without a timestamp, with one in the future, or with one
-//! implausibly far in the past. A writer sends no expired samples, so if all samples arrive older than the LIFESPAN,
-//! its clock must be behind. The difference is the least age of its recent samples ([`LeastAge`]), which is then
-//! subtracted from every age. It is trusted at once if it exceeds the LIFESPAN by [`PLAUSIBLE_DELAY`], otherwise after
-//! [`AGED_SAMPLES`] samples.
+//! inline. As the standard allows, it measures from reception if there is no timestamp, or if the timestamp is in the
+//! future or implausibly far in the past. A writer sends no expired samples, so if all samples arrive older than the
+//! LIFESPAN, its clock must be behind. The least age of its recent samples ([`LeastAge`]) then counts as the clock
+//! difference, and is subtracted from every age. One sample suffices if it is older than the LIFESPAN by
+//! [`PLAUSIBLE_DELAY`]; otherwise [`AGED_SAMPLES`] are needed.
 //!
 //! The remaining time is computed on arrival and then measured by the monotonic clock.
 //! [`Counters::expired_on_arrival`](crate::Counters) counts samples dropped on arrival. The end of an instance does not
@@ -128,9 +128,8 @@ impl Shared {
         Instant::new(timestamp.to_nanos().saturating_sub(offset_ns))
     }
 
-    /// Estimates when a sample with this source timestamp was written. The timestamp is the wall clock's or the user's.
-    /// A time more than two announcement periods after the participant's latest time is neither, and is limited to
-    /// that.
+    /// Estimates when a sample with this source timestamp was written. The timestamp comes from the wall clock or from
+    /// the user. The result is at most two announcement periods after the participant's latest time.
     pub(super) fn written_about(&self, timestamp: Timestamp) -> Instant {
         let ahead = self.config.timing.announce_period.saturating_mul(2);
         self.instant_of(timestamp).min(self.latest + ahead)
@@ -139,7 +138,7 @@ impl Shared {
 
 impl Writers {
     /// Removes expired changes from a writer's history, up to the first one not expired, since changes are stored in
-    /// writing order. A bounded number is checked. While more remain, nothing of the history may be sent.
+    /// writing order. A step checks a bounded number. While more are to be checked, nothing of the history may be sent.
     pub(crate) fn expire_history(
         &mut self,
         shared: &mut Shared,
@@ -249,7 +248,7 @@ mod tests {
         assert_eq!(left_after([Some(day); 3]), [2 * SECOND; 3]);
         let late = [Some(day), Some(day + S), Some(day + 3 * S), Some(day)];
         assert_eq!(left_after(late), [2 * SECOND, SECOND, 0, 2 * SECOND]);
-        // Barely behind: takes several samples.
+        // A clock that is barely behind shows only after several samples.
         let barely = left_after([Some(2 * S + S / 10); 10]);
         assert_eq!(
             barely.map(|left| left > 0).iter().filter(|it| **it).count(),

@@ -6,10 +6,10 @@
 //! A reader measures the announced lease of each matched writer from its last sign of life. Anything from the writer,
 //! or its participant's message, counts for AUTOMATIC. A sample, or the participant's message of that kind, counts for
 //! MANUAL_BY_PARTICIPANT; a sample, or a HEARTBEAT with the liveliness flag, for MANUAL_BY_TOPIC. A writer silent for
-//! longer is not alive and leaves its instances until it is heard again.
+//! longer is not alive, and its instances count it as unregistered until it is heard again.
 //!
-//! An expired lease is checked again after [`LEASE_GRACE`] or an eighth of the lease. A process that was stopped must
-//! first read what has arrived meanwhile.
+//! An expired lease is checked again after [`LEASE_GRACE`] or an eighth of the lease, whichever is shorter. A process
+//! that was stopped must first read what has arrived meanwhile.
 
 use core::time::Duration;
 

@@ -1,19 +1,18 @@
 //! Timed QoS policies of an endpoint.
 //!
-//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`time_based_filter`]), DEADLINE ([`deadline`]), LIVELINESS
-//! ([`liveliness`], [`participant_message`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`]), which a
-//! missed deadline or lease releases, and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has
-//! one timer, set to the time at which the first of them is due, however many instances and samples there are. On
-//! expiry the timer files a step of work (*WriterTimedQos*, *ReaderTimedQos*) at the priority of the topic's protocol
-//! work. A step handles a bounded number of instances, or all matched writers of a reader, and files itself again while
-//! more are due.
+//! The policies are LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`time_based_filter`]), DEADLINE ([`deadline`]),
+//! LIVELINESS ([`liveliness`], [`participant_message`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`])
+//! and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has one timer, set to the time at which
+//! the first of them is due, however many instances and samples there are. On expiry the timer files a step of work
+//! (*WriterTimedQos*, *ReaderTimedQos*) at the priority of the topic's protocol work. A step handles a bounded number
+//! of instances, or all matched writers of a reader, and files itself again while more are due.
 //!
 //! An endpoint without such policies has no such timer; its samples cost one comparison. [`sample_checks`] applies the
 //! policies to received samples.
 //!
 //! # Changes at run time (DDS 1.4 §2.2.3, *Changeable*)
 //!
-//! Counts and monitored instances are kept.
+//! A change keeps the counts and the monitored instances.
 //!
 //! The slots for samples held back by TIME_BASED_FILTER are allocated when a reader is created. A reader that gets its
 //! first filter later has none: it filters without delivering the last value.
@@ -72,7 +71,7 @@ pub(crate) struct WriterTimedQos {
     pub(crate) lifespan: Option<Duration>,
     /// Lower bound of the next expiry in the history; `None` if nothing is known to expire.
     next_expiry: Option<Instant>,
-    /// First sequence number that may expire. Lower ones are removed or end an instance.
+    /// First sequence number that may expire. Lower ones were removed, or are ends of instances, which never expire.
     expirable_from: SequenceNumber,
     /// Samples that expired before transmission, with sequence numbers not sent yet.
     pub(crate) expired_unsent: u64,
@@ -178,7 +177,7 @@ impl ReaderTimedQos {
 }
 
 impl Reader {
-    /// Earliest time at which a received sample makes something due.
+    /// Earliest time at which a policy on received samples is due.
     fn next_due(&self) -> Option<Instant> {
         let cache = self.cache.as_ref();
         let clock = self.clock.as_ref();
@@ -322,7 +321,7 @@ impl Readers {
         index: ReaderId,
     ) -> Option<Work> {
         self.table.get_mut(index)?.clock_filed = false;
-        // The cache reports further samples as due.
+        // Samples beyond the bound of this step stay due.
         self.remove_samples(shared, facts, index, |cache| cache.expire_some(now) > 0);
         self.ask_writers_again(shared, facts, now, index);
         self.make_set_room(shared, facts, now, index);

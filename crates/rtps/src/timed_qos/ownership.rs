@@ -1,13 +1,13 @@
 //! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9, §2.2.3.10): a reader accepts an instance's samples from its strongest writer
 //! only.
 //!
-//! A writer becomes the owner with its first sample if there is none, or if it is stronger than the owner. Of equal
-//! strengths the lower GUID wins, so that all readers decide alike. Samples of other writers are received, acknowledged
-//! and counted.
+//! A writer becomes the owner with its first sample if there is none, or if it is stronger than the owner. Among
+//! writers of equal strength the lower GUID wins, so that all readers decide alike. Samples of other writers are
+//! received, acknowledged and counted.
 //!
-//! An instance loses its owner when that unregisters it, is not alive, is removed, or misses the reader's DEADLINE. The
-//! next writer then owns it, until a stronger one writes. If more instances are written than can be monitored, the
-//! owner that has been silent longest is forgotten.
+//! An instance loses its owner when the owner unregisters it, is not alive, is removed, or misses the reader's
+//! DEADLINE. The next writer of a sample then owns the instance, until a stronger one writes. If more instances are
+//! written than can be monitored, the instance whose owner has been silent longest loses it.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 

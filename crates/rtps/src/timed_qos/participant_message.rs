@@ -5,12 +5,12 @@
 //! asserted by samples and by HEARTBEATs with the liveliness flag.
 //!
 //! An infinite lease, the default, sends nothing. For AUTOMATIC a message is sent three times in the shortest lease of
-//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT one is sent when the user asserts or writes,
-//! at the same rate at most. A message still unsent when the next one is due was delayed by more urgent work, and is
-//! sent with highest priority.
+//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT a message is sent when the user asserts or
+//! writes, at most at the same rate. A message still unsent when the next one is due was delayed by more urgent work,
+//! and is sent with highest priority.
 //!
-//! Between isolane participants these endpoints are matched only for a match with a lease. Other vendors expect them to
-//! be matched as those of SEDP are, and repeat their requests, so there they always are.
+//! Between isolane participants these endpoints are matched only for a match with a lease. With other vendors they are
+//! always matched, because those expect a match, as for SEDP, and repeat their requests until they get it.
 
 use core::time::Duration;
 
@@ -49,7 +49,7 @@ pub(crate) const PARTICIPANT_LIVELINESS_KINDS: [LivelinessKind; 2] = [
 pub(crate) struct Assertions {
     /// Time of the last assertion.
     at: Option<Instant>,
-    /// Set until a message is written for it.
+    /// True until a participant message for this assertion is written.
     is_untold: bool,
 }
 
@@ -103,7 +103,7 @@ impl LocalParticipant {
         };
         let before = participant.asserted[which].replace(now);
         if before.is_some_and(|before| now.saturating_since(before) < MIN_PERIOD) {
-            // No lease is shorter: writers revived by the previous message are still alive.
+            // No lease is shorter than this period: writers revived by the previous message are still alive.
             return;
         }
         for index in self.readers.table.ids() {
@@ -145,7 +145,7 @@ impl LocalParticipant {
             owners.set_strength(index, clock.strength);
         }
         let Some(lease) = lease else { return };
-        // The clock step arms the timer for the end of the lease.
+        // The timed-QoS step arms the timer for the end of the lease.
         self.readers
             .schedule_reader_timed_qos(&mut self.shared, reader);
         if PARTICIPANT_LIVELINESS_KINDS.contains(&lease.kind) {

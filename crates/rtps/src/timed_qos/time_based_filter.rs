@@ -37,7 +37,7 @@ impl Filter {
         }
     }
 
-    /// Applies another separation. Without a filter, held samples are delivered as soon as there is room.
+    /// Applies another separation. If the filter is removed, held samples are delivered as soon as there is room.
     pub(crate) fn followed_by(self, next: Option<Self>) -> Self {
         Self {
             separation: next.map_or(Duration::ZERO, |next| next.separation),
@@ -74,7 +74,7 @@ impl Filter {
         self.instances.get_mut(key)?.take()
     }
 
-    /// Stores the slot of a held sample. Requires that none of the instance is held.
+    /// Stores the slot of a held sample. Requires that no other sample of the instance is held.
     pub(crate) fn keep_back(&mut self, key: KeyHash, slot: u16) {
         let kept = self.instances.get_mut(key);
         debug_assert_eq!(kept, Some(&mut None), "it came too soon after another");

@@ -1,9 +1,9 @@
 //! Batching under LATENCY_BUDGET (DDS 1.4 §2.2.3.8).
 //!
 //! A writer with a budget holds its samples until a datagram is full or half of the budget has passed since the first
-//! of them. A shorter LIFESPAN, DEADLINE or manual lease takes the place of the budget. Then it files their first
-//! transmission, which packs as many samples into a datagram as fit. The other half of the budget is left for
-//! transport. Without a budget, the default, each sample is filed at once.
+//! held sample. A shorter LIFESPAN, DEADLINE or manual lease counts as the budget. Then the writer files the first
+//! transmission of the held samples, which packs as many into a datagram as fit. The other half of the budget is left
+//! for transport. Without a budget, the default, each sample is filed at once.
 
 use core::time::Duration;
 

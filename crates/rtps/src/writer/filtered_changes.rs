@@ -3,10 +3,10 @@
 //!
 //! This record is separate from the history: KEEP_LAST or LIFESPAN may remove a change before the reader has learnt
 //! that it was filtered out, and the GAP must say filtered, not gone. The record covers one window of numbers from the
-//! last acknowledged one. Samples further ahead are sent, filtered out or not.
+//! last acknowledged one. A sample beyond the window is sent even if the filter rejects it.
 //!
-//! GAPs for these samples count all their numbers as filtered (RTPS 2.5 §8.3.8.4). Each GAP is for one reader: another
-//! reader at the same address may be new, its filter not yet known.
+//! GAPs for these samples count all their numbers as filtered (RTPS 2.5 §8.3.8.4). Each GAP is for one reader, because
+//! the writer may not yet know the filter of another reader at the same address.
 
 use core::ops::Range;
 
@@ -29,10 +29,10 @@ use crate::{
     },
 };
 
-/// Filtered numbers of a reader's window, by bit (number mod WINDOW).
+/// Set of filtered numbers in a reader's window: bit (number mod WINDOW).
 #[derive(Debug)]
 pub(crate) struct FilteredChanges {
-    /// Numbers below are acknowledged, or unknown.
+    /// First number of the window. Numbers below it are acknowledged, or unknown.
     base: i64,
     /// Numbers that the reader's filter rejects.
     judged: [u64; WORDS],
@@ -75,7 +75,7 @@ impl FilteredChanges {
         self.window().contains(&sequence.get())
     }
 
-    /// Notes a number that the filter rejects; `is_withheld` if it is not sent.
+    /// Notes a number that the filter rejects; `is_withheld` is true if the sample is not sent.
     pub(crate) fn note(&mut self, sequence: SequenceNumber, is_withheld: bool) {
         let number = sequence.get();
         if !self.has_place(sequence) {
@@ -123,7 +123,7 @@ impl FilteredChanges {
         next.map(SequenceNumber)
     }
 
-    /// Returns the run of filtered numbers from `sequence` on; empty if that one is not filtered.
+    /// Returns the run of filtered numbers from `sequence` on; empty if `sequence` itself is not filtered.
     pub(crate) fn run_from(&self, sequence: SequenceNumber) -> Range<SequenceNumber> {
         let window = self.window();
         let mut end = sequence.get();
@@ -153,7 +153,7 @@ impl FilteredChanges {
         }
         let mut list = SequenceNumberSet::new(SequenceNumber(end));
         for number in unannounced {
-            // One GAP covers the whole window.
+            // The list of one GAP has room for the whole window.
             list.insert(SequenceNumber(number));
         }
         let count = self.unannounced();
@@ -245,7 +245,7 @@ impl ReaderProxy {
         self.filtered_changes.as_ref()?.next_from(sequence)
     }
 
-    /// Drops records of filtered samples that the reader has acknowledged. Returns whether it has a filter.
+    /// Drops records of filtered samples that the reader has acknowledged. Returns whether the reader has a filter.
     pub(crate) fn pass_filtered(&mut self) -> bool {
         let done_to = self.done_to();
         let filtered_changes = self.filtered_changes.as_mut();

@@ -1,16 +1,17 @@
 //! First transmissions with writer-side content filters (RTPS 2.5 §8.7.4).
 //!
 //! A step evaluates the filters for a run of samples, as many as one datagram holds. Each address gets the samples that
-//! any of its readers wants, and addresses with the same samples share a datagram. The first datagram is sent by the
-//! step that evaluates, the others one a step. Readers without a filter, some of which may be best effort, come first.
+//! any of its readers wants, and addresses with the same samples share a datagram. The step that evaluates sends the
+//! first datagram, and each further step sends one more. The datagram with all samples, for readers without a filter,
+//! comes first.
 //!
-//! Withheld samples are covered by a GAP (`filtered_changes`): with the next wanted sample, when a quarter of the
-//! history awaits acknowledgement, or on request. A run of samples that no reader wants thus costs one GAP a reader.
-//! Filtered numbers are recorded until acknowledged, so that they count as filtered even after KEEP_LAST or LIFESPAN
-//! has removed the samples.
+//! A GAP covers the samples withheld from a reader (`filtered_changes`). It is sent with the next sample that the
+//! reader wants, when a quarter of the history awaits acknowledgement, or on request. A run of samples that no reader
+//! wants thus costs one GAP a reader. Filtered numbers are recorded until acknowledged, so that they count as filtered
+//! even after KEEP_LAST or LIFESPAN has removed the samples.
 //!
-//! Samples longer than a frame are sent to all. Filters come from peers, so their number and cost are bounded (by
-//! `limits` and the filter compiler).
+//! Samples longer than an Ethernet frame are sent to all readers. Filters come from peers, so `limits` and the filter
+//! compiler bound their number and cost.
 //!
 //! Each distinct filter is evaluated once on a run of samples, however many readers have it.
 
@@ -50,11 +51,11 @@ type Gets = [SampleBits; MAX_FILTERED_ADDRESSES];
 /// Size in bytes of a datagram without its samples and GAPs.
 const AROUND_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
 
-/// Filters that reject each sample of a run.
+/// For each sample of a run, the filters that reject it.
 type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
 
 impl Writer {
-    /// Counts a sample that no reader wants as done.
+    /// Counts a sample that no reader wants as filtered.
     fn note_filtered(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
@@ -62,8 +63,8 @@ impl Writer {
         self.since_demand += 1;
     }
 
-    /// Number of withheld samples after which readers get a GAP: a quarter of the history if that waits for
-    /// acknowledgements. It is at most half of the window of records.
+    /// Number of withheld samples after which readers get a GAP: half of the window of records. If the history waits
+    /// for acknowledgements, a quarter of the history instead, if that is less.
     fn tell_after(&self) -> u32 {
         let history = self.history.as_ref();
         let waits = |history: &History| history.depth() < history.capacity();
@@ -405,7 +406,7 @@ struct CompiledFilter {
     filter: ContentFilter,
 }
 
-/// Samples evaluated and sent together: one datagram for all addresses that get the same of them.
+/// Samples evaluated and sent together. Addresses that get the same of these samples share a datagram.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) samples: BoundedVec<SampleOfRun, FILTERED_RUN>,
@@ -559,8 +560,8 @@ impl Writers {
         self.refresh_filters(writer_index);
     }
 
-    /// Recomputes the filters in use by a writer's readers. Readers request what was still to be sent to the former
-    /// addresses.
+    /// Recomputes the filters in use by a writer's readers. Drops the unsent datagrams of the current run, whose
+    /// samples the readers request.
     pub(crate) fn refresh_filters(&mut self, writer_index: WriterId) {
         let writer = &mut self.table[writer_index];
         let Some(filters) = &mut writer.filters else {
@@ -580,7 +581,7 @@ impl Writers {
         let writer = &mut self.table[writer_index];
         let noted = writer.proxies.iter().filter_map(|&proxy| {
             let proxy = self.proxies.get(proxy)?;
-            // A silent reader would keep it forever.
+            // A silent reader never acknowledges, so it would keep the lowest number forever.
             let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
             proxy.filtered_changes.as_ref()?.first()
         });

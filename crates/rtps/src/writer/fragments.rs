@@ -5,13 +5,13 @@
 //!
 //! # Transmission of fragments (RTPS 2.5 §8.3.8.3, §8.4.14)
 //!
-//! A step sends one fragment, in one datagram that fits an Ethernet frame. First transmissions, too, run at the
-//! protocol priority of their topic's level, below the samples of that level. A sample of an equally critical topic
-//! thus waits for one activation and one frame at most, however large the fragmented sample is. Fragments do not
-//! starve, since protocol work has a share of its level's data work. They alternate with repairs, HEARTBEATs and other
-//! writers' fragments.
+//! A step sends one fragment, in one datagram that fits an Ethernet frame. First transmissions of fragments run at the
+//! protocol priority of their topic's level, as repairs do, below the samples of that level. A sample of an equally
+//! critical topic thus waits for one activation and one frame at most, however large the fragmented sample is.
+//! Fragments do not starve, since the executor gives protocol work a share of its level's data work. They alternate
+//! with repairs, HEARTBEATs and other writers' fragments.
 //!
-//! Samples of one writer stay in order: later ones wait for a fragmented one.
+//! Samples of one writer stay in order: later samples wait until all fragments of an earlier one are sent.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -88,8 +88,8 @@ impl Fragmenter {
     };
 
     /// Creates a fragmenter for payloads of at most `max_payload_bytes`; payloads above `whole_bytes` are fragmented.
-    /// Payloads up to the fragment size never are, because a sample must not be shorter than its fragments (RTPS 2.5
-    /// §8.3.8.3.3). The fragment size is at most `whole_bytes`, and at least the minimum that readers accept.
+    /// Payloads up to the fragment size are never fragmented, because a sample must not be shorter than its fragments
+    /// (RTPS 2.5 §8.3.8.3.3). The fragment size is at most `whole_bytes`, and at least the minimum that readers accept.
     pub(crate) fn new(whole_bytes: usize, max_payload_bytes: usize) -> Self {
         let bounds = (MIN_FRAGMENT_BYTES, FRAGMENT_BYTES);
         let fragment_bytes = u16::try_from(whole_bytes).map_or(bounds.1, |whole_bytes| {
@@ -194,7 +194,7 @@ impl OwedFragments {
         }
     }
 
-    /// Notes a repaired fragment, one of `total`; returns true if no other of the sample is owed.
+    /// Notes a repaired fragment, one of `total`; returns true if no other fragment of the sample is owed.
     pub(crate) fn note_repaired(&mut self, sent: FragmentOf, total: u32) -> bool {
         let is_last = match &mut self.repair {
             None => true,
@@ -265,7 +265,7 @@ impl Writer {
             fragments: 1,
             fragment_size,
             sample_size: payload.len() as u32,
-            // Both together would exceed an Ethernet frame; the payload contains the key as well.
+            // Key hash and set mark together would exceed an Ethernet frame. The payload contains the key as well.
             key_hash: whole.key_hash.filter(|_| mark.is_none()),
             status: whole.status,
             is_key: whole.payload == PayloadKind::Key,
@@ -443,9 +443,9 @@ impl Writers {
                 let is_last = proxy.fragments.note_repaired(at, total);
                 let announced = is_last.then_some(total);
                 if is_last && guid.prefix.0[..2] != VENDOR_ID {
-                    // A HEARTBEAT follows. isolane readers answer the HEARTBEAT_FRAG. Others request fragments of one
-                    // sample at a time, and those of the next after a HEARTBEAT (Cyclone DDS); they would lag by a
-                    // heartbeat period a sample.
+                    // A HEARTBEAT follows for readers of other vendors; isolane readers answer the HEARTBEAT_FRAG.
+                    // Cyclone DDS requests the fragments of the next sample only after a HEARTBEAT. Without it, such a
+                    // reader would lag by a heartbeat period a sample.
                     self.schedule_repair(shared, index);
                 }
                 match at.number <= total {

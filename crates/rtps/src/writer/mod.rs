@@ -188,7 +188,7 @@ impl Writer {
     /// would request them too early.
     pub(crate) fn heartbeat(&mut self, is_final: bool) -> Heartbeat {
         let last = SequenceNumber(self.next_unsent.get() - 1);
-        // Filtered samples are not gone: the reader must request them until it has acknowledged them.
+        // Filtered samples are not gone: a reader must be able to request them until it has acknowledged them.
         let first = self.first_kept().min(self.next_unsent);
         let first = first.min(self.filtered_from);
         self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
@@ -270,8 +270,9 @@ impl Writer {
             && !self.fragmenter.is_fragmented(payload_bytes)
     }
 
-    /// Returns the number of sent samples after which an acknowledgement is demanded at once: a quarter of the history,
-    /// to be free again before a steady writer has filled the rest. A long sample counts by the memory it takes.
+    /// Returns the number of sent samples after which an acknowledgement is demanded at once: a quarter of the history.
+    /// A steady writer has this quarter free again before it fills the rest. A long sample counts by the memory it
+    /// takes.
     pub(crate) fn demand_after(&self) -> u32 {
         self.history
             .as_ref()
@@ -337,7 +338,7 @@ impl Writers {
         let is_fixed = limits.fixed_memory;
         let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
         let proxies = Slab::with_kept(limits.matches.into(), is_fixed);
-        // With the entries reserved for the highest level.
+        // Includes the entries reserved for the highest level.
         let matches = proxies.room();
         Self {
             table: Slab::new(local, is_fixed),

@@ -2,11 +2,11 @@
 //!
 //! A writer keeps the serialised key of each instance from its first sample until its unregister.
 //! [`LocalParticipant::next_unregister`] makes datagrams of those keys before [`LocalParticipant::delete_writer`]: DATA
-//! with key, KEY_HASH and STATUS_INFO, as for an unregister by the user. They are sent once. A reader that misses one
+//! with key, KEY_HASH and STATUS_INFO, as for an unregister by the user. Each is sent once. A reader that misses one
 //! learns from discovery that the writer is gone.
 //!
-//! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, another
-//! one an index lookup.
+//! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, any
+//! other sample an index lookup.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 

@@ -1,8 +1,8 @@
 //! Reliable protocol of a writer (RTPS 2.5 §8.4.9), with its proxies of matched readers (§8.4.7.5).
 //!
 //! The writer sends HEARTBEATs to all readers, keeps their timer, and releases acknowledged changes (§8.4.9.2). It
-//! receives ACKNACK (§8.3.8.1) and NACK_FRAG (§8.3.8.12). A [`ReaderProxy`] has what its reader has acknowledged and
-//! requested, and how far the reader's share of the history was sent. `repair` sends what was requested.
+//! receives ACKNACK (§8.3.8.1) and NACK_FRAG (§8.3.8.12). A [`ReaderProxy`] records what its reader has acknowledged
+//! and requested, and how far the reader's share of the history was sent. `repair` sends the requested samples.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -46,9 +46,9 @@ pub(crate) struct ReaderProxy {
     pub(crate) answered_from: Option<[u8; 4]>,
     /// Some destination of the writer reaches the reader.
     pub(crate) is_reached: bool,
-    /// Periodic HEARTBEATs not answered, while none was.
+    /// Number of periodic HEARTBEATs sent before the reader's first answer.
     pub(crate) unanswered: u8,
-    /// Preemptive ACKNACKs received, while nothing else was.
+    /// Number of preemptive ACKNACKs received before any other ACKNACK.
     preemptive: u8,
     /// The reader is known to receive from the writer.
     pub(crate) is_joined: bool,
@@ -60,21 +60,21 @@ pub(crate) struct ReaderProxy {
     pub(crate) fragments: OwedFragments,
     /// Next number of the history to send unrequested.
     pub(crate) history_next: Option<SequenceNumber>,
-    /// End of the history; numbers sent since the match went to this reader too.
+    /// End of the history. Later numbers reach this reader by their first transmission.
     pub(crate) history_end: SequenceNumber,
     pub(crate) repair_filed: bool,
     pub(crate) history_filed: bool,
     /// Number of the filter evaluated by the writer.
     pub(crate) filter: Option<u8>,
-    /// Filtered and unacknowledged numbers; `None` if it never had such a filter.
+    /// Filtered and unacknowledged numbers; `None` if the reader never had such a filter.
     pub(crate) filtered_changes: Option<Box<FilteredChanges>>,
     /// Count and arrival of the last accepted ACKNACK.
     acknack_count: Option<(i32, Instant)>,
 }
 
 impl ReaderProxy {
-    /// Returns whether the reader is known to know this writer: a reliable one by its first ACKNACK, a best-effort one,
-    /// which never sends anything, by the validation of its address.
+    /// Returns whether the reader knows this writer. A reliable reader shows this by its first ACKNACK. For a
+    /// best-effort reader, which sends nothing, the validation of its address counts.
     pub(crate) fn is_ready(&self) -> bool {
         if self.reliable {
             self.acknack_count.is_some()
@@ -85,9 +85,9 @@ impl ReaderProxy {
 
     /// Returns whether this ACKNACK shows for the first time that the reader has received a HEARTBEAT.
     ///
-    /// A VOLATILE reader begins after the last number of its first HEARTBEAT. Samples written before may be history to
-    /// it, which it never requests; so the user learns of the match afterwards. A preemptive ACKNACK requests that
-    /// HEARTBEAT, which may be lost.
+    /// A VOLATILE reader begins after the last number of its first HEARTBEAT, and never requests samples written
+    /// before. So the user learns of the reader only after that HEARTBEAT has arrived. A preemptive ACKNACK does not
+    /// show this: it requests the HEARTBEAT, which may be lost.
     pub(crate) fn begins(&mut self, acknack: &AckNack) -> bool {
         if self.is_joined {
             return false;
@@ -97,22 +97,22 @@ impl ReaderProxy {
         !is_preemptive || self.preemptive >= MAX_PREEMPTIVE_ACKNACKS
     }
 
-    /// Returns whether its first answer to a HEARTBEAT is awaited.
+    /// Returns whether the reader's first answer to a HEARTBEAT is awaited.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_joined && self.unanswered < MAX_UNANSWERED_HEARTBEATS
     }
 
-    /// Returns whether it has answered none of the maximum number of HEARTBEATs, and is no longer awaited.
+    /// Returns whether the reader has answered none of the maximum number of HEARTBEATs, and is no longer awaited.
     pub(crate) fn is_silent(&self) -> bool {
         !self.is_ready() && self.unanswered >= MAX_UNANSWERED_HEARTBEATS
     }
 
-    /// Returns whether it is owed a history that waits for the validation of its address.
+    /// Returns whether the reader is owed a history that waits for the validation of its address.
     pub(crate) fn waits_for_history(&self) -> bool {
         self.reliable && self.is_ready() && self.history_next.is_some() && !self.history_filed
     }
 
-    /// Drops its requests; the reader repeats them.
+    /// Drops the reader's requests, which the reader repeats.
     pub(crate) fn forget_requests(&mut self) {
         self.requested = SequenceNumberSet::new(self.acknowledged);
         self.fragments.repair = None;
@@ -186,7 +186,7 @@ impl ReaderProxy {
             // samples.
             self.acknowledged = base.max(self.start);
         } else {
-            // A VOLATILE reader that begins again has had all that it acknowledged.
+            // A VOLATILE reader that begins again already had all samples that it acknowledged.
             self.start = self.acknowledged.max(self.start);
         }
         is_more
@@ -222,7 +222,7 @@ impl Writers {
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
         if writer.destinations.is_empty() || !liveliness && !writer.has_reliable_reader() {
-            // The reliable readers it was filed for were removed.
+            // The HEARTBEAT was filed for reliable readers that have been removed.
             return None;
         }
         let heartbeat = Heartbeat {
@@ -344,7 +344,7 @@ impl Writers {
         self.arm_heartbeat(shared, now, writer_index);
     }
 
-    /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
+    /// Counts another HEARTBEAT for readers that have never answered. Readers that reach the maximum number are no
     /// longer waited for.
     fn count_unanswered(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let writer = &self.table[writer_index];
@@ -461,7 +461,8 @@ impl LocalParticipant {
 }
 
 impl Writers {
-    /// Applies an ACKNACK that is newer than the reader's last one; the reader's proxy was ready and silent as stated.
+    /// Applies an ACKNACK that is newer than the reader's last one. The pair tells whether the proxy was ready and
+    /// silent.
     fn apply_acknack(
         &mut self,
         shared: &mut Shared,
@@ -484,7 +485,7 @@ impl Writers {
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         self.schedule_requested(shared, index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
-            // This reader was, or is now, the one with the lowest acknowledgement.
+            // This reader had, or now has, the lowest acknowledgement of all.
             self.refresh_lowest(writer_index);
         }
         if was_silent {

@@ -48,7 +48,7 @@ impl Writers {
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
-        // Samples before its start are irrelevant for its filter.
+        // The filter does not apply to samples before the reader's start.
         let is_asked = proxy.filtered_changes.is_some() && sequence >= start;
         if is_asked && let Some(numbers) = self.filtered_run(index, sequence) {
             return self.answer_filtered(shared, index, &numbers, buffer);
@@ -57,7 +57,7 @@ impl Writers {
         let next_filtered = proxy.next_filtered(sequence);
         let writer = self.table.get_mut(writer_index)?;
         let level = writer.level;
-        // Next sample available for this reader. All before it are gone, requested or not.
+        // Next sample available for this reader. All samples before it are gone, requested or not.
         let kept = writer
             .history
             .as_ref()
@@ -129,8 +129,8 @@ impl Writers {
         self.emit_gap(shared, writer_index, sequence, end, reader, buffer)
     }
 
-    /// Sends a HEARTBEAT to one reader that is new, has requested one, or is at none of the writer's destinations. It
-    /// tells the reader which samples to request.
+    /// Sends a HEARTBEAT to one reader that is new, has requested a HEARTBEAT, or is at none of the writer's
+    /// destinations. The HEARTBEAT tells the reader which samples to request.
     fn send_heartbeat_to(
         &mut self,
         shared: &mut Shared,
@@ -193,7 +193,7 @@ impl Writers {
         let filtered = self.proxies.get(index)?.next_filtered(cursor);
         let filtered = filtered.map_or(sequence, |filtered| filtered.min(sequence));
         if let Some(numbers) = self.filtered_run(index, filtered) {
-            // Samples before it may be gone, which is not due to the filter.
+            // Samples from `cursor` to the filtered ones are gone, and must not count as filtered.
             let bytes = self.emit_filtered_gap(shared, index, cursor, &numbers, buffer);
             return self.go_on_with_history(shared, index, numbers.end, bytes);
         }

@@ -1,8 +1,8 @@
 //! Writing of samples, and their first transmission.
 //!
 //! Best effort: the payload is already in a frame, and [`LocalParticipant::write_best_effort`] adds the heads in front
-//! of it. Reliable: [`LocalParticipant::reserve`] lends a slot of the history, [`LocalParticipant::commit`] makes it a
-//! change and files its first transmission, which sends it once to all readers.
+//! of it. Reliable: [`LocalParticipant::reserve`] lends a slot of the history. [`LocalParticipant::commit`] makes it a
+//! change and files its first transmission to all readers.
 //!
 //! Waiting samples share a datagram, as many as fit into one Ethernet frame. No sample is delayed for that unless
 //! LATENCY_BUDGET allows it.
@@ -106,8 +106,8 @@ impl From<HistoryFull> for WriteError {
 }
 
 impl LocalParticipant {
-    /// Returns whether this writer keeps its samples, because it is reliable or until they are sent. It is then written
-    /// by [`LocalParticipant::reserve`] and [`LocalParticipant::commit`], otherwise by
+    /// Returns whether this writer keeps samples: a reliable writer in its history, a best-effort one until they are
+    /// sent. It is then written by [`LocalParticipant::reserve`] and [`LocalParticipant::commit`], otherwise by
     /// [`LocalParticipant::write_best_effort`].
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
@@ -139,7 +139,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at
     /// once](LocalParticipant::sends_at_once); otherwise as named.
-    // Always: the one call site in a writer's path has all arguments in registers.
+    // Inlined always: the one call site in a writer's path has all arguments in registers.
     #[inline(always)]
     pub fn write_best_effort(
         &mut self,
@@ -237,8 +237,8 @@ impl LocalParticipant {
     }
 
     /// Lends room in the history to serialise the next sample of this instance. It has at least `bytes` bytes, or the
-    /// size of the longest sample if that is less. If the size is unknown, ask for 0, which is enough for most samples,
-    /// and then for one byte more than was lent. Under KEEP_LAST older samples make way for a long one.
+    /// size of the longest sample if that is less. If the size is unknown, ask for 0, which is enough for most samples.
+    /// If it is not enough, ask for one byte more than was lent. Under KEEP_LAST older samples make way for a long one.
     ///
     /// # Errors
     /// [`WriteError::HistoryFull`] or [`WriteError::InstancesFull`]: nothing was written.
@@ -283,7 +283,7 @@ impl Writers {
                 Err(full) => full,
                 Ok(()) if history.fits(bytes) => break,
                 Ok(()) if history.keeps_all() => HistoryFull::Unacknowledged,
-                // Equivalent to a replacement.
+                // The removal counts as a replacement (KEEP_LAST).
                 Ok(()) if history.remove_oldest() => continue,
                 Ok(()) => HistoryFull::Unacknowledged,
             };
@@ -368,7 +368,7 @@ impl Writers {
         if is_marked {
             self.mark_written(id, sequence);
         }
-        // The transmission arms the heartbeat: before it, nothing is owed.
+        // The transmission arms the heartbeat timer; before it, no HEARTBEAT is due.
         Ok(sequence)
     }
 }
@@ -385,7 +385,7 @@ pub(crate) struct Unsent<'a> {
 }
 
 impl Unsent<'_> {
-    /// Maximum size in bytes, appended to other samples in a message.
+    /// Maximum size in bytes of the sample when it is appended to others in a message.
     pub(crate) fn bytes(&self) -> usize {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
         let head_bytes = match self.mark {
@@ -455,7 +455,7 @@ impl Writer {
     }
 
     /// Maximum size in bytes of a datagram with the next sample and a HEARTBEAT. A sample to be fragmented is not
-    /// included. It is found here when others before it were removed, and is then filed as a fragment.
+    /// included: it can be next only if samples before it were removed, and it is then filed as a fragment.
     pub(crate) fn next_bytes(&self) -> usize {
         let is_fragmented =
             |unsent: &Unsent<'_>| self.fragmenter.is_fragmented(unsent.payload.len());
@@ -496,8 +496,8 @@ impl Writer {
 
     /// Appends a HEARTBEAT where one is due.
     pub(crate) fn add_heartbeat(&mut self, message: &mut MessageWriter<'_>) {
-        // The last sample of a run carries one, so that a loss before it is noticed at once. One with a response
-        // request follows whenever a quarter of the history has been sent.
+        // The last waiting sample carries a HEARTBEAT, so that readers notice a loss before it at once. A HEARTBEAT
+        // that requests a response follows whenever a quarter of the history has been sent.
         let is_last = self.next_unsent > self.last;
         let demands = self.since_demand >= self.demand_after();
         if self.has_reliable_reader() && (is_last || demands) {

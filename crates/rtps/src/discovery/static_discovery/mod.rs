@@ -9,9 +9,9 @@
 //! peer is then removed as after a farewell and entered again, so that no protocol state outlives a start. All this
 //! concerns unknown senders only and costs the sample path nothing.
 //!
-//! A peer that announces itself by SPDP has a lease, which first counts from its description. After a farewell or an
-//! expired lease it is entered again when it sends something. A peer that announces nothing is assumed alive. SEDP data
-//! about described endpoints is ignored.
+//! A peer that announces itself by SPDP has a lease, which first counts from the entry of its description. After a
+//! farewell or an expired lease it is entered again when it sends something. A peer that announces nothing is assumed
+//! alive. SEDP data about described endpoints is ignored.
 //!
 //! # GUIDs
 //!
@@ -54,7 +54,7 @@ pub enum Announces {
     All,
     /// SPDP only: announces itself and has a lease. All its endpoints are described.
     Itself,
-    /// No announcements. It is assumed alive, and it ignores participants that are not described.
+    /// No announcements. The participant is assumed alive, and ignores participants that are not described.
     Nothing,
 }
 
@@ -124,7 +124,7 @@ impl StaticParticipant {
         prefix_of(&self.name, NOT_HEARD)
     }
 
-    /// GUID prefix at a given start. No two starts of it may use the same value.
+    /// GUID prefix at a given start. No two starts of the participant may use the same value.
     #[must_use]
     pub fn prefix(&self, start: [u8; 4]) -> GuidPrefix {
         let start = if start == NOT_HEARD {
@@ -209,7 +209,6 @@ impl Named {
         Self(u64::from_be_bytes([v, w, a ^ g, b ^ h, c, d, e, f]))
     }
 
-    /// Returns the GUID prefix at a given start.
     pub(crate) fn at(self, start: Start) -> GuidPrefix {
         let mut prefix = [0; 12];
         prefix[..NAMED].copy_from_slice(&self.0.to_be_bytes());
@@ -378,7 +377,8 @@ impl Shared {
         })
     }
 
-    /// Returns whether a destination prefix means this participant at any start.
+    /// Returns whether a destination prefix names this participant without a start, as used by a peer that does not
+    /// know the start yet.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
         self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }

@@ -35,7 +35,7 @@ use crate::{
 pub(crate) struct StaticPeer {
     pub(super) described: StaticParticipant,
     named: Named,
-    /// Start that is in the tables, or was last; [`NOT_HEARD`] before any datagram has arrived.
+    /// Start that is in the tables, or was last in them; [`NOT_HEARD`] before any datagram has arrived.
     pub(super) start: Start,
     /// Former starts and when they ended. Late datagrams of these are ignored for `INCARNATION_MEMORY`.
     retired: [(Start, Instant); PREVIOUS_INCARNATIONS],
@@ -59,7 +59,7 @@ impl StaticPeer {
     }
 
     /// Returns whether a message of a start is ignored instead of entering the peer again. An announcement is never
-    /// ignored: the start that replaced it may have been forged.
+    /// ignored: the start that replaced this one may have been forged.
     fn is_over(&self, now: Instant, start: Start, announces: bool) -> bool {
         let is_retired = || {
             let mut retired = self.retired.iter();
@@ -330,8 +330,8 @@ impl LocalParticipant {
         }
     }
 
-    /// Requests missing samples from described peers that announce nothing. Other peers are asked at each of their
-    /// announcements; here the first request may be lost or have come before the peer started.
+    /// Requests missing samples from described peers that announce nothing, since an earlier request may be lost or
+    /// have come before the peer started. Other peers are asked at each of their announcements.
     pub(crate) fn ask_silent_peers(&mut self) {
         for which in 0..self.discovery.statics.len() {
             let Some(index) = self
@@ -491,7 +491,7 @@ impl LocalParticipant {
 
 impl Discovery {
     /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
-    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
+    /// datagram arrives, but no real sender uses it. Anybody who knows the description can compute it.
     #[inline]
     pub(crate) fn is_unknown_prefix(&mut self, shared: &mut Shared, prefix: GuidPrefix) -> bool {
         split(prefix).1 == NOT_HEARD && self.is_described_name(shared, prefix)

@@ -4,7 +4,7 @@
 //! Held samples use reserved slots, so they take no room from available or waiting samples. The number of reserved
 //! slots is the maximum number of available samples, because a larger set could never become available as a whole.
 //!
-//! Waiting samples of several writers share slots.
+//! Waiting samples of all writers share the slots for out-of-order samples.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::{
@@ -37,11 +37,11 @@ pub(crate) struct Place {
     pub(crate) publisher: Guid,
     /// Sequence number within the publisher or writer.
     pub(crate) number: SequenceNumber,
-    /// Number of the first sample of its set.
+    /// Number of the first sample of its set, in the same numbering.
     pub(crate) set: Option<SequenceNumber>,
     /// Writer sequence number of the first sample of its set.
     pub(crate) first: Option<SequenceNumber>,
-    /// True if it becomes available only after all earlier samples.
+    /// True if the sample becomes available only after all earlier samples.
     pub(crate) is_ordered: bool,
     /// True for the end of a set, which is no sample.
     pub(crate) is_end: bool,
@@ -78,12 +78,12 @@ impl Place {
     }
 }
 
-/// First set of which a sample found no slot.
+/// Coherent set of the first sample that found no slot.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
-    /// `None` once the sample has found a slot. Others may have been refused meanwhile.
+    /// `None` once that sample has found a slot. Other samples may have been refused meanwhile.
     set: Option<(Guid, SequenceNumber)>,
-    /// Limit of the wait for other sets to end; `None` before it is first checked.
+    /// End of the wait for other sets; `None` before the sample is first checked.
     until: Option<Instant>,
 }
 
@@ -91,7 +91,7 @@ struct Refusal {
 #[derive(Debug)]
 pub(super) struct Sets {
     access: Access,
-    /// Places of the samples in all slots.
+    /// Place of the sample in each slot.
     places: Vec<Place>,
     /// Place of the next sample stored.
     next: Place,
@@ -101,7 +101,7 @@ pub(super) struct Sets {
     by_instance: Vec<u16>,
     room: usize,
     refused: Option<Refusal>,
-    /// Displaced sample of another writer: its proxy and sequence number.
+    /// Sample displaced by one of another writer: its proxy and sequence number.
     displaced: Option<SampleId>,
     /// Highest number that may become available now.
     permitted: SequenceNumber,
@@ -117,7 +117,7 @@ impl Sets {
 }
 
 impl Cache {
-    /// Enables sets and order. Of the slots for deferred and held samples, `room` are reserved for sets.
+    /// Enables sets and order. Reserves for sets `room` of the slots for held-back and held samples.
     pub(crate) fn group(&mut self, access: Access, room: u16) {
         let room = usize::from(room).min(self.held_room);
         self.held_room -= room;
@@ -239,7 +239,7 @@ impl Cache {
         refusal.is_some_and(|refusal| refusal.set.is_some())
     }
 
-    /// Returns until when the refused sample waits for other sets to end: `patience` after the first call. `None` if
+    /// Returns the end of the refused sample's wait for other sets: `patience` after the first call. Returns `None` if
     /// there are no other sets.
     pub(crate) fn refused_until(&mut self, now: Instant, patience: Duration) -> Option<Instant> {
         let sets = self.sets.as_mut()?;
@@ -253,15 +253,15 @@ impl Cache {
         sets.held.iter().any(is_other).then_some(until)
     }
 
-    /// Clears the refusal, so that it is checked again.
+    /// Clears the refusal, so that the next attempt to hold the sample starts anew.
     pub(crate) fn forget_refused_set(&mut self) {
         if let Some(sets) = &mut self.sets {
             sets.refused = None;
         }
     }
 
-    /// Removes the oldest held sample that a writer's first waiting one would replace: of the same instance, writer and
-    /// set.
+    /// Removes the oldest held sample that a writer's first waiting sample would replace. Both have the same instance,
+    /// writer and set.
     #[cold]
     fn evict_within_set(&mut self, proxy: WriterProxyId) -> bool {
         let (Keep::Last { depth }, Some(sets)) = (self.keep, &self.sets) else {
@@ -335,7 +335,7 @@ impl Cache {
         self.drop_held_sets(|of, place| of == proxy && place.set == open)
     }
 
-    /// Drops sets of a publisher. Returns the number of samples.
+    /// Drops the held samples of a publisher's sets. Returns their number.
     pub(crate) fn drop_sets(
         &mut self,
         publisher: Guid,
@@ -381,16 +381,16 @@ impl Cache {
         start..start + count
     }
 
-    /// Returns whether a whole set finds room among the available samples. A set larger than that room fits when none
-    /// are available.
+    /// Returns whether a whole set finds room among the available samples. A set larger than all room for available
+    /// samples fits only if no sample is available.
     pub(crate) fn has_room_for_set(&mut self, publisher: Guid, set: SequenceNumber) -> bool {
         let range = self.held_set(publisher, set);
         let available = self.available.len();
         available == 0 || available + self.new_of(range) <= self.available_room
     }
 
-    /// Number of samples in this range of held ones that would need another slot. The others would replace samples of
-    /// their instance (HISTORY).
+    /// Number of samples in `range` of the held samples that would need another slot. The other samples of `range`
+    /// would replace samples of their instance (HISTORY).
     fn new_of(&mut self, range: Range<usize>) -> usize {
         let Some(sets) = &mut self.sets else { return 0 };
         let Keep::Last { depth } = self.keep else {
@@ -464,7 +464,6 @@ impl Cache {
         self.sets.as_ref().map(|sets| sets.next)
     }
 
-    /// Returns the place of a writer's first waiting sample.
     pub(crate) fn first_waiting_place(&self, proxy: WriterProxyId) -> Option<Place> {
         let slot = *self.waiting.get(self.waiting_start(proxy))?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
@@ -523,8 +522,8 @@ impl Cache {
         Ok(further.or(displaced))
     }
 
-    /// Displaces the last sample of the writer with most waiting ones. Among equals the highest number goes, since it
-    /// is needed last.
+    /// Displaces the last waiting sample of the writer that has most waiting samples. Among writers with equally many,
+    /// the sample with the highest number is displaced, because it is needed last.
     fn displace_another(&mut self) {
         let mut most = None;
         let mut start = 0;
@@ -545,7 +544,7 @@ impl Cache {
         }
     }
 
-    /// Returns the proxy and sequence number of a sample displaced by another writer's. It counts as never received.
+    /// Returns the proxy and number of a sample displaced by a sample of another writer. It counts as never received.
     pub(crate) fn take_displaced(&mut self) -> Option<SampleId> {
         self.sets.as_mut()?.displaced.take()
     }

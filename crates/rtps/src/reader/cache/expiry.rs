@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Sweep {
     /// Samples before this index are not expired.
     place: usize,
-    /// Earliest expiry among them.
+    /// Earliest expiry of the samples before this index.
     earliest: Instant,
 }
 
@@ -26,7 +26,8 @@ impl Sweep {
         earliest: NEVER,
     };
 
-    /// Adjusts the index after the removal of a sample. If that was at or after the index, one sample is checked twice.
+    /// Adjusts the index after the removal of a sample. If the sample was not before the index, one sample is checked
+    /// twice.
     #[inline]
     pub(super) fn note_removed(&mut self) {
         self.place = self.place.saturating_sub(1);
@@ -69,8 +70,8 @@ impl Cache {
         expired
     }
 
-    /// Checks a bounded number of samples, continuing where the last call stopped. More may be due while
-    /// [`Self::next_expiry`] is not in the future.
+    /// Checks a bounded number of samples, continuing where the last call stopped. While [`Self::next_expiry`] is not
+    /// in the future, more samples may be due.
     pub(crate) fn expire_some(&mut self, now: Instant) -> u64 {
         let mut expired = 0;
         for _ in 0..EXPIRY_ITEMS {
@@ -84,7 +85,7 @@ impl Cache {
                 break;
             };
             let expires = self.slot(index).info.expires.unwrap_or(NEVER);
-            // A removed sample counts as one before the index, as samples taken by the user do.
+            // The index passes the sample before a removal, which moves the index back by one.
             self.sweep.place += 1;
             if expires <= now {
                 self.available.remove(self.sweep.place - 1);
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn what_is_taken_between_steps_hides_nothing_that_expires() {
         const ITEMS: i64 = EXPIRY_ITEMS as i64;
-        // Every third never expires, and the last one expires after the others.
+        // Every third sample never expires, and the last sample expires after the others.
         let last = 2 * ITEMS;
         let lives = |sequence| match sequence {
             sequence if sequence == last => Some(20),

@@ -1,6 +1,6 @@
-//! Ends of instances: which become samples, and synthetic ones for writers that left or are not alive.
+//! Ends of instances: which of them become samples, and synthetic ends for writers that left or are not alive.
 //!
-//! An end (dispose or unregister) carries no value, so it takes the place of no unread value.
+//! An end (dispose or unregister) carries no value, so it never replaces an unread value.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
@@ -19,9 +19,9 @@ use crate::{
 const NO_PROXY: u16 = u16::MAX;
 
 impl Cache {
-    /// Makes room for the end of an instance, which carries no value and must not replace unread values. Without extra
-    /// room it replaces an equivalent end or a sample already read. Otherwise it is only recorded: samples show the
-    /// current state of their instance anyway (DDS 1.4 §2.2.2.5.1.3).
+    /// Makes room for the end of an instance, which carries no value and must not replace unread values. If the cache
+    /// is full, the end replaces an equivalent end or a sample already read. Otherwise it is only recorded: samples
+    /// show the current state of their instance anyway (DDS 1.4 §2.2.2.5.1.3).
     #[cold]
     pub(super) fn make_room_for_end(
         &mut self,
@@ -51,7 +51,7 @@ impl Cache {
         Ok(replaced.is_some())
     }
 
-    /// Returns the oldest sample of an instance that is read, or is no value.
+    /// Returns the oldest sample of an instance that was read or has no value.
     fn seen_or_end_of(&self, key: KeyHash) -> Option<u16> {
         let mut at = self.instances.oldest(key);
         while let Some(index) = at {
@@ -64,15 +64,15 @@ impl Cache {
         None
     }
 
-    /// Returns the newest sample of an instance if it is an end that this one repeats.
+    /// Returns the newest sample of an instance if that sample is an end and a new end of `kind` repeats it.
     fn end_repeated_by(&self, key: KeyHash, kind: ChangeKind) -> Option<u16> {
         let youngest = self.instances.youngest(key)?;
         let former = self.slot(youngest).info.kind;
         kind.repeats(former).then_some(youngest)
     }
 
-    /// Returns the first end beyond the HISTORY depth of its instance under KEEP_LAST. The instance shows its state
-    /// without it.
+    /// Returns the first end beyond the HISTORY depth of its instance under KEEP_LAST. The other samples of the
+    /// instance also show its state.
     #[cold]
     pub(super) fn extra_end(&self) -> Option<u16> {
         let Keep::Last { depth } = self.keep else {
@@ -86,12 +86,11 @@ impl Cache {
         self.available.iter().copied().find(is_extra)
     }
 
-    /// Returns whether an instance is known and has ended.
     pub(crate) fn has_ended(&self, key: KeyHash) -> bool {
         self.instances.has_ended(key)
     }
 
-    /// Returns whether an end of an instance has no effect. It is then recorded, but is no sample.
+    /// Returns whether an end of an instance has no effect. Such an end is recorded, but is not a sample.
     pub(super) fn is_word_only(&mut self, proxy: WriterProxyId, info: &SampleInfo) -> bool {
         let key = info.key_hash.unwrap_or_default();
         if self.instances.is_seen(key, proxy, info.kind) {
@@ -103,8 +102,8 @@ impl Cache {
         true
     }
 
-    /// Records that a writer writes or unregisters an instance whose sample is dropped. If it was the last writer, the
-    /// end becomes available.
+    /// Records that a writer wrote or unregistered an instance, although the sample is dropped. If the change
+    /// unregistered the last writer, an end becomes available.
     pub(crate) fn note_other_writer(&mut self, proxy: WriterProxyId, info: &SampleInfo) {
         let (key, at) = (info.key_hash.unwrap_or_default(), info.received);
         if self.instances.note_other(key, proxy, info.kind, at) {
@@ -116,7 +115,7 @@ impl Cache {
     pub(crate) fn writer_gone(&mut self, proxy: WriterProxyId, writer: Guid, now: Instant) {
         self.forget_waiting(proxy);
         self.writer_not_alive(proxy, writer, now);
-        // Another writer may reuse its proxy index and must not get these samples.
+        // Another writer may reuse the proxy index, and must not be taken for the writer of these samples.
         for &index in &self.available {
             if let Some(slot) = &mut self.slots[usize::from(index)]
                 && slot.proxy == proxy
@@ -137,8 +136,7 @@ impl Cache {
         }
     }
 
-    /// Returns the number of instances that lost their last writer without a sample for lack of room, since the last
-    /// call.
+    /// Returns how many instances have lost their last writer, without room for a sample, since the last call.
     pub(crate) fn take_unseen(&mut self) -> u64 {
         core::mem::take(&mut self.unseen)
     }

@@ -1,18 +1,18 @@
 //! HistoryCache of a reader, with all its memory allocated at creation.
 //!
-//! An out-of-order sample (reliable readers only) waits in one of a few slots reserved for that, until the samples
-//! before it have arrived. An in-order sample becomes *available*: the user sees it until it is taken or, under
-//! KEEP_LAST, replaced by a younger sample of its instance.
+//! An out-of-order sample (reliable readers only) waits in one of a few reserved slots until the samples before it have
+//! arrived. An in-order sample becomes *available*: the user sees it until the user takes it or, under KEEP_LAST, a
+//! younger sample of its instance replaces it.
 //!
-//! Two rules keep RESOURCE_LIMITS from losing reliable samples. A sample without room is refused, not dropped: it is
-//! not acknowledged, the writer keeps it, and it is requested again when there is room. And waiting samples never take
-//! the room of the sample that all wait for: waiting slots are separate, and a writer's furthest waiting sample makes
-//! way for a nearer one.
+//! Two rules keep RESOURCE_LIMITS from losing reliable samples. First, a sample without room is refused, not dropped.
+//! It is not acknowledged, so the writer keeps it, and the reader requests it again when there is room. Second, waiting
+//! samples have slots of their own, so they take no room from the sample that they wait for. If these slots are full, a
+//! new sample displaces a waiting sample of its writer that has a higher number.
 //!
 //! # Held-back samples
 //!
-//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but
-//! not available yet. They use reserved slots, at most one an instance, and take no room from available or waiting
+//! TIME_BASED_FILTER holds samples back from the user. Held-back samples are received and acknowledged, but not
+//! available yet. They use reserved slots, at most one for each instance, and take no room from available or waiting
 //! samples.
 
 mod coherent_sets;
@@ -58,9 +58,9 @@ struct Slot {
     instance: u16,
     length: u32,
     read: bool,
-    /// Marked for removal together with others.
+    /// Marked to be removed together with other samples.
     leaves: bool,
-    /// Created here because an instance lost its writers; not counted in the ledger.
+    /// Created by this cache when an instance lost its last writer; not counted in the ledger.
     synthetic: bool,
 }
 
@@ -69,7 +69,7 @@ struct Slot {
 pub(crate) enum Refused {
     /// No room; a reliable reader requests the sample again.
     Full,
-    /// The remaining room is reserved for other writers; a reliable reader requests the sample again.
+    /// All room that is left is reserved for other writers; a reliable reader requests the sample again.
     PutOff,
     /// Earlier samples are missing; the sample waits.
     Order,
@@ -86,7 +86,7 @@ pub(crate) struct Room {
     pub(crate) samples: u16,
     /// Maximum number of out-of-order samples.
     pub(crate) waiting: u16,
-    /// Maximum number of samples deferred by TIME_BASED_FILTER or held for their set.
+    /// Maximum number of held-back samples and samples held for their coherent set, together.
     pub(crate) held: u16,
     pub(crate) sizes: Sizes,
 }
@@ -107,17 +107,17 @@ pub(crate) struct Cache {
     keep: Keep,
     memory: SampleMemory,
     slots: Vec<Option<Slot>>,
-    /// Available samples, in order.
+    /// Slots of available samples, in the order in which they became available.
     available: VecDeque<u16>,
     /// Out-of-order samples, ascending by (proxy, sequence).
     waiting: Vec<u16>,
     available_room: usize,
     waiting_room: usize,
     held_room: usize,
-    /// Number of deferred samples.
+    /// Number of held-back samples.
     held: usize,
     keyed: bool,
-    /// Once half of the slots are taken, a writer with an available sample gets no more.
+    /// If half of the slots are taken, a writer that has an available sample gets no further slot.
     is_shared: bool,
     /// Selections keep the order of arrival across instances.
     is_ordered: bool,
@@ -133,14 +133,13 @@ pub(crate) struct Cache {
     pub(crate) expired: u64,
     /// Available samples removed by READER_DATA_LIFECYCLE.
     pub(crate) purged: u64,
-    /// Unregister changes that are not samples: of an instance with other writers, one that had ended, or an unknown
-    /// one.
+    /// Unregister changes that became no sample: their instance has other writers, has already ended, or is unknown.
     pub(crate) unregistered: u64,
-    /// Instances that lost their last writer while there was no room for a sample to say so; not yet counted.
+    /// Instances that lost their last writer without a sample, for lack of room; not yet counted.
     unseen: u64,
-    /// Lower bound of the expiry of available samples.
+    /// Time before which no available sample expires.
     earliest_expiry: Instant,
-    /// Coherent or ordered access; `None` without either.
+    /// State of coherent or ordered access; `None` if the reader uses neither.
     sets: Option<Box<Sets>>,
     sweep: Sweep,
 }
@@ -232,7 +231,7 @@ impl Cache {
         self.available_room
     }
 
-    /// Returns the oldest sample of a writer that is not taken; `None` under KEEP_LAST, where samples are replaced.
+    /// Sequence number of a writer's oldest available sample; `None` under KEEP_LAST, where samples are replaced.
     pub(crate) fn first_untaken(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
         let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
         let mut available = self.available.iter().map(|&index| self.slot(index));
@@ -242,7 +241,8 @@ impl Cache {
         }
     }
 
-    /// Stores the next in-order sample and makes it available, unless it is [no sample](Self::make_room).
+    /// Stores the next in-order sample and makes it available, unless it is an unregistration [without
+    /// effect](Self::make_room).
     pub(crate) fn push(
         &mut self,
         proxy: WriterProxyId,
@@ -264,7 +264,7 @@ impl Cache {
         }
     }
 
-    /// Returns the `nth` available sample, as in a selection by itself.
+    /// Returns the `nth` available sample, with the ranks of a selection that has only this sample.
     pub(crate) fn get(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
         let index = *self.available.get(nth)?;
         let slot = self.slot(index);
@@ -300,7 +300,7 @@ impl Cache {
         }
     }
 
-    /// Removes the oldest available sample as seen; returns `Some(true)` if it counts in the ledger.
+    /// Removes the oldest available sample, which the user has seen; returns `Some(true)` if it counts in the ledger.
     pub(crate) fn pop(&mut self) -> Option<bool> {
         let index = self.available.pop_front()?;
         let slot = self.release(index);
@@ -337,8 +337,8 @@ impl Cache {
         self.available.push_back(index);
     }
 
-    /// Stores a sample in a free slot. Returns `None` without a slot, or without memory for a long sample. `waits` says
-    /// that earlier samples are missing.
+    /// Stores a sample in a free slot. Returns `None` if there is no slot, or no memory for a long sample. `waits` is
+    /// true if earlier samples are missing.
     fn fill(
         &mut self,
         proxy: WriterProxyId,
@@ -389,7 +389,7 @@ impl Cache {
                 let slot = self.slot(self.waiting[at]);
                 slot.proxy == proxy && slot.info.sequence > info.sequence
             });
-            // No sample is dropped if the new one would still find no pages.
+            // A waiting sample is dropped only if the new one then finds pages.
             let last = last.filter(|_| self.memory.fits_waiting(payload.len()));
             let last = last.ok_or(Refused::Full)?;
             displaced = Some(self.slot(self.waiting[last]).info.sequence);
@@ -411,7 +411,7 @@ impl Cache {
     }
 
     /// Makes a writer's waiting sample `sequence` available if there is room. Returns `Ok(false)` if no such sample
-    /// waits, or if it is [no sample](Self::make_room).
+    /// waits, or if it is an unregistration [without effect](Self::make_room).
     pub(crate) fn promote(
         &mut self,
         proxy: WriterProxyId,
@@ -434,7 +434,7 @@ impl Cache {
         Ok(is_sample)
     }
 
-    /// Makes a writer's first waiting sample available if there is room, or holds it.
+    /// Makes a writer's first waiting sample available if there is room, or holds it, as `turn` says.
     #[inline]
     pub(crate) fn take_turn(
         &mut self,
@@ -486,7 +486,7 @@ impl Cache {
         self.replaced_by_one(key, 0) > 0
     }
 
-    /// Number of an instance's samples that one more would replace, with `extra` samples allowed beyond HISTORY depth.
+    /// Number of an instance's samples that a new sample replaces, if `extra` samples beyond HISTORY depth are allowed.
     #[inline]
     fn replaced_by_one(&self, key: KeyHash, extra: u16) -> u16 {
         match self.keep {
@@ -500,7 +500,7 @@ impl Cache {
         }
     }
 
-    /// Removes the samples that one more replaces, and returns their number.
+    /// Removes the samples that a new sample of the instance replaces, and returns their number.
     #[inline]
     fn evict_replaced(&mut self, key: KeyHash, extra: u16) -> u16 {
         let replaced = self.replaced_by_one(key, extra);
@@ -508,8 +508,8 @@ impl Cache {
         replaced
     }
 
-    /// Makes room for one available sample. Returns `false` if it is an unregistration without effect, which is only
-    /// recorded.
+    /// Makes room for one available sample. Returns `false` if the change is an unregistration without effect, which is
+    /// only recorded.
     #[inline]
     fn make_room(&mut self, proxy: WriterProxyId, info: &SampleInfo) -> Result<bool, Refused> {
         if !info.valid_data() {
@@ -534,7 +534,7 @@ impl Cache {
         }
     }
 
-    /// Checks for room, and removes an extra end if the cache is full.
+    /// Checks for room. If the cache is full, removes an end of an instance that exceeds the HISTORY depth.
     #[inline]
     fn find_room(&mut self, proxy: WriterProxyId) -> Result<(), Refused> {
         if self.available.len() >= self.available_room {
@@ -553,7 +553,7 @@ impl Cache {
     }
 
     fn evict(&mut self, index: u16) {
-        // The index is 0 without a key, or if all instances are written equally often.
+        // The position is 0 if the topic has no key, or if all instances are written equally often.
         let position = self.available.iter().position(|&there| there == index);
         position.and_then(|position| self.available.remove(position));
         if !self.release(index).synthetic {
@@ -574,7 +574,6 @@ impl Cache {
         has_room || self.would_replace(key) || self.extra_end().is_some()
     }
 
-    /// Returns the information of a writer's first waiting sample.
     #[inline]
     pub(crate) fn waiting_info(&self, proxy: WriterProxyId) -> Option<&SampleInfo> {
         let slot = self.slot(*self.waiting.get(self.waiting_start(proxy))?);
@@ -591,7 +590,7 @@ impl Cache {
         (slot.proxy == proxy).then_some((&slot.info, payload))
     }
 
-    /// Holds a sample back; `None` if all slots for this are used.
+    /// Stores a sample as held back and returns its slot; `None` if all slots for held-back samples are used.
     pub(crate) fn hold(
         &mut self,
         proxy: WriterProxyId,
@@ -606,7 +605,8 @@ impl Cache {
         Some(slot)
     }
 
-    /// Holds a writer's first waiting sample back in its slot; `None` if there is no room and it was dropped.
+    /// Holds back a writer's first waiting sample, which keeps its slot. If there is no room, drops it and returns
+    /// `None`.
     pub(crate) fn hold_waiting(&mut self, proxy: WriterProxyId) -> Option<u16> {
         let slot = self.waiting.remove(self.waiting_start(proxy));
         if self.held < self.held_room {
@@ -639,7 +639,6 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns the writer proxy of a held-back sample.
     pub(crate) fn writer_of_held(&self, slot: u16) -> WriterProxyId {
         self.slot(slot).proxy
     }

@@ -3,8 +3,8 @@
 //! Samples of an instance are adjacent unless PRESENTATION requires an order over all instances. Instances are ordered
 //! by their oldest sample, so that small selections starve no instance.
 //!
-//! A selection is a list allocated with the cache. Its samples are returned one by one, and then all marked as read or
-//! removed. Their states are those at the time of selection; ranks count later samples of the same selection.
+//! A selection is a list allocated with the cache. Its samples are returned one by one; then all are marked as read, or
+//! all are removed. Their states are those at the time of selection. Ranks count later samples of the same selection.
 
 use isolane_wire::cdr::KeyHash;
 
@@ -27,7 +27,7 @@ pub enum InstanceSelector {
     Any,
     /// The given instance.
     Instance(KeyHash),
-    /// The instance with the lowest key hash above this one that has matching samples; with `None` the lowest of all.
+    /// Of the instances with matching samples, the one with the lowest key hash above this one; with `None` the lowest.
     After(Option<KeyHash>),
 }
 
@@ -223,7 +223,7 @@ impl Cache {
         false
     }
 
-    /// Returns the instance with the lowest key above another that has matching samples.
+    /// Returns the instance with matching samples that has the lowest key above `previous`.
     fn next_instance(&self, previous: Option<KeyHash>, selection: &Selection<'_>) -> Option<u16> {
         let mut lowest = None;
         for instance in 0..self.instances.end() {

@@ -24,9 +24,9 @@ pub(super) struct Life {
     is_forgotten: bool,
     /// Samples that follow in the current selection, for the sample rank.
     following: u32,
-    /// Generation of the last of these, for the generation rank.
+    /// Generation of the last of the samples that follow, for the generation rank.
     latest_generation: u32,
-    /// Number of the last selection that included it.
+    /// Number of the last selection that included the instance.
     selection: u64,
 }
 
@@ -105,12 +105,10 @@ impl Instances {
         &self.records[usize::from(index)].chain
     }
 
-    /// Starts a new, empty selection.
     pub(crate) fn begin_selection(&mut self) {
         self.selection += 1;
     }
 
-    /// Returns whether an instance is part of the current selection.
     pub(crate) fn is_selected(&self, index: u16) -> bool {
         self.records[usize::from(index)].life.selection == self.selection
     }
@@ -125,8 +123,8 @@ impl Instances {
         self.records[usize::from(index)].life.following = 0;
     }
 
-    /// Ranks the next selected sample of an instance, from last to first. Returns the number of samples that follow it,
-    /// and the generation of the last one.
+    /// Ranks the next selected sample of an instance; the calls go from last to first. Returns the number of samples
+    /// that follow, and the generation of the last of them.
     pub(crate) fn rank(&mut self, index: u16, generation: u32) -> (u32, u32) {
         let life = &mut self.records[usize::from(index)].life;
         if life.following == 0 {
@@ -145,7 +143,6 @@ impl Instances {
         records.for_each(|index| self.note_turn(index, now));
     }
 
-    /// Time of the next purge.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.purges.as_ref()?.next()
     }

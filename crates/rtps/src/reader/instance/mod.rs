@@ -1,16 +1,16 @@
 //! Instances known to a reader (DDS 1.4 §2.2.2.5.1): their states and writers.
 //!
-//! The table has one entry more than the cache has slots. So a new instance always finds one without samples to
-//! replace. Replacing it loses no sample; if the replaced instance returns, it counts as new.
+//! The table has one entry more than the cache has slots. So a new instance can always replace one without samples, and
+//! no sample is lost. If the replaced instance returns, it counts as new.
 //!
 //! # Instances without samples
 //!
-//! They are replaced first when the table is full. An instance is listed when its last sample is removed, as ended or
-//! as alive. The lists are examined only when a place is needed. An entry whose instance has samples again is skipped,
-//! and listed again when these are gone. An instance that had samples meanwhile and has none now keeps its place, so
-//! the order is that of first becoming empty. Listing costs nothing while instances fit the table, and each skipped
-//! entry is paid for by the removed sample. An instance is in each list at most once; the lists are allocated on
-//! creation.
+//! A full table replaces an instance without samples: one that has ended before one that is alive. When its last sample
+//! is removed, an instance enters the list of its state (ended or alive). The lists are read only when an entry of the
+//! table is needed. A listed instance that has samples again is skipped; it is listed again when its samples are
+//! removed. A listed instance that had samples and has none again keeps its position, so the order is that of first
+//! becoming empty. Each skipped entry stands for at least one removed sample, which bounds the cost. An instance is in
+//! each list at most once, so the lists are allocated on creation.
 
 mod generations;
 
@@ -61,7 +61,7 @@ pub(crate) struct Instances {
     room: usize,
     /// Number of instances without samples that were replaced.
     pub(crate) forgotten: u64,
-    /// Instances whose samples are removed some time after their end.
+    /// Instances that have ended and whose samples are purged after a delay (READER_DATA_LIFECYCLE).
     purges: Option<Box<Purges>>,
     idle: Idle,
     /// Number of the current selection.
@@ -195,8 +195,8 @@ impl Instances {
     }
 
     /// Returns whether an end of an instance is delivered as a sample. An unregister is delivered only if it ends a
-    /// known instance (DDS 1.4 §2.2.2.5.1.3): not while other writers have it registered, and not if it was not alive.
-    /// Once instances have been replaced, an unknown instance counts as known.
+    /// known instance (DDS 1.4 §2.2.2.5.1.3): one that is alive and has no other registered writers. Once instances
+    /// have been replaced, an unknown instance counts as known.
     ///
     /// A dispose is always delivered: the instance no longer exists, also for a reader that never had a sample of it.
     pub(crate) fn is_seen(&self, key: KeyHash, writer: WriterProxyId, kind: ChangeKind) -> bool {
@@ -209,8 +209,8 @@ impl Instances {
         })
     }
 
-    /// Applies a change that is not delivered to a known instance. Returns true if it unregistered the last writer of
-    /// an instance that was alive.
+    /// Applies a change that is not delivered as a sample, if its instance is known. Returns true if it unregistered
+    /// the last writer of an instance that was alive.
     pub(crate) fn note_other(
         &mut self,
         key: KeyHash,

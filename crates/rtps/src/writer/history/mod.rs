@@ -9,28 +9,28 @@
 //! KEEP_LAST of `max_samples`.
 //!
 //! HISTORY counts values (DDS 1.4 §2.2.3.18). A dispose or unregister (an *end*) is no value and removes none: it is
-//! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. With
-//! the instance's next value the end counts as one of its changes; with a depth of one that value replaces both. The
-//! number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a new end
-//! replaces one that it covers, or else the oldest change of the instance.
+//! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. When
+//! the instance gets its next value, the end counts as one of its changes; with a depth of one, that value replaces
+//! both. The number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a
+//! new end replaces a former end that it covers, or else the oldest change of the instance.
 //!
 //! An ordered queue finds changes by sequence number: the first and the last in constant time, others by binary search.
 //! Only a removal from the middle (KEEP_LAST with many instances) moves entries, at most as many as the history holds.
-//! The slots of an instance form a list, which has its oldest change.
+//! The slots of an instance form a list that begins with its oldest change.
 //!
 //! A change in fragmented transmission is *pinned*: if it is replaced, its slot is freed when the last fragment is
 //! sent. Otherwise a KEEP_LAST writer that writes faster than it sends would never complete a sample. One extra slot is
-//! allocated for that.
+//! allocated for the pinned change.
 //!
 //! # Durability
 //!
 //! A writer keeps history for late joiners (DDS 1.4 §2.2.3.4, §2.2.3.5). TRANSIENT and PERSISTENT require a service
-//! that keeps samples beyond the life of their writer. There is none: the writer offers the requested kind and serves
-//! its history itself while it lives. It also keeps what DURABILITY_SERVICE asks the service to keep: a KEEP_LAST
-//! writer keeps the greater of the two depths. A KEEP_ALL service becomes a depth, that of its resource limits, because
-//! a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason RESOURCE_LIMITS of the
-//! writer bound the instances. `service_cleanup_delay` has no effect: ended instances are kept as by a TRANSIENT_LOCAL
-//! writer.
+//! that keeps samples beyond the life of their writer. isolane has none: the writer offers the requested kind and
+//! serves its history itself while it lives. It also keeps what DURABILITY_SERVICE asks the service to keep: a
+//! KEEP_LAST writer keeps the greater of the two depths. If the service is KEEP_ALL, its resource limits give its
+//! depth, because a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason
+//! RESOURCE_LIMITS of the writer bound the instances. `service_cleanup_delay` has no effect: ended instances are kept
+//! as by a TRANSIENT_LOCAL writer.
 
 mod set_ends;
 
@@ -78,7 +78,7 @@ impl ChangeKind {
         matches!(self, Self::Dispose | Self::DisposeAndUnregister)
     }
 
-    /// Returns whether this end covers all of a former end.
+    /// Returns whether this end has every effect (dispose, unregister) of a former end.
     pub(crate) fn repeats(self, former: Self) -> bool {
         let is_end = former != Self::Alive && self != Self::Alive;
         is_end && self.disposes() >= former.disposes() && self.unregisters() >= former.unregisters()
@@ -140,7 +140,7 @@ pub(crate) enum HistoryFull {
 pub(crate) struct HistoryPlan {
     keep: Keep,
     sizes: Sizes,
-    /// Maximum number of changes; followed by additional ends and spare slots.
+    /// Maximum number of changes, without additional ends and spare slots.
     room: u16,
     ends: u16,
     spare: u16,
@@ -250,7 +250,7 @@ impl History {
         }
     }
 
-    /// Returns the mark of a change, also of a removed one that is pinned.
+    /// Returns the set and group marks of a change, also of a removed one that is pinned.
     #[inline]
     pub(crate) fn mark_of(&self, sequence: SequenceNumber) -> Option<&CoherentSetInfo> {
         match self.marks.is_empty() {
@@ -273,7 +273,7 @@ impl History {
         self.keep == Keep::All
     }
 
-    /// Returns the number of changes that do not replace one another; under KEEP_LAST, of one instance.
+    /// Returns how many changes fit before one replaces another; under KEEP_LAST, how many of one instance.
     pub(crate) fn depth(&self) -> usize {
         match self.keep {
             Keep::All => self.capacity(),
@@ -289,7 +289,7 @@ impl History {
     #[inline]
     pub(crate) fn fits(&mut self, bytes: usize) -> bool {
         if let (true, Some(slot)) = (bytes > 0, self.reserved) {
-            // The loan was too short, and is unused.
+            // The memory lent before was too small, and is unused.
             self.memory.settle(slot, 0);
         }
         self.memory.fits(bytes)
@@ -482,7 +482,8 @@ impl History {
         let (_, slot) = self.order.remove(position).expect("the position was found");
         let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
-            // Mostly the oldest: KEEP_LAST replaces that, and acknowledged changes are removed in order.
+            // The slot is mostly the oldest: KEEP_LAST replaces the oldest, and acknowledged changes are removed in
+            // order.
             self.links.remove(instance, slot);
             if let Keep::Last { depth } = self.keep
                 && instance.count() >= depth
@@ -558,7 +559,7 @@ impl History {
 #[cfg(test)]
 mod tests;
 
-/// Returns the history of a writer, extended by DURABILITY_SERVICE from its `own` policies.
+/// Returns the HISTORY of a writer and its number of samples: its `own`, extended by DURABILITY_SERVICE.
 pub(crate) fn with_service(qos: &QosPolicies, own: (Keep, u16)) -> (Keep, u16) {
     let (Keep::Last { depth }, samples) = own else {
         return own;

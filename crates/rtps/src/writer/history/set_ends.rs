@@ -1,8 +1,8 @@
 //! Ends of coherent sets in a writer's history: changes with only a sequence number.
 //!
-//! They use separate slots without payload. A history full of samples thus has room for the end of its set, and ends
-//! take no room from samples. There are as many slots as for samples, since each sample may be a set. If more are
-//! needed under KEEP_LAST, an end whose set has no sample left is removed first.
+//! Ends use separate slots without payload. A history full of samples thus has room for the end of its set, and ends
+//! take no room from samples. There are as many slots as for samples, since each sample may be a set of its own. If
+//! more are needed under KEEP_LAST, an end whose set has no sample left is removed first.
 //!
 //! A separate queue keeps the cost of finding and removing the oldest sample independent of the number of ends before
 //! it.
@@ -80,7 +80,6 @@ impl History {
         self.order.front().map(|&(sequence, _)| sequence)
     }
 
-    /// Sequence number of the oldest end of a set.
     pub(crate) fn first_set_end(&self) -> Option<SequenceNumber> {
         self.set_ends.first()
     }
@@ -100,7 +99,7 @@ impl History {
         true
     }
 
-    /// Returns whether no sample of its set directly precedes an end.
+    /// Returns whether no sample of the end's set is left directly before the end.
     fn is_end_of_nothing(&self, end: SequenceNumber) -> bool {
         let last_below = |order: &VecDeque<(SequenceNumber, u16)>| {
             let at = order.partition_point(|&(there, _)| there < end);
