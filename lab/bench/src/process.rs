@@ -45,7 +45,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Cores of the parts of a test (definitions: core 0 both hosts, core 1 cable and flood).
+/// Cores of the parts of a test (usually core 0 for both hosts, core 1 for cable and flood).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cores {
     /// Core of both hosts, their receive work and the flood's sinks.

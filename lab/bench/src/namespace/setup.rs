@@ -1,9 +1,9 @@
-//! Creation of test hosts: namespaces, devices, addresses and neighbours, each configured through a netlink socket
-//! opened inside the namespace, and settings that exist only as files in /proc and /sys.
+//! Creation of test hosts: namespaces, devices, addresses and neighbours. A netlink socket opened inside each namespace
+//! configures most of them. Some settings exist only as files in /proc and /sys.
 //!
 //! `/proc/sys/net` shows the namespace of the thread that opens it. `/sys/class/net` shows the namespace of the process
-//! that mounted it. To reach another one, a thread enters it, unshares its mount namespace and mounts sysfs there; both
-//! vanish with the thread.
+//! that mounted it. To see another namespace's devices there, a thread enters that namespace, unshares its own mount
+//! namespace and mounts sysfs. The mount vanishes with the thread.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -107,7 +107,7 @@ pub(super) fn join(
         for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
         {
             let index = namespace.netlink.link_by_name(interface)?.index;
-            // Without segmentation and GRO, each frame on the link is one frame of the wire.
+            // Without segmentation and GRO, each frame that the device sends is one frame on the wire.
             namespace
                 .ethtool
                 .set_features(interface, &OFFLOADS, false)?;

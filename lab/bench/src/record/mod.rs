@@ -63,8 +63,8 @@ impl Statistics {
     }
 }
 
-/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of
-/// them do not exceed. `None` if too few lie beyond it.
+/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of the
+/// samples do not exceed. `None` if fewer than [`SAMPLES_BEYOND_PERCENTILE`] samples lie beyond it.
 pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let beyond = sorted_ns.len() - rank;

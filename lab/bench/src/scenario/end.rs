@@ -70,13 +70,13 @@ pub enum EndError {
     /// The publishing thread panicked.
     #[error("the publisher's thread ended early")]
     PublisherGone,
-    /// A budget cannot be kept.
+    /// A budget could not be set.
     #[error(transparent)]
     Protect(#[from] RateLimitError),
     /// A write failed for a reason that waiting does not resolve.
     #[error("cannot write: {0}")]
     Write(#[from] WriteError),
-    /// The parent cannot be read, or a thread cannot be started.
+    /// The parent's messages cannot be read, or a thread cannot be started.
     #[error("cannot {action}: {source}")]
     System {
         /// Operation that failed.
@@ -95,7 +95,7 @@ pub(super) fn take_resources(core: Option<usize>) -> Notes {
     notes
 }
 
-/// Topic of a reader without a writer. It opens its level for foreign traffic.
+/// Topic of a reader without a writer. The reader opens its level for foreign traffic.
 pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
 /// Creates a participant at `site` with the given transport, order and limits.

@@ -1,8 +1,8 @@
 //! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
 //!
 //! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one. Shares refer to
-//! all scheduled round trips. In the tail a lost one counts as longer than any time, so its curve ends at the share
-//! lost: losing its slowest samples must not improve a run.
+//! all scheduled round trips. In the tail, a lost round trip counts as longer than any time, so the curve ends at the
+//! share lost. Otherwise a run would look better for losing its slowest samples.
 
 use std::ops::Range;
 
@@ -123,7 +123,7 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
 }
 
 /// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for inclusion in a page.
-/// `names` are those of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
+/// `names` are the names of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
 fn draw<Y>(
     curves: &[Curve],
     names: (&str, &str),
