@@ -2,8 +2,8 @@
 //!
 //! A new axis is an enumeration with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in [`Cell::choose`]
 //! and [`Cell::words`]. The program's argument for it goes in `side.rs`, an action of the run in `run.rs`, a property
-//! of the network in `network.rs`, and the pass criterion in `verdict.rs`. `cover.rs` chooses the combinations from the
-//! axes' lengths alone.
+//! of the network in `network.rs`, and the pass criterion in `verdict.rs`. `covering_array.rs` chooses the combinations
+//! from the axes' lengths alone.
 
 use strum::{IntoStaticStr, VariantArray};
 

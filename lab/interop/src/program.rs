@@ -178,7 +178,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.ending.is_none() {
-            // It may just have ended; either way it is gone afterwards.
+            // The program may just have ended. In either case it is gone afterwards.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

@@ -72,7 +72,7 @@ pub(super) struct PolicyReport {
     pub(super) seconds: f64,
 }
 
-/// One line.
+/// Prints the result as one line.
 impl fmt::Display for PolicyReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -91,7 +91,7 @@ impl fmt::Display for PolicyReport {
     }
 }
 
-/// One line.
+/// Prints the result as one line.
 impl fmt::Display for ExtraReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

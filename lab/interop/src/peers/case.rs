@@ -152,7 +152,7 @@ impl Case {
 pub(super) enum Setting {
     /// Defaults of the implementation.
     Defaults,
-    /// Settings that its documentation recommends for the scenario.
+    /// Settings that the implementation's documentation recommends for the scenario.
     Best,
 }
 

@@ -324,7 +324,7 @@ impl Printed {
 
 /// Payload of a sample and of the bare datagram.
 const PAYLOAD_BYTES: u32 = 64;
-/// Rounds of the bare program a second: about its rate on an idle machine.
+/// Round trips that the bare program makes for each second of measurement: about its rate on an idle machine.
 const ROUNDS_PER_S: u32 = 40_000;
 
 /// Case of both ends.
@@ -337,7 +337,7 @@ pub(super) const BARE_CASE: Case = Case {
 /// Name of the bare program in the results.
 pub(super) const BARE_IDENTITY: &str = "AF_XDP, bare, spinning";
 
-/// Both programs.
+/// The program with bare AF_XDP, and isolane over lanes.
 pub(super) struct Bare {
     program: PathBuf,
     pub(super) by_lane: System,

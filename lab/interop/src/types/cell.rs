@@ -23,7 +23,7 @@ pub(super) enum Representation {
     Xcdr1,
     #[strum(serialize = "XCDR2")]
     Xcdr2,
-    /// Readers only: a writer offers one.
+    /// Readers only: a writer offers one representation.
     #[strum(serialize = "both")]
     Both,
 }
@@ -70,7 +70,7 @@ pub(super) enum Outcome {
 pub(super) enum Known {
     /// The peer does not announce its representation and matches any; only isolane reports the mismatch.
     OneSided,
-    /// The peer requests a representation that it cannot read for such a type: the endpoints match and no sample
+    /// The peer requests a representation that it cannot read for the cell's type: the endpoints match and no sample
     /// arrives.
     Silent,
     /// The peer reads the samples, but not the end of the instance.
@@ -273,7 +273,7 @@ impl Seen {
         let holds = match outcome {
             Outcome::Delivered => are_read && is_ended,
             Outcome::NotMatched => is_apart(writer) && is_apart(reader),
-            // isolane reads by the encapsulation identifier.
+            // Only isolane's reader reports the encapsulation identifier that it rejects.
             Outcome::Refused if is_ours => is_silent,
             Outcome::Refused => {
                 let encapsulation = match cell.theirs.extensibility {

@@ -1,5 +1,5 @@
-//! `ablation`: round trips by a lane under the flood, with the full host set-up, without one measure at a time, and
-//! with other receive modes without and under the flood. One boot for each seed.
+//! `ablation`: round trips by a lane under the flood, with the full host set-up, and without one measure at a time.
+//! Other receive modes are measured with and without the flood. Each seed takes one boot.
 //!
 //! The guest configures its hosts itself (`apply`); the scenario `tune` shows the same through `isolane tune`.
 
@@ -69,7 +69,7 @@ impl Variant {
             Variant::DeferredInterrupts,
             Variant::BusyPoll,
             Variant::NapiThreads,
-            // Last: it changes the device's queues.
+            // This variant is last, because it changes the device's queues.
             Variant::TransmitQueues,
         ]);
         all
@@ -89,7 +89,7 @@ impl Variant {
         }
     }
 
-    /// Loads under which it runs: another receive mode is compared with and without load.
+    /// Loads under which the variant runs, true for the flood. Other receive modes run with and without it.
     fn loads(self) -> &'static [bool] {
         match self {
             Variant::Full
@@ -260,7 +260,7 @@ fn set_busy_poll(us: &str) -> Result<()> {
     BUSY_POLL.iter().try_for_each(|file| write(file, us))
 }
 
-/// Folder of a host's devices: sysfs shows those of the namespace in which it was mounted.
+/// Folder of a host's devices: sysfs shows the devices of the namespace in which it was mounted.
 fn settings(host: Host) -> String {
     format!("/run/{}", host.interface())
 }

@@ -78,7 +78,7 @@ fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
     let machine = &bench.machine;
     for seed in bench.first_seed..bench.first_seed + bench.seeds {
         let start = Instant::now();
-        // Concurrently: a boot's result does not depend on the machine's load.
+        // The two boots run concurrently, because a boot's result does not depend on the machine's load.
         let guests =
             ["once", "again"].map(|which| guest(seed, which, &[SCENARIO.name, extent.word()]));
         let [first, second] = [guests[0].start(machine)?, guests[1].start(machine)?];
@@ -217,8 +217,8 @@ fn measure(
     Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
 }
 
-/// Consumes all remaining processor time at the ordinary priority. No spin-loop hint: it would make the emulator wait,
-/// and an emulated second take a minute.
+/// Consumes all remaining processor time at the ordinary priority. A spin-loop hint would make the emulator wait, and
+/// an emulated second take a minute.
 fn busy_loop(is_over: &AtomicBool) {
     let mut turns = 0_u64;
     while !is_over.load(Ordering::Relaxed) {

@@ -109,7 +109,7 @@ fn frames(counters: &Counters, way: &str, number: u32) -> u64 {
     counters.get(&queue(way, number)).copied().unwrap_or(0)
 }
 
-/// The number before the lane's name in a subscriber's final report.
+/// Number of datagrams that a subscriber received by its lane, from its final report.
 pub(super) fn by_lane(said: &str) -> Option<u64> {
     let (before, _) = said.split_once(" received_by_lane")?;
     before.split_whitespace().next_back()?.parse().ok()

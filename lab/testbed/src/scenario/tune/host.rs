@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Host {
-    /// Name in the description and of the namespace.
+    /// Name of the host in the description, and of its namespace.
     pub(super) name: &'static str,
     pub(super) interface: &'static str,
     pub(super) address: &'static str,
