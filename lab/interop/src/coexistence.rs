@@ -257,7 +257,6 @@ pub(super) struct Taken {
     pub(super) at_ns: u64,
 }
 
-/// Kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// isolane's programs attached to both interfaces.

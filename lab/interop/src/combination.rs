@@ -196,7 +196,6 @@ impl Cell {
 }
 
 impl Role {
-    /// The role on the other side.
     pub(super) fn other(self) -> Self {
         match self {
             Self::Publisher => Self::Subscriber,

@@ -160,7 +160,6 @@ pub(super) struct Frame {
     pub(super) original_len: usize,
 }
 
-/// Writes the frames in the given order.
 fn write_pcapng(
     file: &mut impl Write,
     interfaces: &[&'static str],

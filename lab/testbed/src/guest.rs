@@ -151,7 +151,6 @@ impl Guest {
         self.file(machine, "json")
     }
 
-    /// Starts it.
     pub(super) fn start<'a>(&'a self, machine: &'a Machine) -> Result<Started<'a>> {
         for file in [self.result(machine), self.console(machine)] {
             fs::write(file, "")?;

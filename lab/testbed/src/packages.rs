@@ -106,7 +106,6 @@ impl Packages {
         self.folder.join("tools")
     }
 
-    /// Path of the kernel.
     pub(super) fn kernel(&self) -> PathBuf {
         let name = format!("vmlinuz-{}", self.release);
         self.folder.join("kernel/boot").join(name)

@@ -25,7 +25,6 @@ use crate::program::Program;
 /// Time that an end may take on top of the measurement: discovery, acknowledgment, and the other end's departure.
 const LONGEST_OVERHEAD: Duration = Duration::from_secs(40);
 
-/// Plan of the comparison.
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) repetitions: u32,
@@ -60,7 +59,6 @@ pub(super) struct Repetition {
     /// Indexed by system.
     pub(super) systems: [Measured; System::COUNT],
     pub(super) disturbance: Disturbance,
-    /// Number of runs.
     pub(super) tries: u32,
 }
 
@@ -315,7 +313,6 @@ impl Printed {
         Ok(Self(lines.collect::<Result<Vec<_>>>()?))
     }
 
-    /// Value of this name.
     pub(super) fn get(&self, name: &str) -> Option<f64> {
         let found = self.0.iter().find(|(of, _)| of == name);
         found.map(|(_, number)| *number)

@@ -13,7 +13,6 @@ use super::judge::{
 };
 use super::pair::{Known, Pair, Vendor};
 
-/// A case.
 pub(super) struct Case {
     pub(super) name: &'static str,
     /// Options of the publisher and of the subscriber, beyond those of every case.

@@ -45,7 +45,6 @@ pub struct Arguments {
     jobs: usize,
 }
 
-/// Verdict on a run.
 pub(super) enum Verdict {
     Pass,
     /// A side reported that it lacks the feature.

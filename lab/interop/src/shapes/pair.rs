@@ -22,7 +22,6 @@ use super::Verdict;
 use super::judge::{Printed, Sides};
 use crate::foreign;
 
-/// Default topic.
 const TOPIC: &str = "Square";
 /// Time for which the first side runs alone.
 const ALONE: Duration = Duration::from_millis(300);
@@ -48,7 +47,6 @@ impl Vendor {
     }
 }
 
-/// The programs, built.
 pub(crate) struct Programs {
     isolane: PathBuf,
     /// Programs for XCDR1 and for XCDR2 (`lab/interop/programs/cyclonedds/shape_main.c`).
@@ -112,14 +110,12 @@ impl Known {
     }
 }
 
-/// Task of a pair.
 pub(crate) struct Task<'a> {
     /// Options of the publisher and of the subscriber, separated by blanks.
     pub(crate) publisher: &'a str,
     pub(crate) subscriber: &'a str,
     /// True when the subscriber starts after a second of samples.
     pub(crate) is_late: bool,
-    /// Loss of the cable.
     pub(crate) loss: Loss,
     /// Rate of the cable; `None`: the usual one.
     pub(crate) bits_per_s: Option<u64>,

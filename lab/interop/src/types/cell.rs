@@ -28,7 +28,6 @@ pub(super) enum Representation {
     Both,
 }
 
-/// Direction of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub(super) enum Direction {
     FromIsolane,
@@ -50,7 +49,6 @@ pub(super) struct Cell {
     pub(super) theirs: Side,
 }
 
-/// Outcome of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// All samples and the end of the instance arrive.
@@ -215,7 +213,6 @@ const SAMPLES: usize = 3;
 pub(super) struct Lines(BTreeMap<String, Vec<String>>);
 
 impl Lines {
-    /// Adds the output of a program.
     pub(super) fn add(&mut self, printed: &str) {
         // The last line may be incomplete.
         let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);

@@ -43,7 +43,6 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
-/// Curve of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
     /// Name that distinguishes it within the figure.

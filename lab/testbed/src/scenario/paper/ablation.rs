@@ -50,7 +50,6 @@ enum Variant {
     DeferredInterrupts,
     /// Busy polling by the threads that wait for frames.
     BusyPoll,
-    /// Threaded NAPI.
     NapiThreads,
 }
 
@@ -165,7 +164,6 @@ struct Row {
     result: cell::Result,
 }
 
-/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,

@@ -37,7 +37,6 @@ pub(super) enum Path {
     LaneTuned,
 }
 
-/// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) path: Path,

@@ -49,7 +49,6 @@ pub(super) const IN_BRIEF: Scenario = Scenario {
 /// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,

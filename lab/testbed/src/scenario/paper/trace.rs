@@ -229,7 +229,6 @@ const ORDINARY: u32 = 120;
 /// Name of the threads of isolane's processes.
 const OURS: &str = "isolane";
 
-/// One round trip.
 #[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) took_ns: u64,

@@ -55,7 +55,6 @@ pub(super) struct Ran {
     pub(super) host: String,
     pub(super) line: String,
     pub(super) exit_code: Option<i32>,
-    /// Expected exit code.
     pub(super) expected: i32,
     /// Standard output and standard error.
     pub(super) printed: String,

@@ -84,7 +84,6 @@ struct Crossing {
     by_lane: Option<u64>,
 }
 
-/// A seed's result.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
