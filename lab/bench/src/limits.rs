@@ -1,6 +1,6 @@
 //! Bounds of this crate, with their reasons.
 
-/// Frames per system call: enough to share its cost, few enough that a batch's buffers stay in the cache.
+/// Frames per system call: enough to share the call's cost, few enough that a batch's buffers stay in the cache.
 pub const BATCH_FRAMES: usize = 64;
 
 /// Receive batches taken from one direction before the relay checks its timers. It bounds how long the other direction

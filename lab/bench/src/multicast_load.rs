@@ -199,8 +199,8 @@ pub struct DirectionReport {
     pub frames_per_s: f64,
     /// Number of receiving sockets.
     pub sockets: u16,
-    /// Frames that reached the socket with the most of them. The other frames of `sent` were dropped by the cable, or
-    /// before they became receive work.
+    /// Frames that reached a socket: the maximum over all sockets. The other frames of `sent` were dropped by the
+    /// cable, or before they became receive work.
     pub reached: u64,
     /// Datagrams that all sockets held at the end.
     pub received: u64,

@@ -233,7 +233,7 @@ impl<D> LoadReport<D> {
     }
 }
 
-/// Processes of a load in both directions. Dropping it kills them without a report.
+/// Processes of a load in both directions. Dropping the value kills the processes without a report.
 #[derive(Debug)]
 pub(crate) struct LoadProcesses {
     // Sources before receivers: fields drop in order, and sources must not send to closed ports.

@@ -1,9 +1,9 @@
 //! Coexistence: a pair of another implementation keeps running while isolane starts and stops on the same interfaces.
 //!
 //! The pair exchanges best-effort and reliable samples throughout. Meanwhile isolane attaches to both interfaces,
-//! carries its own samples over its lanes, and is killed (SIGKILL), repeatedly. At the end it is interrupted and
-//! reports what its lanes carried. Each sample of the pair has a number and the time at which it was taken, so each
-//! loss can be attributed to an event. A loss at no event is the lane's fault, and fails the run.
+//! carries its own samples over its lanes, and is killed (SIGKILL), repeatedly. In the last round isolane is
+//! interrupted instead, and reports what its lanes carried. Each sample of the pair has a number and the time at which
+//! it was taken, so each loss can be attributed to an event. A loss at no event is the lane's fault, and fails the run.
 
 use std::path::Path;
 use std::process::Command;
@@ -243,7 +243,7 @@ impl Coexistence {
     }
 }
 
-/// Longest time without a sample that does not count as an interruption. The number of samples written in this time
+/// Longest silence of a pair that does not yet count as an interruption. The number of samples written in this time
 /// also bounds the best-effort loss at one event. Without that bound, an occasional sample would hide any loss.
 const LONGEST_SILENCE_MS: u32 = 500;
 

@@ -153,7 +153,7 @@ fn exchange(
     while subscriber.sample_numbers()?.len() < wanted && begin.elapsed() < LONGEST_RUN {
         thread::sleep(LOOK);
     }
-    // A peer stays for a while after SIGINT. The caller ends its stay by another SIGINT, once it has written all.
+    // A peer stays for a while after SIGINT. The caller ends its stay by another SIGINT, once the peer has written all.
     publisher.end_writing(begin + LONGEST_RUN)?;
     Ok((subscriber, publisher))
 }

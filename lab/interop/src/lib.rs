@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: isolane against other DDS implementations, one cell at a time.
 //!
-//! A cell is one value from every axis (`cell.rs`); `covering_array.rs` chooses the cells that run. Each cell has its
-//! own network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other
+//! A cell is one value from every axis (`combination.rs`); `covering_array.rs` chooses the cells that run. Each cell
+//! has its own network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other
 //! (`side.rs`, `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads
 //! packets or isolane's internals. The DDS policies have their own axes (`policies.rs`), and `extra_runs.rs` has the
 //! runs outside the axes. `recording.rs` captures the network's traffic to diagnose a failure.

@@ -81,7 +81,7 @@ impl Recording {
 }
 
 impl Recorded {
-    /// Writes it to a file; creates the folder if needed.
+    /// Writes the capture to a file; creates the folder if needed.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

@@ -167,7 +167,7 @@ impl Guest {
         })
     }
 
-    /// Starts it, waits for its end, and returns its result.
+    /// Starts the guest, waits for its end, and returns its result.
     ///
     /// An emulator with a thread for each processor may die while devices get their addresses, by its own assertion
     /// (`iotlb_to_section`, QEMU's issue 1921). On a busy machine, one of its processors may get no timer interrupts
@@ -240,13 +240,13 @@ pub(super) struct Started<'a> {
 }
 
 impl Started<'_> {
-    /// Waits for its end, and returns its result.
+    /// Waits for the guest's end, and returns its result.
     pub(super) fn finish(mut self) -> Result<Value> {
         let status = self.wait(|_, _| false)?;
         self.judge(status.ok_or("nothing gives it up")?)
     }
 
-    /// Waits for its end; `None` when it will not reach its first process.
+    /// Waits for the guest's end; `None` when it will not reach its first process.
     fn wait(
         &mut self,
         is_given_up: impl Fn(&Self, Option<ExitStatus>) -> bool,
@@ -267,7 +267,7 @@ impl Started<'_> {
         }
     }
 
-    /// Returns true when it cannot reach its first process: its emulator has died, or its kernel has stalled.
+    /// Returns true when the guest cannot reach its first process: its emulator has died, or its kernel has stalled.
     fn is_stillborn(&self, left: Option<ExitStatus>) -> bool {
         let console = self.console();
         let is_fatal = match left {

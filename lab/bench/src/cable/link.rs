@@ -352,8 +352,8 @@ pub struct Loss {
     /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a topic of large samples
     /// from one of small samples on the same port, and spares ACKNACK and HEARTBEAT messages.
     pub min_payload_bytes: Option<u32>,
-    /// True to count lost frames as delivered, so that these drops are unaccounted. The option tests that the ledger
-    /// checks notice such drops; otherwise it is false.
+    /// True when lost frames are counted as delivered, so that these drops are unaccounted. Only tests of the ledger
+    /// checks set it.
     pub is_hidden: bool,
 }
 

@@ -194,7 +194,7 @@ pub(super) fn introduce(
     step("name a test host's neighbour", CONFIGURE_RIGHT, introduce())
 }
 
-/// Disables IPv6 for devices created later in the calling thread's network namespace. Its router solicitations and
+/// Disables IPv6 for devices created later in the calling thread's network namespace. IPv6's router solicitations and
 /// duplicate address detection would add frames to the cable.
 pub(super) fn disable_ipv6() -> io::Result<()> {
     match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
@@ -210,7 +210,7 @@ pub(super) fn show_own_devices() -> io::Result<()> {
     // SAFETY: only the calling thread's view of mounts changes; no memory or descriptor is involved. The thread was
     // made for this and shares its view with no other afterwards.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-    // Otherwise the mount would propagate back to the original namespace.
+    // Without this change, the mount would propagate back to the original namespace.
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,

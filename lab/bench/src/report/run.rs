@@ -43,7 +43,7 @@ pub struct Run {
     pub duplicates: u64,
     /// Link of this run.
     pub cable: Option<Cable>,
-    /// Cores of its parts.
+    /// Cores of the run's parts.
     pub cores: Option<RunCores>,
     /// Round-trip time, from the scheduled time of sending.
     pub rtt_us: Statistics,
@@ -143,7 +143,7 @@ pub struct EndLanes {
     pub dropped: BTreeMap<String, u64>,
     /// Further counts of the measured level's device lane, by name; empty without a device lane.
     pub counts: BTreeMap<String, u64>,
-    /// Foreign traffic to the bulk level, where it has a reader.
+    /// Foreign traffic to the bulk level, if the level has a reader.
     pub foreign: Option<LaneCounts>,
     /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,

@@ -56,7 +56,8 @@ pub enum ReceiveWork {
     Softirq,
     /// A separate queue for critical frames, chosen by the link.
     Steered,
-    /// A NAPI thread per queue: the critical queue's above the applications, the other one's below them.
+    /// A NAPI thread per queue, with a priority above the applications for the critical queue, and below for the other
+    /// one.
     Threads,
 }
 
@@ -106,7 +107,7 @@ words!(
 /// Connection of a run's two hosts. An undisturbed run uses the connection of the runs it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The cable, slow enough that a flood fills it; waiting for it is part of the measurement.
+    /// The cable, slow enough that a flood fills it. Waiting for the cable is part of the measurement.
     Link,
     /// A fast cable without queueing, and a core for each end, for disturbances inside the participants.
     FastLink,

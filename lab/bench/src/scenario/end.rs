@@ -253,7 +253,7 @@ impl RttMessage {
         })
     }
 
-    /// Bytes an endpoint must reserve per sample of that size (RTPS pads to four bytes).
+    /// Bytes an endpoint must reserve per sample of `payload_bytes` (RTPS pads to four bytes).
     pub(super) fn max_bytes(payload_bytes: u32) -> usize {
         (Self::HEADER_BYTES + payload_bytes as usize).next_multiple_of(4)
     }

@@ -10,10 +10,10 @@
 //! These runs test the executor, so nothing else may be scarce. With large samples one veth pair joins the hosts
 //! ([`Place::Pair`](crate::report::Place)). Otherwise the link is fast ([`LINK_BITS_PER_S`]) and FIFO in both job
 //! orders: all levels of a FIFO participant share one socket and one DSCP, so with a strict arbiter the runs would also
-//! differ in the link. Each end has its own core, or one end's bulk would starve the other in any order. The executor
-//! accounts for the hosts' share of the round trip, which is reported separately.
+//! differ in the link. Each end has its own core, because one end's bulk would otherwise starve the other end in either
+//! job order. The executor accounts for the hosts' share of the round trip, which is reported separately.
 //!
-//! All rates are bounded: ends run under SCHED_FIFO, and one that never slept would starve the machine. The result
+//! All rates are bounded: ends run under SCHED_FIFO, and an end that never slept would starve the machine. The result
 //! states the achieved rate ([`Disturbed`](crate::report::Disturbed)); a disturbance below its minimum invalidates the
 //! run.
 
@@ -153,14 +153,14 @@ fn qos(kind: BulkKind) -> Qos {
 ///
 /// Timers refill the history many times a second as acknowledgements free room. Several timers released together
 /// emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
-/// that filled the history would delay everything in any order.
+/// that filled the history would delay everything in either job order.
 ///
 /// Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
 /// participant that also sends camera images. Serialising a sample takes one activation, and copying it out of the
 /// cache another.
 ///
-/// If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
-/// requests, and the writer its retransmissions.
+/// If no samples are taken from the readers, bulk ends when cache and history are full. Then the reader only repeats
+/// its requests, and the writer its retransmissions.
 pub(in crate::scenario) struct Bulk {
     kind: BulkKind,
     writer: Rc<DataWriter<RttMessage>>,
@@ -308,8 +308,8 @@ pub struct JoiningReport {
 /// Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100 writers and 100
 /// readers.
 ///
-/// No endpoint matches them. Their cost is discovery: reliable announcements of creation and deletion, in bursts of two
-/// hundred.
+/// No endpoint matches the writers and readers. Their cost is discovery: reliable announcements of creation and
+/// deletion, in bursts of two hundred.
 pub fn run_joining(
     config: &JoiningConfig,
     stop: &Stop,

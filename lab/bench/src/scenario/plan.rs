@@ -155,7 +155,7 @@ fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     rows.into_iter().map(row).collect()
 }
 
-/// Payload of runs that use a single one.
+/// Payload of runs that use a single payload.
 fn smallest(payloads: &[u32]) -> u32 {
     let smallest = payloads.iter().copied().min();
     smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
@@ -239,7 +239,7 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         bulk_reader: None,
         scenario,
         seconds,
-        // Unique per run, so that messages of other runs are not recognised.
+        // The seed is unique per run, so that messages of other runs are not recognised.
         seed: now_ns(),
         cable: cable::Config::default(),
         flood,

@@ -39,7 +39,7 @@ pub enum Transport {
     Xdp(Lanes),
 }
 
-/// Configuration of lanes. All mechanisms are on, except in runs that show the effect without one.
+/// Configuration of lanes. All mechanisms are on, except in runs that show what happens without one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lanes {

@@ -176,7 +176,7 @@ impl Pair {
     }
 
     /// Runs a task with a known deviation of another vendor. Where it fails, two programs of that vendor run the same
-    /// task: the failure is excused only as long as they fail as well.
+    /// task: the failure is excused only if these two fail as well.
     pub(crate) fn run_known(
         self,
         task: &Task<'_>,

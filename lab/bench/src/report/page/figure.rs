@@ -1,15 +1,15 @@
 //! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
 //!
-//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one. Shares refer to
-//! all scheduled round trips. In the tail, a lost round trip counts as longer than any time, so the curve ends at the
-//! share lost. Otherwise a run would look better for losing its slowest samples.
+//! Both have a logarithmic time axis, because a disturbed round trip may take a hundred times as long as an undisturbed
+//! one. Shares refer to all scheduled round trips. In the tail, a lost round trip counts as longer than any time, so
+//! the curve ends at the share lost. Otherwise a run would look better for losing its slowest samples.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// Size of the drawing in pixels; the page scales it. Small, so that its labels are readable on a phone.
+/// Size of the drawing in pixels; the page scales it. The size is small, so that labels are readable on a phone.
 const SIZE: (u32, u32) = (560, 340);
 /// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito, 2008); the key uses
 /// the same order.
@@ -45,7 +45,7 @@ pub(super) struct Bucket {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
-    /// Name that distinguishes it within the figure.
+    /// Name that distinguishes the curve within the figure.
     pub(super) name: String,
     /// Buckets by time, without overlap; empty ones may be omitted.
     pub(super) buckets: Vec<Bucket>,

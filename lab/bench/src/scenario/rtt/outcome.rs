@@ -271,8 +271,8 @@ fn remarks(config: &Config) -> Vec<String> {
 }
 
 /// Minimum share of the configured rate that a storm must reach. Steps are compared under the same storm, and the
-/// measured times grow with its rate: a fifth less already looks like an improvement. The senders are not on the hosts'
-/// core, so they reach the full rate unless the machine stalls.
+/// measured times grow with its rate: a storm that is weaker by a fifth already looks like an improvement. The senders
+/// are not on the hosts' core, so they reach the full rate unless the machine stalls.
 const LEAST_OF_STORM: f64 = 0.8;
 
 /// Maximum share of the link that round trips may fill. Beyond it, round trips wait for each other, and the run

@@ -157,7 +157,7 @@ impl Config {
     }
 }
 
-/// Measures between two hosts: those of a testbed through its cable, or two joined for the run.
+/// Measures between two hosts: the hosts of a testbed through its cable, or two hosts joined for the run.
 pub fn run_between_hosts(
     testbed: &TestHosts,
     program: &Program,
@@ -281,7 +281,7 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     outcome(config, parts)
 }
 
-/// Both ends as processes. Dropping it kills them.
+/// Both ends as processes. Dropping the value kills both.
 struct Ends {
     ping: Running,
     pong: Running,

@@ -353,7 +353,7 @@ impl Measure {
         }
     }
 
-    /// Command line that applies it to a device, `{}`, and the one that restores the device.
+    /// Command line that applies the measure to a device, `{}`, and the one that restores the device.
     fn lines(self) -> Option<[&'static str; 2]> {
         match self {
             Measure::PromptInterrupts => Some([

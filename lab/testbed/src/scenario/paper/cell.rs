@@ -121,7 +121,7 @@ impl fmt::Display for Path {
 }
 
 impl Cell {
-    /// Configuration of its measurement. The middleware is the same in all cells, as in Meszlényi et al.
+    /// Configuration of the cell's measurement. The middleware is the same in all cells, as in Meszlényi et al.
     pub(super) fn config(self, extent: Extent) -> Config {
         let datapath = match self.path {
             Path::SocketsUntuned | Path::SocketsRealTime | Path::SocketsTuned => "udp",

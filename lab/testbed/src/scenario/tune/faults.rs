@@ -10,7 +10,7 @@ use crate::inside::tools::Counters;
 /// Queue of ordinary frames.
 const ORDINARY_QUEUE: u32 = 0;
 /// Upper bound of the kernel's own frames at the highest priority: IGMP reports of the multicast groups that a
-/// participant joins and leaves. The other end is no member, so it does not receive them.
+/// participant joins and leaves. The other end is no member, so it receives none of these reports.
 const MOST_OF_KERNEL: u64 = 10;
 
 /// Number of fields of a host's facts.

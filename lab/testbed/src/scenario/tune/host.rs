@@ -202,7 +202,7 @@ impl Running {
     pub(super) fn interrupt(self) -> Result<Ran> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
-            // It may have ended by itself.
+            // The command may have ended by itself.
             let _ = kill_process(id, Signal::INT);
         }
         self.finish()

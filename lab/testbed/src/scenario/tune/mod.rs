@@ -65,7 +65,7 @@ struct Record {
     crossings: Vec<Crossing>,
     /// Facts of hosts a and b that differ before and afterwards.
     differences: Vec<String>,
-    /// Number of fields.
+    /// Number of fields in the facts of both hosts.
     fields: usize,
 }
 
