@@ -135,8 +135,9 @@ const LONGEST_RUN: Duration = Duration::from_secs(10);
 /// Longest run of each program, in seconds.
 const SECONDS: &str = "20";
 
-/// Runs a subscriber on host B and a publisher on host A, whose output files begin with `stem`, until the subscriber has
-/// `wanted` samples and the publisher has reported what it wrote, or until the timeout. Returns both, still running.
+/// Runs a subscriber on host B and a publisher on host A, with output files that begin with `stem`. Ends when the
+/// subscriber has `wanted` samples and the publisher has reported what it wrote, or at the timeout. Returns both, still
+/// running.
 fn exchange(
     network: &Network,
     mut subscriber: Command,

@@ -256,8 +256,8 @@ const BRIDGE: &str = "bridge";
 ///            `------------- bridge -------------------'
 /// ```
 ///
-/// As with a [`TestHosts`](super::TestHosts), the namespaces are anonymous: the kernel removes them when this process and
-/// all processes inside have ended.
+/// As with a [`TestHosts`](super::TestHosts), the namespaces are anonymous. The kernel removes them when this process
+/// and all processes inside have ended.
 #[derive(Debug)]
 pub struct BridgedHosts {
     hosts: Vec<Arc<OwnedFd>>,
