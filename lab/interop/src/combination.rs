@@ -176,7 +176,7 @@ impl Cell {
         self.words()[3..].join("-")
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         self.words().join("-")
     }

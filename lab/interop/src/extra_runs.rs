@@ -54,7 +54,7 @@ impl ExtraRun {
         Self::ALL.into_iter().filter(is_wanted).collect()
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         match self {
             Self::Large(peer) => format!("{}-large-datagrams", peer.word()),

@@ -59,7 +59,7 @@ impl PolicyCell {
         }
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         let (peer, role) = (self.peer.word(), self.peer_role.word());
         format!("{peer}-{role}-{}", self.case())

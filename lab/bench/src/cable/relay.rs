@@ -401,7 +401,7 @@ mod tests {
         let mut relay = testbed
             .run(Place::Cable, || Relay::open(&Config::default()).unwrap())
             .unwrap();
-        // Priority 7 in VLAN 5; the same inside a service tag.
+        // Priority 7 in VLAN 5; the same tag inside a service tag.
         let frames = [
             tagged_frame(&[0x81, 0x00, 0xe0, 0x05]),
             tagged_frame(&[0x88, 0xa8, 0x20, 0x09, 0x81, 0x00, 0xe0, 0x05]),

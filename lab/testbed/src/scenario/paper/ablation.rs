@@ -88,7 +88,7 @@ impl Variant {
         }
     }
 
-    /// Loads under which the variant runs, true for the flood. Other receive modes run with and without it.
+    /// Loads under which the variant runs, true for the flood. Other receive modes run with and without the flood.
     fn loads(self) -> &'static [bool] {
         match self {
             Variant::Full
@@ -374,9 +374,9 @@ impl Measure {
 }
 
 /// Priority of receive threads: above transmit-completion threads (50, as all interrupt threads), which no one waits
-/// for, and below the applications (70). In a trace, each round trip waited for such threads of both hosts before its
-/// reply was received, and under a flood for more of them. With one queue, no thread serves bulk traffic alone, so none
-/// is raised wrongly.
+/// for, and below the applications (70). In a trace, each round trip waited for transmit-completion threads of both
+/// hosts before its reply was received, and under a flood for more of them. With one queue, no thread serves bulk
+/// traffic alone, so none is raised wrongly.
 const RECEIVE_PRIORITY: u8 = 60;
 
 /// Configures a host's device, without one of the measures if the variant omits it.
