@@ -1,8 +1,9 @@
 //! Background load (disturbance `flood`): bulk traffic through the cable in both directions.
 //!
-//! 25 UDP streams in each direction, with the size of a DDS payload, at a stated multiple of the cable's wire rate.
-//! Each host has a source process (on the cable's core, at ordinary priority) and a counting sink process (on the
-//! hosts' core). The report states the rate that was reached, because a slow machine may miss it.
+//! In each direction, 25 UDP streams carry datagrams with the size of a DDS payload. Their rate is a stated multiple of
+//! the cable's wire rate. Each host has a source process (on the cable's core, at ordinary priority) and a counting
+//! sink process (on the hosts' core). The report states the rate that was reached, because a slow machine may not reach
+//! the configured one.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
@@ -23,10 +24,10 @@ use crate::traffic_source::{
 
 /// Ethernet, IPv4 and UDP headers of a datagram's frame, in bytes.
 const HEADERS_BYTES: u64 = 14 + 20 + 8;
-/// First port of a sink; each stream has one. The ports lie below Linux's ephemeral range and above the RTPS ports of
-/// the first domains (RTPS 2.5 §9.6.2).
+/// First port of a sink; each stream has its own port. The ports lie below Linux's ephemeral range and above the RTPS
+/// ports of the first domains (RTPS 2.5 §9.6.2).
 const FIRST_PORT: u16 = 28_000;
-/// Send buffer of each socket in bytes: one quantum at any sensible rate.
+/// Send buffer of each socket in bytes: room for all datagrams that a source sends at once.
 const SEND_BYTES: u32 = 4 << 20;
 
 /// Configuration of the load in both directions.
@@ -67,7 +68,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Bits of wire time of each datagram.
+    /// Length of each datagram on the wire, in bits.
     fn datagram_wire_bits(&self) -> f64 {
         let frame_bytes = HEADERS_BYTES + u64::from(self.payload_bytes);
         (wire_bytes(frame_bytes.max(MIN_FRAME_BYTES)) * 8) as f64
@@ -142,7 +143,8 @@ pub struct SinkReport {
 }
 
 impl SinkConfig {
-    /// Counts in the calling process and network namespace until `stop`, then counts the rest of its sockets' buffers.
+    /// Counts datagrams in the calling process and network namespace until `stop`, then those still in the socket
+    /// buffers.
     pub fn run(&self, stop: &Stop, ready: impl FnOnce(&[Note])) -> Result<SinkReport, LoadError> {
         let notes = Notes::pinned(self.core);
         let open = |stream| {
@@ -193,9 +195,9 @@ pub struct DirectionReport {
     pub sent: u64,
     /// Datagrams the sending kernel refused.
     pub refused: u64,
-    /// Datagrams given up.
+    /// Datagrams not sent, because the source was too late to catch up.
     pub missed: u64,
-    /// Datagrams counted by the sink; 0 where the load addresses a level of the participants, which count it
+    /// Datagrams counted by the sink; 0 where the load addresses a level of the participants, which count the datagrams
     /// themselves.
     pub received: u64,
     /// Datagrams dropped in the sink's sockets.
@@ -210,8 +212,8 @@ pub struct DirectionReport {
 pub type Report = LoadReport<DirectionReport>;
 
 impl Report {
-    /// Checks that the sinks counted no more than was sent and than the cable (A to B, B to A) delivered. Missing
-    /// datagrams are valid, since a classifier may drop them before they become receive work.
+    /// Checks that each sink counted no more datagrams than were sent, and no more than the cable (A to B, B to A)
+    /// delivered. Missing datagrams are valid, because a classifier may drop datagrams before they become receive work.
     ///
     /// # Errors
     /// A text that names the contradicting direction.
@@ -342,7 +344,7 @@ mod tests {
             };
             report.check([&relayed(10), &relayed(handed_over)])
         };
-        // Announcements go the same way, and a classifier may have dropped some datagrams.
+        // The cable also carries announcements, and a classifier may have dropped some datagrams.
         for (received, overflowed, handed_over) in [(8, 2, 10), (8, 2, 12), (3, 2, 10), (0, 0, 0)] {
             assert_eq!(check(received, overflowed, handed_over), Ok(()));
         }

@@ -1,7 +1,7 @@
 //! Packet capture on the devices of this host, both directions, as on the wire.
 //!
 //! Used by `isolane spy` and by recordings of a run. It only listens. A VLAN tag that the kernel removed is put back;
-//! an offloaded checksum stays incomplete, as in every capture before the hardware.
+//! an offloaded checksum stays incomplete, as in every capture that sees frames before the hardware does.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};

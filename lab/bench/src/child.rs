@@ -47,7 +47,7 @@ pub enum Role {
     ThroughputReader(throughput::EndConfig),
 }
 
-/// Program that starts a child, with the arguments in front of the role.
+/// Program that runs as a child, with the arguments in front of the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     path: PathBuf,
@@ -55,7 +55,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Program at `path`, which calls [`main`] with the argument behind `arguments`.
+    /// Program at `path`, which calls [`main`] with the argument that follows `arguments`.
     pub fn new(path: impl Into<PathBuf>, arguments: &[&str]) -> Program {
         Program {
             path: path.into(),
@@ -235,8 +235,8 @@ impl Running {
         Running::of_command(testbed.command(place, program.command(role)?))
     }
 
-    /// Starts `program` as [`spawn`](Running::spawn) does, in the namespace of this process. The child ends with its
-    /// standard input when this process dies.
+    /// Starts `program` as [`spawn`](Running::spawn) does, in the namespace of this process. When this process dies,
+    /// the child's standard input ends, and so does the child.
     pub fn spawn_here(program: &Program, role: &impl Serialize) -> Result<Running, ChildError> {
         Running::of_command(program.command(role)?)
     }
@@ -299,7 +299,7 @@ impl Running {
         self.result(CHILD_FINISH_SECONDS)
     }
 
-    /// Stops both children before waiting for either, so that neither runs longer.
+    /// Stops both children before waiting for either, so that neither runs longer than the other.
     pub(crate) fn finish_both<R: DeserializeOwned>(
         both: [Running; 2],
     ) -> Result<[R; 2], ChildError> {

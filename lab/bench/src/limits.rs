@@ -1,14 +1,14 @@
 //! Bounds of this crate, with their reasons.
 
-/// Frames per system call: enough to share its cost, few enough that a batch's buffers stay in the cache.
+/// Frames per system call: enough to share the call's cost, few enough that a batch's buffers stay in the cache.
 pub const BATCH_FRAMES: usize = 64;
 
 /// Receive batches taken from one direction before the relay checks its timers. It bounds how long the other direction
 /// and due departures wait.
 pub const BATCHES_PER_LOOK: usize = 4;
 
-/// Receive batches a direction takes when it stops, so that unread frames are counted. Enough for a full receive buffer
-/// of short frames; the bound ends the stop during an ongoing flood.
+/// Receive batches a direction takes when it stops, so that unread frames are counted. They suffice for a full receive
+/// buffer of short frames. Without a bound, the stop would not end during a flood.
 pub const FINAL_BATCHES: usize = 2048;
 
 /// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522. Longer frames were
@@ -29,8 +29,8 @@ pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;
 /// Send buffer of the cable in bytes, for frames the host has not taken.
 pub const CABLE_SEND_BYTES: u32 = 8 << 20;
 
-/// Frames in flight on each queue of a steering cable: what a veth without a ring lets wait on a core
-/// (`netdev_max_backlog`). A power of two.
+/// Maximum number of frames in flight on each queue of a steering cable, a power of two. About as many may wait on a
+/// core for a veth without a ring (`netdev_max_backlog`).
 pub const QUEUE_FRAMES: u32 = 1_024;
 
 /// Attempts of a steering cable to open a device queue, 200 ms apart: the kernel releases the queues of an ended cable
@@ -40,7 +40,7 @@ pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
 /// Maximum number of timestamped rounds: ten minutes at 2 kHz, 48 MB of timestamps.
 pub const MAX_SAMPLES: u32 = 1_200_000;
 
-/// Maximum number of UDP streams of a flood in one direction (definitions: 25).
+/// Maximum number of UDP streams of a flood in one direction (default: 25).
 pub const MAX_STREAMS: u16 = 64;
 
 /// Maximum duration of a flood, in seconds.
@@ -52,11 +52,11 @@ pub const MAX_FLOOD_DATAGRAMS: u64 = 200_000_000;
 /// UDP payload in bytes that fits an MTU of 1500 unfragmented. A flood of fragments is a different disturbance.
 pub const MAX_FLOOD_PAYLOAD_BYTES: u32 = 1472;
 
-/// Maximum time a flood sender catches up, in nanoseconds. Older due datagrams count as missed: sent at once, they
-/// would be a burst that 25 paced streams never make.
+/// Maximum lateness, in nanoseconds, at which a flood sender still sends a due datagram. Datagrams due earlier count as
+/// missed. Sent at once, they would be a burst that 25 paced streams never make.
 pub const FLOOD_CATCH_UP_NS: u64 = 20_000_000;
 
-/// Receive buffer of each flood sink socket in bytes: sinks share the hosts' core with more urgent work.
+/// Receive buffer of each flood sink socket in bytes. Datagrams wait there while more urgent work uses the hosts' core.
 pub const SINK_RECEIVE_BYTES: u32 = 4 << 20;
 
 /// Maximum number of storm sockets on each host. Each is a descriptor, and a process has 1,024 by default.
@@ -79,15 +79,15 @@ pub const CHILD_READY_SECONDS: u64 = 20;
 /// Time limit in seconds for a child to print its result after it was stopped.
 pub const CHILD_FINISH_SECONDS: u64 = 30;
 
-/// Minimum number of samples beyond a percentile for it to be stated (definitions).
+/// Minimum number of samples beyond a percentile. With fewer, the percentile is not stated.
 pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
 /// Header bytes in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS header (20), INFO_TS
 /// (12), the head of DATA (24) and the encapsulation header (4).
 pub const MESSAGE_HEADS_BYTES: u32 = 102;
 
-/// Maximum serialised size of a round trip's message in bytes. With RTPS (60 bytes), UDP and IP headers (28) it fits an
-/// MTU of 1500, because the cable recognises only messages in one frame.
+/// Maximum serialised size of a round trip's message in bytes. The cable recognises only messages in one frame. With
+/// the headers of RTPS (60 bytes), UDP and IP (28), the message therefore fits an MTU of 1500.
 pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;
 
 /// Time limit in seconds for both ends of a scenario to match. First announcements are 100 ms apart, and a flood may
@@ -98,13 +98,13 @@ pub const MATCH_SECONDS: u64 = 10;
 /// 27,400 to 32,400) below the ephemeral range.
 pub const LOOPBACK_DOMAINS: std::ops::Range<u32> = 80..100;
 
-/// Time in milliseconds after the last ping until pings without a pong count as lost (definitions).
+/// Time in milliseconds after the last ping until pings without a pong count as lost.
 pub const LOST_AFTER_MS: u64 = 500;
 
 /// Receive buffer of a capture in bytes: tens of milliseconds of a loaded link, so that a scrolling terminal loses
 /// nothing.
 pub const LISTEN_BUFFER_BYTES: u32 = 16 << 20;
 
-/// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two tags. Longer frames
-/// are handed to segmentation hardware in one piece.
+/// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two tags. Frames longer
+/// than the MTU occur because the kernel hands them to segmentation hardware in one piece.
 pub const LISTEN_FRAME_BYTES: usize = 65_535 + 22;

@@ -8,10 +8,10 @@
 //!   250 sockets ◄── group  <==================  sender (cable's core)
 //! ```
 //!
-//! Frames are short, so the link is not full: the receiving core is scarce. Datagrams have no priority and no DSCP, and
-//! so class 0 on the link. The sockets have small buffers and are read only at the end, so their cost is kernel work
-//! alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report states the rate
-//! that was reached.
+//! Frames are short, so the receiving core is the bottleneck, and not the link. Datagrams have no priority and no DSCP,
+//! so they have class 0 on the link. The sockets have small buffers and are read only at the end, so their cost is
+//! kernel work alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report
+//! states the rate that was reached.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -29,7 +29,7 @@ use crate::traffic_source::{
     LoadError, LoadProcesses, LoadReport, Source, SourceReport, Target, level_group,
 };
 
-/// Destination of a storm outside of DDS: no DDS group, and a port below the ephemeral range.
+/// Destination of a storm that no participant receives: not a group of DDS, and a port below the ephemeral range.
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 200, 1), 28_900);
 
 /// Configuration of a storm in both directions.
@@ -53,7 +53,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 10,000 frames per second in both directions together: half of one core that serves both hosts.
+    /// 10,000 frames per second in both directions together. They take half of one core that serves both hosts.
     fn default() -> Self {
         Config {
             frames_per_s: 5_000.0,
@@ -193,14 +193,14 @@ pub struct DirectionReport {
     pub sent: u64,
     /// Frames the sending kernel refused.
     pub refused: u64,
-    /// Frames given up.
+    /// Frames not sent, because the source was too late to catch up.
     pub missed: u64,
     /// Frames sent per second.
     pub frames_per_s: f64,
     /// Number of receiving sockets.
     pub sockets: u16,
-    /// Frames that reached the sockets, the same number each. The difference to `sent` was dropped by the cable, or
-    /// before it became receive work.
+    /// Frames that reached a socket: the maximum over all sockets. The other frames of `sent` were dropped by the
+    /// cable, or before they became receive work.
     pub reached: u64,
     /// Datagrams that all sockets held at the end.
     pub received: u64,

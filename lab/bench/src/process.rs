@@ -1,7 +1,7 @@
 //! Process settings for measuring threads: CPU affinity, real-time priority, locked memory, exact timers.
 //!
-//! All are optional. For each that the machine refuses, a [`Note`] in the result states what was not done and what it
-//! costs.
+//! All are optional. For each setting that the machine refuses, a [`Note`] in the result states what was not done and
+//! what it costs.
 
 use std::num::NonZeroU64;
 use std::{fmt, fs, io};
@@ -45,7 +45,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Cores of the parts of a test (definitions: core 0 both hosts, core 1 cable and flood).
+/// Cores of the parts of a test (usually core 0 for both hosts, core 1 for cable and flood).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cores {
     /// Core of both hosts, their receive work and the flood's sinks.
@@ -116,7 +116,7 @@ pub fn lock_memory() -> Result<(), Note> {
 fn memory_locks_are_limited() -> bool {
     let is_privileged =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    // The kernel counts CAP_IPC_LOCK in the initial user namespace only, although root holds it in any.
+    // The kernel counts CAP_IPC_LOCK in the initial user namespace only, although root holds it in any namespace.
     let counts = is_privileged
         && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_initial_namespace(&map));
     !counts && getrlimit(Resource::Memlock).current.is_some()

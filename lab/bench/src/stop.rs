@@ -1,8 +1,8 @@
 //! Stop requests for a running cable, sender or sink.
 //!
 //! A child process stops when its standard input ends (its parent closed the pipe, or died) or on SIGTERM, SIGINT or
-//! SIGHUP. A part that runs in a thread stops when its [`Stopper`] is used or dropped. Both are one descriptor that
-//! becomes readable, so every loop polls it in the same way.
+//! SIGHUP. A part that runs in a thread stops when its [`Stopper`] is used or dropped. In both cases one descriptor
+//! becomes readable, so every loop polls in the same way.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ pub struct Stop {
     _sources: Vec<OwnedFd>,
 }
 
-/// Counterpart of a [`Stop`] made by [`Stop::pair`]. Dropping it also stops.
+/// Counterpart of a [`Stop`] made by [`Stop::pair`]. Dropping it also requests the stop.
 #[derive(Debug)]
 pub struct Stopper(OwnedFd);
 

@@ -2,12 +2,13 @@
 //! load](crate::multicast_load).
 //!
 //! A process per direction sends identical datagrams at a stated rate, in batches, round-robin over its sockets. The
-//! number of due datagrams follows from the elapsed time, so one system call sends many and late quanta do not lower
+//! number of due datagrams follows from the elapsed time, so one system call sends many, and a late call does not lower
 //! the rate. The report states how many datagrams the kernel accepted, because a slow machine may not reach the rate.
 //!
-//! Traffic for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS message with one
-//! sample of an unknown writer. A participant with a reader of that level receives and parses it, and finds no matching
-//! reader. The datagram therefore costs a participant the receive work of bulk without affecting its sample counts.
+//! Traffic for a level goes to the level's multicast group in domain 0. Each datagram is a complete RTPS message with
+//! one sample of an unknown writer. A participant with a reader of that level receives and parses it, and finds no
+//! matching reader. The datagram therefore costs a participant the receive work of bulk without affecting its sample
+//! counts.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -94,7 +95,7 @@ pub struct SourceReport {
     pub refused: u64,
     /// Datagrams given up because the source was delayed too long to catch up.
     pub missed: u64,
-    /// Nanoseconds from the first quantum to the last.
+    /// Nanoseconds from the start to the last batch.
     pub elapsed_ns: u64,
     /// Steps the machine did not allow.
     pub notes: Vec<Note>,
@@ -194,8 +195,8 @@ impl Source {
         if let Some(bytes) = self.send_buffer_bytes {
             socket::set_send_buffer(&socket, bytes)?;
         }
-        // Bulk normally has the least urgent class. To share the critical lane it needs that lane's class; otherwise
-        // the link would put it on a queue outside the lane.
+        // Bulk normally has the least urgent class. Bulk that shares the critical lane needs the lane's class;
+        // otherwise the link would put it on another queue.
         if self.target == Target::Level(CRITICAL_LEVEL) {
             let class = Level::clamp(CRITICAL_LEVEL.into());
             set_ip_tos(&socket, class.dscp() << 2)?;
@@ -232,7 +233,7 @@ impl<D> LoadReport<D> {
     }
 }
 
-/// Processes of a load in both directions. Dropping it kills them without a report.
+/// Processes of a load in both directions. Dropping the value kills the processes without a report.
 #[derive(Debug)]
 pub(crate) struct LoadProcesses {
     // Sources before receivers: fields drop in order, and sources must not send to closed ports.
@@ -326,7 +327,7 @@ fn send_paced(
         paced.sent += sent;
         paced.refused += datagrams - sent;
         let now = now_ns();
-        // A missed quantum is not repeated: the next one includes its datagrams.
+        // The next batch includes the datagrams of a missed interval.
         quantum_ns = (quantum_ns + QUANTUM_NS).max(now);
         if quantum_ns >= end_ns || stopped_before(stop, quantum_ns - now)? {
             paced.elapsed_ns = now - start_ns;
@@ -346,7 +347,7 @@ fn stopped_before(stop: &Stop, wait_ns: u64) -> io::Result<bool> {
     }
 }
 
-/// Multicast address of a level's readers in domain 0 (definitions: 239.255.(16 + level).0:7401).
+/// Multicast address of a level's readers in domain 0: 239.255.(16 + level).0:7401.
 pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 16 + level, 0), 7401)
 }

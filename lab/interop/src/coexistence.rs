@@ -1,9 +1,9 @@
 //! Coexistence: a pair of another implementation keeps running while isolane starts and stops on the same interfaces.
 //!
 //! The pair exchanges best-effort and reliable samples throughout. Meanwhile isolane attaches to both interfaces,
-//! carries its own samples over its lanes, and is killed (SIGKILL), repeatedly. At the end it is interrupted and
-//! reports what its lanes carried. Each sample of the pair has a number and the time at which it was taken, so each
-//! loss can be attributed to an event. A loss near no event is the lane's fault; none is allowed.
+//! carries its own samples over its lanes, and is killed (SIGKILL), repeatedly. In the last round isolane is
+//! interrupted instead, and reports what its lanes carried. Each sample of the pair has a number and the time at which
+//! it was taken, so each loss can be attributed to an event. A loss at no event is the lane's fault, and fails the run.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,14 +29,14 @@ const PAIR_PERIOD_MS: u32 = 1;
 const LONGEST_PAIR: u32 = 60;
 /// Timeout of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Samples of the pair before isolane starts first.
+/// Number of samples that the pair exchanges before isolane first starts.
 const BEFORE: usize = 500;
 /// Samples that isolane's own pair exchanges in each round.
 const OWN_SAMPLES: usize = 100;
-/// Duration of each state without events.
+/// Time between two events, in which no loss is allowed.
 const CALM: Duration = Duration::from_millis(700);
-/// Time after an event during which losses still count to it. The kernel releases rings and programs of a dead process
-/// some 60 ms later.
+/// Time after an event during which losses are still attributed to it. The kernel releases rings and programs of a dead
+/// process some 60 ms later.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
 /// Result of the run.
@@ -46,7 +46,7 @@ pub(super) struct Coexistence {
     pub(super) pairs: Vec<PairReport>,
     /// Number of times isolane attached; it was killed one time fewer.
     pub(super) attached: usize,
-    /// Traffic of the subscriber that was not killed.
+    /// Traffic of isolane's last subscriber, which was not killed.
     pub(super) lane: Carried,
 }
 
@@ -184,7 +184,7 @@ impl Own {
         })
     }
 
-    /// Interrupts both, and returns what the subscriber's lane carried.
+    /// Interrupts both programs, and returns what the subscriber's lane carried.
     fn leave(mut self) -> Result<Carried> {
         self.publisher.stop()?;
         self.subscriber.stop()?;
@@ -243,8 +243,8 @@ impl Coexistence {
     }
 }
 
-/// Longest gap that is no interruption of traffic. The samples that a pair writes in this time bound the best-effort
-/// loss at one event; otherwise an occasional sample would hide any loss.
+/// Longest silence of a pair that does not yet count as an interruption. The number of samples written in this time
+/// also bounds the best-effort loss at one event. Without that bound, an occasional sample would hide any loss.
 const LONGEST_SILENCE_MS: u32 = 500;
 
 /// Word for a pair that retransmits lost samples.
@@ -257,14 +257,13 @@ pub(super) struct Taken {
     pub(super) at_ns: u64,
 }
 
-/// Kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Programs attached to both interfaces.
+    /// isolane's programs attached to both interfaces.
     Attach,
-    /// Programs were killed.
+    /// isolane's programs were killed.
     Kill,
-    /// Programs were interrupted and left.
+    /// isolane's programs were interrupted and left.
     Leave,
 }
 
@@ -473,7 +472,7 @@ mod tests {
         assert!(report("best-effort", &[21, 64]).judge().is_ok());
         assert!(report("reliable", &[21]).judge().is_err());
         assert!(report("reliable", &[]).judge().is_ok());
-        // The last sample is lost, too, if nothing follows it.
+        // A missing last sample counts as lost, too.
         assert!(report("best-effort", &[99]).judge().is_err());
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A new axis is an enumeration with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in [`Cell::choose`]
 //! and [`Cell::words`]. The program's argument for it goes in `side.rs`, an action of the run in `run.rs`, a property
-//! of the network in `network.rs`, and the pass criterion in `verdict.rs`. `cover.rs` chooses the combinations from the
-//! axes' lengths alone.
+//! of the network in `network.rs`, and the pass criterion in `verdict.rs`. `covering_array.rs` chooses the combinations
+//! from the axes' lengths alone.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -176,7 +176,7 @@ impl Cell {
         self.words()[3..].join("-")
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         self.words().join("-")
     }
@@ -196,7 +196,6 @@ impl Cell {
 }
 
 impl Role {
-    /// The role on the other side.
     pub(super) fn other(self) -> Self {
         match self {
             Self::Publisher => Self::Subscriber,

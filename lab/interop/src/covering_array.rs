@@ -2,7 +2,7 @@
 //! axes occurs).
 //!
 //! Most faults need a few conditions at once, not all (Kuhn, Wallace, Gallo 2004), so a cover of strength 2 or 3 finds
-//! them in few runs. The product is small enough to search it for every choice, which needs no library.
+//! them in few runs. The product is so small that each choice can be found by a search of all of it, without a library.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ pub(super) fn product<const N: usize>(lengths: [usize; N]) -> Vec<Choice<N>> {
     choices
 }
 
-/// Deterministic greedy cover of strength `strength`: each next choice is the first of those that add most. Up to the
-/// maximum number of choices, it also covers as many combinations of `strength + 1` axes as possible.
+/// Deterministic greedy cover of strength `strength`: each choice is the first of those that add most combinations. Up
+/// to `filled_up_to` choices, the cover also has as many combinations of `strength + 1` axes as possible.
 pub(super) fn cover<const N: usize>(
     lengths: [usize; N],
     strength: usize,
@@ -49,7 +49,7 @@ pub(super) fn cover<const N: usize>(
             };
             (added(strength, &missing), added(strength + 1, &beyond))
         };
-        // `max_by_key` returns the last maximum; reversed, the first.
+        // `max_by_key` returns the last maximum, which in reversed order is the first.
         let best = candidates.iter().rev().max_by_key(gain);
         let best = *best.expect("what is missing comes from a candidate");
         for (strength, missing) in [(strength, &mut missing), (strength + 1, &mut beyond)] {

@@ -1,10 +1,10 @@
-//! Interop runs outside the cells' axes: other questions about a peer, isolane's lanes, and hosts with two interfaces.
+//! Interop runs outside the cells' axes: large datagrams, hosts with two interfaces, and coexistence.
 //!
 //! *Large datagrams*: peer samples that fill the largest UDP datagram. IP fragments them, no lane takes fragments, and
 //! the kernel reassembles them for the socket.
 //!
-//! *Two interfaces*: best effort between hosts with two networks. A peer announces an address on each; only the source
-//! addresses of its discovery ACKNACKs show from which it sends.
+//! *Two interfaces*: best effort between hosts with two networks. A peer announces an address on each network. Only the
+//! source addresses of its discovery ACKNACKs show from which address it sends.
 //!
 //! *Coexistence* is in `coexistence.rs`.
 
@@ -54,7 +54,7 @@ impl ExtraRun {
         Self::ALL.into_iter().filter(is_wanted).collect()
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         match self {
             Self::Large(peer) => format!("{}-large-datagrams", peer.word()),
@@ -135,8 +135,9 @@ const LONGEST_RUN: Duration = Duration::from_secs(10);
 /// Longest run of each program, in seconds.
 const SECONDS: &str = "20";
 
-/// Runs a subscriber on host B and a publisher on host A, whose output files begin with `stem`, until the subscriber has
-/// `wanted` samples and the publisher has reported what it wrote, or until the timeout. Returns both, still running.
+/// Runs a subscriber on host B and a publisher on host A, with output files that begin with `stem`. Ends when the
+/// subscriber has `wanted` samples and the publisher has reported what it wrote, or at the timeout. Returns both, still
+/// running.
 fn exchange(
     network: &Network,
     mut subscriber: Command,
@@ -153,14 +154,14 @@ fn exchange(
     while subscriber.sample_numbers()?.len() < wanted && begin.elapsed() < LONGEST_RUN {
         thread::sleep(LOOK);
     }
-    // A peer stays for a while after SIGINT; once it has written all, it gets another one.
+    // A peer stays for a while after SIGINT. The caller ends its stay by another SIGINT, once the peer has written all.
     publisher.end_writing(begin + LONGEST_RUN)?;
     Ok((subscriber, publisher))
 }
 
 /// Additional payload; with all headers, a sample is nearly the largest that a description allows.
 const PAYLOAD_BYTES: u32 = 59_900;
-/// Time between two samples, in milliseconds: their 41 fragments take less of the cable.
+/// Time between two samples, in milliseconds: the 41 fragments of a sample take less time on the cable.
 const LARGE_PERIOD_MS: u32 = 30;
 /// Number of samples after which the run may end.
 const LARGE_WANTED: usize = 40;
@@ -172,14 +173,14 @@ const DESCRIPTION: &str = "[host.a]\ninterface = \"host-a\"\n[host.b]\ninterface
     [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nmax_bytes = 60000\nreliability = \"reliable\"\n\
     history = \"all\"\nmax_samples = 64\nfrom = [\"a\"]\nto = [\"b\"]\n";
 
-/// Cyclone DDS fragments samples at 1,344 bytes by default; with this it leaves that to IP.
+/// Cyclone DDS fragments samples at 1,344 bytes by default; with this configuration, it leaves the fragmentation to IP.
 const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
     <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>\
     </General></Domain></CycloneDDS>";
 
 /// Large samples that arrived.
 struct LargeArrived {
-    /// Every sample once, in order.
+    /// True when every sample arrived once, in order.
     is_all: bool,
     written: u32,
     samples: usize,

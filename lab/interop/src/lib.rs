@@ -1,10 +1,10 @@
 //! `cargo xtask interop`: isolane against other DDS implementations, one cell at a time.
 //!
-//! A cell is one value from every axis (`cell.rs`); `cover.rs` chooses the cells that run. Each cell has its own
-//! network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other (`side.rs`,
-//! `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads packets or
-//! isolane's internals. The DDS policies have their own axes (`policies`), and `extra_runs.rs` has the runs outside the
-//! axes. `recording.rs` captures the network's traffic to diagnose a failure.
+//! A cell is one value from every axis (`combination.rs`); `covering_array.rs` chooses the cells that run. Each cell
+//! has its own network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other
+//! (`side.rs`, `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads
+//! packets or isolane's internals. The DDS policies have their own axes (`policies.rs`), and `extra_runs.rs` has the
+//! runs outside the axes. `recording.rs` captures the network's traffic to diagnose a failure.
 
 mod coexistence;
 mod combination;
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Step of `cargo xtask test --system`, which has built isolane; each cell counts.
+/// Step of `cargo xtask test --system`, which has built isolane. Each cell counts as a test.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let wanted = Wanted::chosen(false, &[]);
     let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
@@ -282,7 +282,7 @@ fn at_once<T: Sync, R: Send>(
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
-    // PR_SET_PDEATHSIG kills a program when its thread ends, so a thread finishes its work.
+    // PR_SET_PDEATHSIG kills a program when the thread that started it ends, so a thread finishes its work.
     let work_on = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(item) = items.get(index) else { return };

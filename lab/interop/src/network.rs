@@ -38,8 +38,8 @@ impl Network {
             queues: 1,
             ..TestHostsConfig::default()
         })?;
-        // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst, so nothing is lost
-        // unless a cell asks for loss.
+        // These tests are of behaviour, not of time. The queue holds all fragments of a peer's largest sample, so
+        // nothing is lost unless a cell asks for loss.
         let config = Config {
             queue_frames: 4096,
             bits_per_s,

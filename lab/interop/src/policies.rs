@@ -1,9 +1,9 @@
-//! DDS policies, one axis against each peer: the options of both sides, the size of the samples, and the cable's loss.
+//! DDS policies against each peer, with samples of several sizes and with losses of the cable.
 //!
-//! The programs are those of the shapes contract (`shapes`), which has an option for most policies; the lab's own take
-//! additional options for the others. A policy's value (`POLICIES`) gives the options of each side and the required
-//! output. The axes are that value, the peer, the role, the sample size and the loss. CI runs a cover of all pairs of
-//! values, `--all` the product.
+//! The programs are those of the shapes contract (`shapes`), which has an option for most policies. For the other
+//! policies, the programs of the lab take additional options. An entry of `POLICIES` gives the options of each side and
+//! the required output. The axes are that entry, the peer, the role, the sample size and the loss. CI runs a cover of
+//! all pairs of values, `--all` the product.
 //!
 //! The publisher prints what it writes, with sizes that count from 1, so each missing sample is known. All samples of a
 //! topic have one instance.
@@ -59,7 +59,7 @@ impl PolicyCell {
         }
     }
 
-    /// Name in the table, for `--only` and of the output folder.
+    /// Name in the table, of the output folder, and for `--only`.
     pub(super) fn name(self) -> String {
         let (peer, role) = (self.peer.word(), self.peer_role.word());
         format!("{peer}-{role}-{}", self.case())
@@ -162,7 +162,7 @@ pub(super) fn run(
     Ok(at_once(cells, jobs, run_one, show))
 }
 
-/// A value of the axis.
+/// A value of the policy axis.
 struct Policy {
     /// Word in the cell's name.
     name: &'static str,
@@ -172,7 +172,7 @@ struct Policy {
     publisher: &'static str,
     subscriber: &'static str,
     pace: Pace,
-    /// The subscriber starts after a second of samples.
+    /// True when the subscriber starts after a second of samples.
     is_late: bool,
     judge: fn(&Sides, Setting) -> Judgement,
 }
@@ -273,8 +273,8 @@ const POLICIES: &[Policy] = &[
         |sides, _| incompatible(sides, "23 (DATA_REPRESENTATION)")),
 ];
 
-/// Known deviations. Each time, two programs of the vendor run the same cell: a deviation that they do not show is no
-/// excuse.
+/// Known deviations. When a cell fails by one of them, two programs of the vendor run the same cell. If those pass, the
+/// deviation is no excuse.
 const KNOWN: &[Known] = &[
     Known {
         case: "instance-access-for-topic",
@@ -320,10 +320,10 @@ enum Size {
     /// One small datagram.
     #[strum(serialize = "64B")]
     Bytes64,
-    /// Fragments, of which loss takes one or two.
+    /// Some fifty fragments: at a loss of a tenth, no sample arrives whole without repair.
     #[strum(serialize = "64KiB")]
     KiB64,
-    /// Some eight hundred fragments: at a loss of a tenth, no sample arrives whole without repair.
+    /// Some eight hundred fragments: even at a loss of a hundredth, no sample arrives whole without repair.
     #[strum(serialize = "1MiB")]
     MiB1,
 }
@@ -392,14 +392,14 @@ impl Setting {
         format!("-S --additional-payload-size {bytes} {}", policy.subscriber)
     }
 
-    /// Returns true when an unrepaired sample is always lost: part of a large one always is.
+    /// Returns true when no sample arrives whole without repair, because some of its fragments are always lost.
     fn needs_repair(self) -> bool {
         self.loss == Loss::TenPercent && self.size != Size::Bytes64
             || self.loss == Loss::OnePercent && self.size == Size::MiB1
     }
 }
 
-/// Fewest samples that must arrive: discovery takes less than the rest of a publisher's life.
+/// Minimum number of samples that must arrive. Discovery may take the rest of the publisher's writing time.
 const MIN_SAMPLES: usize = 3;
 
 fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {

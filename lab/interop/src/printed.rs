@@ -1,9 +1,9 @@
 //! Parsed output of a cell's programs.
 //!
-//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` for a sample (a suffix about its additional payload
-//! may follow), `TOPIC COLOR STATE` for the end of the instance. A publisher reports the number of samples it has
-//! written, and encodes each number in x and y. A peer's x and y both are the number; isolane moves its shape over
-//! [`CANVAS`], where both wrap around.
+//! A subscriber prints a line for each event: `TOPIC COLOR x y [size]` for a sample (a suffix about its additional
+//! payload may follow), `TOPIC COLOR STATE` for the end of the instance. A publisher reports the number of changes it
+//! has written, and encodes the running number of each sample in x and y. For a peer, x and y are both this number.
+//! isolane moves its shape over [`CANVAS`], so x and y wrap around.
 
 use serde::Serialize;
 

@@ -16,7 +16,7 @@ use super::printed::{changes_written, events, number};
 const CLEAN_UP: Duration = Duration::from_secs(2);
 /// Polling interval while a program should print or exit.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// Number of last lines of an output that are shown.
+/// Number of lines shown from the end of an output.
 const SHOWN_LINES: usize = 8;
 
 /// End of a program.
@@ -59,7 +59,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it; `stem` is the path of its output files without `.out` and `.err`.
+    /// Starts the program; `stem` is the path of its output files without `.out` and `.err`.
     pub(super) fn start(mut command: Command, stem: &Path) -> Result<Self> {
         let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
         command
@@ -78,7 +78,7 @@ impl Program {
         })
     }
 
-    /// Returns its end, or `None` while it runs.
+    /// Returns how the program ended, or `None` while it runs.
     pub(super) fn ending(&mut self) -> Result<Option<Ending>> {
         if self.ending.is_none() {
             self.ending = self.child.try_wait()?.map(Ending::of);
@@ -109,7 +109,7 @@ impl Program {
         Ok(events.into_iter().filter_map(number).collect())
     }
 
-    /// Sends SIGKILL if it still runs.
+    /// Sends SIGKILL if the program still runs.
     pub(super) fn kill(&mut self) -> Result<Ending> {
         if let Some(ending) = self.ending()? {
             return Ok(ending);
@@ -119,7 +119,7 @@ impl Program {
         Ok(*self.ending.insert(Ending::Killed))
     }
 
-    /// Sends SIGINT, and SIGKILL if it does not end in time.
+    /// Sends SIGINT, and SIGKILL if the program does not end in time.
     pub(super) fn stop(&mut self) -> Result<Ending> {
         self.interrupt()?;
         let deadline = Instant::now() + CLEAN_UP;
@@ -129,7 +129,7 @@ impl Program {
         self.kill()
     }
 
-    /// Waits until it ends by itself, and returns its standard output; a failure and the deadline are errors.
+    /// Waits until the program ends by itself, and returns its standard output; a failure and the deadline are errors.
     pub(crate) fn finish(mut self, deadline: Instant) -> Result<String> {
         loop {
             match self.ending()? {
@@ -178,7 +178,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.ending.is_none() {
-            // It may just have ended; either way it is gone afterwards.
+            // The program may just have ended. In either case it is gone afterwards.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

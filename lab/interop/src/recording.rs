@@ -1,8 +1,8 @@
 //! Capture of a cell's network: every frame that leaves or reaches a host, as seen by the host's device.
 //!
 //! A frame that one host sent and the other did not get was lost by the cable. Frames are kept in memory, since a
-//! passing cell's capture is discarded. That of a failed cell becomes a pcapng file for `isolane spy`: a section, an
-//! interface for each host, then the frames.
+//! passing cell's capture is discarded. The capture of a failed cell becomes a pcapng file for `isolane spy`: a
+//! section, an interface for each host, then the frames.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -81,7 +81,7 @@ impl Recording {
 }
 
 impl Recorded {
-    /// Writes it to a file; creates the folder if needed.
+    /// Writes the capture to a file; creates the folder if needed.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -160,7 +160,6 @@ pub(super) struct Frame {
     pub(super) original_len: usize,
 }
 
-/// Writes the frames in the given order.
 fn write_pcapng(
     file: &mut impl Write,
     interfaces: &[&'static str],

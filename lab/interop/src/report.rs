@@ -38,7 +38,6 @@ pub(super) struct ExtraReport {
 /// Result of one cell.
 #[derive(Serialize)]
 pub(super) struct CellReport {
-    /// The cell, for the table.
     #[serde(skip)]
     pub(super) cell: Cell,
     /// Name and version: "cyclonedds 0.10.2".
@@ -72,7 +71,7 @@ pub(super) struct PolicyReport {
     pub(super) seconds: f64,
 }
 
-/// One line.
+/// Prints the result as one line.
 impl fmt::Display for PolicyReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -91,7 +90,7 @@ impl fmt::Display for PolicyReport {
     }
 }
 
-/// One line.
+/// Prints the result as one line.
 impl fmt::Display for ExtraReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -104,7 +103,6 @@ impl fmt::Display for ExtraReport {
     }
 }
 
-/// Verdict on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -158,7 +156,6 @@ const COLUMN_AXES: usize = 2;
 const LABEL_WIDTH: usize = 18;
 const WIDTH: usize = 12;
 
-/// The table of these results.
 pub(super) fn table(reports: &[CellReport]) -> String {
     let columns = Peer::ALL
         .iter()

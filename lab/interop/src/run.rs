@@ -1,9 +1,10 @@
 //! One cell's run: the order and times of starts, kills and interrupts.
 //!
 //! The first side starts, and the second once the first is up. Once the subscriber has [`PLENTY`] of samples, a peer
-//! with a restart is killed and started again, and the same number is awaited once more. Then the publisher is
-//! interrupted: it ends the instance and leaves, and the subscriber's output is judged (`verdict.rs`). A cell waits for
-//! events, not for times, and ends when its verdict is certain. A timeout is no error here: the verdict decides.
+//! that the cell restarts is killed and started again, and the run waits for the same number once more. Then the
+//! publisher is interrupted: it ends the instance and leaves, and the subscriber's output is judged (`verdict.rs`). A
+//! cell waits for events, not for times, and ends when its verdict is certain. A timeout is no error here: the verdict
+//! decides.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use super::verdict::{Observed, Received, judge, judge_lane, unbroken};
 
 /// Time limit of a cell, without the creation of its network.
 const LONGEST_RUN: Duration = Duration::from_secs(10);
-/// Latest time of the publisher's interrupt, which leaves time for the end.
+/// Latest time of the publisher's interrupt, which leaves time for the end of the instance.
 const LONGEST_FLOW: Duration = Duration::from_millis(7500);
 /// Latest time of a peer's kill.
 const LONGEST_FIRST_LIFE: Duration = Duration::from_millis(4000);
@@ -31,9 +32,9 @@ const LONGEST_START: Duration = Duration::from_secs(3);
 /// Time for which the first side runs alone: its initial announcements end, and a TRANSIENT_LOCAL publisher writes a
 /// hundred samples.
 const ALONE: Duration = Duration::from_millis(500);
-/// Samples after which the run goes on, also best effort with loss.
+/// Number of samples after which the run continues. Best effort with loss reaches it as well.
 const PLENTY: usize = 100;
-/// Time for which samples continue after that: a late joiner's history alone may reach [`PLENTY`].
+/// Time for which samples continue after [`PLENTY`]: a late joiner's history alone may reach [`PLENTY`].
 const LIVE: Duration = Duration::from_millis(100);
 /// Shortest time between the publisher's interrupt and its departure, in which a superfluous line would be seen.
 const SHORTEST_STAY: Duration = Duration::from_millis(200);
@@ -41,7 +42,7 @@ const SHORTEST_STAY: Duration = Duration::from_millis(200);
 const LONGEST_STAY: Duration = Duration::from_secs(2);
 /// Time for the subscriber's last samples after the publisher's end.
 const LAST_SAMPLES: Duration = Duration::from_secs(1);
-/// Further time once all is there, in which a superfluous line would be seen.
+/// Further time once all output has arrived, in which a superfluous line would be seen.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
 /// Result of a cell.

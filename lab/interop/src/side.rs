@@ -12,7 +12,7 @@ use strum::{IntoStaticStr, VariantArray};
 use super::combination::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 use crate::foreign;
 
-/// Topic of all cells; each has its own network.
+/// Topic of all cells; each cell has its own network.
 pub(super) const TOPIC: &str = "Square";
 /// The only instance.
 pub(super) const COLOR: &str = "BLUE";
@@ -22,8 +22,8 @@ const PERIOD_MS: u32 = 5;
 const SECONDS: u32 = 20;
 /// History depth of a publisher for late joiners: all it can write in a cell's ten seconds.
 const HISTORY: u32 = 2000;
-/// Lease that a peer announces when it will be killed, in milliseconds. Its default (10 s, 20 s) is longer than a cell,
-/// and the dead participant must expire within it.
+/// Lease that a peer announces when it will be killed, in milliseconds. The peers' defaults (10 s, 20 s) are longer
+/// than a cell, in which the dead participant must expire.
 const LEASE_MS: u32 = 1500;
 /// Running number of a restarted publisher's first sample, beyond all numbers of its earlier life.
 pub(super) const RESTARTED_FROM: u32 = 100_000;
@@ -124,8 +124,8 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
     command
 }
 
-/// History option of isolane: KEEP_ALL where nothing may be replaced. With it, a full history drops samples that a late
-/// joiner needs, so a TRANSIENT_LOCAL publisher's is large enough.
+/// History option of isolane: KEEP_ALL where nothing may be replaced, except for a TRANSIENT_LOCAL publisher. A full
+/// KEEP_ALL history would drop samples that a late joiner needs, so that publisher has [`HISTORY`].
 fn isolane_history(cell: Cell, role: Role) -> Option<String> {
     match (cell.reliability, cell.durability, role) {
         (Reliability::BestEffort, ..) => None,
@@ -151,7 +151,7 @@ pub(super) enum Peer {
     FastDds,
 }
 
-/// A peer installed on this machine.
+/// A peer, with its program if it is installed on this machine.
 pub(super) struct Installed {
     pub(super) peer: Peer,
     /// Name and version as in the JSON: "cyclonedds 0.10.2".

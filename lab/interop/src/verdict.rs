@@ -2,26 +2,27 @@
 //!
 //! The publisher counts its samples from 0, and after a restart from [`RESTARTED_FROM`]. It writes until the subscriber
 //! has plenty, ends the instance as the cell says, stays briefly, and leaves. "All" means all that it reports as
-//! written. A **stretch** is what one life of the subscriber got from one life of the publisher: one, or two when the
-//! peer was restarted.
+//! written. A **stretch** is what one life of the subscriber got from one life of the publisher. A cell has one
+//! stretch, or two when the peer was restarted.
 //!
-//! *Always*: at least one sample in each stretch, no duplicate, in order, none that was not written; the stretch of the
-//! earlier publisher first.
+//! *Always*: each stretch has at least one sample, no duplicate, and no sample that was not written. Its samples are in
+//! order. The stretch of the earlier publisher comes first.
 //!
-//! *Best effort*: nothing further; a late joiner gets no history, even under TRANSIENT_LOCAL.
+//! *Best effort*: there is no further criterion. A late joiner gets no history, even under TRANSIENT_LOCAL.
 //!
 //! *Reliable*: no gap within a stretch, which begins with sample 0: a VOLATILE publisher waits for a match, and a
 //! TRANSIENT_LOCAL late joiner gets the history. The exception is a restarted VOLATILE subscriber, which must get all
-//! samples written after the match. At its earlier life's address it may receive some older samples, which are not
-//! repaired. So its stretch begins anywhere, and [`UNBROKEN`] samples must follow a gap. The stretch ends with the last
-//! sample written, or anywhere if its subscriber or publisher was killed, since a dead publisher repairs nothing.
+//! samples written after the match. It may receive some older samples at the address of its earlier life, and gaps
+//! among those are not repaired. So its stretch may begin anywhere, and [`UNBROKEN`] samples must follow the last gap.
+//! The stretch ends with the last sample written, or anywhere if its subscriber or publisher was killed, since a dead
+//! publisher repairs nothing.
 //!
 //! *End of the instance*: seen once, before the publisher leaves, after the last sample. Disposed is
 //! NOT_ALIVE_DISPOSED. Unregistered is NOT_ALIVE_NO_WRITERS, after a publisher's restart only once the lease of its
-//! earlier life has expired. The end is sent once, so a best-effort publisher's may be lost where the cable loses
-//! frames, but never differ. Without an end the instance stays alive. The publisher's departure unregisters:
-//! NOT_ALIVE_NO_WRITERS may follow, or NOT_ALIVE_DISPOSED again. Between two lives of a publisher the instance may have
-//! no writers; a sample makes it alive again.
+//! earlier life has expired. The end is sent once, so the end of a best-effort publisher may be lost where the cable
+//! loses frames. A different end is never allowed. Without an end the instance stays alive. The publisher's departure
+//! unregisters the instance: NOT_ALIVE_NO_WRITERS may follow, or NOT_ALIVE_DISPOSED again. Between two lives of a
+//! publisher the instance may have no writers; a sample makes it alive again.
 //!
 //! *Lane*: where isolane has one, it carries more than half of the datagrams of the topic's level. Datagrams without a
 //! resolved neighbour, or too large for a frame, use a socket.
@@ -123,9 +124,9 @@ fn judge_samples(
 struct Stretch {
     /// Written numbers; for a killed publisher, an upper bound.
     numbers: Range<u32>,
-    /// Under RELIABLE, the first sample must have arrived.
+    /// True when, under RELIABLE, the first sample must have arrived.
     from_start: bool,
-    /// Under RELIABLE, the last sample must have arrived.
+    /// True when, under RELIABLE, the last sample must have arrived.
     to_end: bool,
 }
 
@@ -194,7 +195,7 @@ impl Stretch {
 }
 
 /// Judges the instance states that one life of the subscriber printed, of which the first `seen` events came before the
-/// publisher left; returns the last state of those.
+/// publisher left; returns the last state before that.
 fn judge_ends(
     cell: Cell,
     events: &[Event],
@@ -233,7 +234,8 @@ fn judge_ends(
     }
 }
 
-/// State before a sample: allowed only between two lives of the publisher.
+/// Returns the first not-alive state before a sample. NOT_ALIVE_NO_WRITERS is allowed between two lives of the
+/// publisher.
 fn early_end(cell: Cell, early: &[Event]) -> Option<State> {
     let between_lives = |index: usize| {
         let before = early[..index]

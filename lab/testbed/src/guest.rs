@@ -1,8 +1,9 @@
 //! A guest: the emulator's command line, its boot, and its result.
 //!
 //! The guest writes its result, one JSON document, to an I/O port of the emulator, which appends it to a file; its
-//! console goes to another file. It exits by writing its exit code to a second port. Both ports act within the guest's
-//! instruction. Devices with concurrent activity, such as virtio, would make runs irreproducible.
+//! console goes to another file. It exits by writing its exit code to a second port. A write to either port takes
+//! effect within the guest's instruction. Devices with concurrent activity, such as virtio, would make runs
+//! irreproducible.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -20,10 +21,10 @@ use super::packages::Packages;
 const MEMORY_MIB: u32 = 1_024;
 /// Polling interval of a running guest.
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of last console lines in a failure.
+/// Number of last console lines that a failure shows.
 const LAST_LINES: usize = 30;
 
-/// Number of starts of a guest that does not reach its first process.
+/// Maximum number of starts of a guest that does not reach its first process.
 const STARTS: u32 = 3;
 /// Kernel message when a virtual processor gets no timer interrupts.
 const STALLED: &str = "rcu_preempt detected stalls";
@@ -31,7 +32,7 @@ const STALLED: &str = "rcu_preempt detected stalls";
 /// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// Real time, as well as an emulator keeps up: durations mean nothing. The seed is for random numbers.
+    /// Real time, as far as the emulator keeps up. Durations mean nothing. The seed is for random numbers.
     Real { seed: u64 },
     /// Instruction counting, 4 ns each. The run depends on the seed alone, and is the same to the bit each time.
     Counted { seed: u64 },
@@ -45,7 +46,7 @@ pub(super) enum Network {
     /// One device, connected to another guest's by a Unix socket.
     Peer {
         socket: PathBuf,
-        /// Exactly one of the two listens.
+        /// True when this guest listens on the socket. Exactly one of the two guests does.
         listens: bool,
         /// Last byte of its MAC address.
         number: u8,
@@ -107,8 +108,8 @@ impl Guest {
         arguments.push(machine.packages.kernel().display().to_string());
         arguments.push("-initrd".into());
         arguments.push(machine.initramfs.display().to_string());
-        // After a panic the emulator exits; `tsc=reliable` keeps the clock without a watchdog. Parameters unknown to
-        // the kernel would precede the first process's own arguments.
+        // After a panic the emulator exits; `tsc=reliable` keeps the clock without a watchdog. The kernel would pass
+        // parameters that it does not know to the first process, before that process's own arguments.
         let kernel = "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off";
         let task = self.task.join(" ");
         arguments.push("-append".into());
@@ -116,7 +117,7 @@ impl Guest {
         arguments
     }
 
-    /// Command that starts it, through the emulator's own loader, which finds its own libraries.
+    /// Command that starts the emulator, through its own loader, so that its own libraries are found.
     fn command(&self, machine: &Machine) -> Command {
         let root = machine.packages.emulator();
         let libraries = root.join("usr/lib/x86_64-linux-gnu");
@@ -150,7 +151,6 @@ impl Guest {
         self.file(machine, "json")
     }
 
-    /// Starts it.
     pub(super) fn start<'a>(&'a self, machine: &'a Machine) -> Result<Started<'a>> {
         for file in [self.result(machine), self.console(machine)] {
             fs::write(file, "")?;
@@ -167,7 +167,7 @@ impl Guest {
         })
     }
 
-    /// Starts it, waits for its end, and returns its result.
+    /// Starts the guest, waits for its end, and returns its result.
     ///
     /// An emulator with a thread for each processor may die while devices get their addresses, by its own assertion
     /// (`iotlb_to_section`, QEMU's issue 1921). On a busy machine, one of its processors may get no timer interrupts
@@ -218,7 +218,8 @@ impl Network {
     }
 }
 
-/// Device behind its own root port: each reserves bus addresses for possible functions, and two on one bus collide.
+/// Device behind its own root port: each device reserves bus addresses for possible functions, so two devices on one
+/// bus would collide.
 fn device(number: u8) -> Vec<String> {
     words(&format!(
         "-device pcie-root-port,id=p{number},chassis={number},slot={number} \
@@ -239,13 +240,13 @@ pub(super) struct Started<'a> {
 }
 
 impl Started<'_> {
-    /// Waits for its end, and returns its result.
+    /// Waits for the guest's end, and returns its result.
     pub(super) fn finish(mut self) -> Result<Value> {
         let status = self.wait(|_, _| false)?;
         self.judge(status.ok_or("nothing gives it up")?)
     }
 
-    /// Waits for its end; `None` when it will not reach its first process.
+    /// Waits for the guest's end; `None` when it will not reach its first process.
     fn wait(
         &mut self,
         is_given_up: impl Fn(&Self, Option<ExitStatus>) -> bool,
@@ -266,7 +267,7 @@ impl Started<'_> {
         }
     }
 
-    /// Returns true when it cannot reach its first process: its emulator has died, or its kernel has stalled.
+    /// Returns true when the guest cannot reach its first process: its emulator has died, or its kernel has stalled.
     fn is_stillborn(&self, left: Option<ExitStatus>) -> bool {
         let console = self.console();
         let is_fatal = match left {
@@ -307,7 +308,7 @@ impl Started<'_> {
 
 impl Drop for Started<'_> {
     fn drop(&mut self) {
-        // Both are harmless after its end.
+        // Both calls are harmless after the guest's end.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use isolane_support::{Result, command};
 
-/// Release of all packages: the first whose emulator has the model, and whose PREEMPT_RT kernel has all measured
+/// Release of all packages: the first whose emulator has the model `igb`, and whose PREEMPT_RT kernel has all measured
 /// features.
 pub(super) const RELEASE: &str = "trixie";
 
@@ -106,7 +106,6 @@ impl Packages {
         self.folder.join("tools")
     }
 
-    /// Path of the kernel.
     pub(super) fn kernel(&self) -> PathBuf {
         let name = format!("vmlinuz-{}", self.release);
         self.folder.join("kernel/boot").join(name)
@@ -179,7 +178,7 @@ impl Apt {
         command
     }
 
-    /// Packages and all dependencies. Unpacked into a temporary folder that is renamed when complete, so an interrupted
+    /// Unpacks packages and all dependencies into a temporary folder that is renamed when complete, so an interrupted
     /// run starts over.
     fn unpack(&self, folder: &Path, set: &str, packages: &[&str]) -> Result<()> {
         let archives = folder.join("archives").join(set);
@@ -197,7 +196,7 @@ impl Apt {
         replace(&new, &folder.join(set))
     }
 
-    /// The kernel and its modules, without the installation's dependencies.
+    /// Unpacks the kernel and its modules, without the packages that only its installation needs.
     fn unpack_kernel(&self, folder: &Path) -> Result<()> {
         let mut depends = Command::new("apt-cache");
         depends

@@ -1,7 +1,7 @@
 //! Frame inspection: offloaded checksum, traffic class, UDP destination port, and timestamps of round-trip messages.
 //!
-//! The timestamps separate the cable's share of a round trip from the hosts'. The cable identifies a message by its id
-//! and nonce and keeps the timestamps in a table. It writes nothing into frames.
+//! The timestamps separate the cable's share of a round trip from the hosts' share. The cable identifies a message by
+//! its id and nonce and keeps the timestamps in a table. It writes nothing into frames.
 
 use isolane_wire::checksum;
 use isolane_wire::ethernet::{EtherType, Frame};
@@ -73,7 +73,7 @@ pub struct Passages {
 }
 
 impl Passages {
-    /// Time that message `id` spent in the cable, if it left.
+    /// Time that message `id` spent in the cable, in nanoseconds; `None` if it did not leave the cable.
     pub fn duration_ns(&self, id: u32) -> Option<u64> {
         let arrived = (*self.arrived_ns.get(id as usize)?)?;
         let sent = (*self.sent_ns.get(id as usize)?)?;

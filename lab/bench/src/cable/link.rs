@@ -4,9 +4,9 @@
 //! delay, and is delivered or lost. A lost frame has used the wire as well. No clock or socket is read here, so tests
 //! run rates, losses and ledgers in virtual time.
 //!
-//! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, the
-//! link is advanced to each, and the wire's next transmission starts when the wire became free. The link records how
-//! late it was advanced.
+//! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, and
+//! the link is advanced to each arrival time. The next transmission starts when the wire became free, even if that time
+//! is past. The link records how late it was advanced.
 //!
 //! The transmit arbiter selects the next waiting frame for the wire, as a NIC's transmit side does.
 //! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each as long as the
@@ -34,7 +34,7 @@ pub const FRAME_OVERHEAD_BYTES: u64 = 24;
 /// Minimum frame length in bytes without the frame check sequence; the sender's MAC pads shorter frames.
 pub const MIN_FRAME_BYTES: u64 = 60;
 
-/// Bytes of wire time of a frame that a packet socket shows as `frame_bytes` long.
+/// Length on the wire, in bytes, of a frame that a packet socket shows as `frame_bytes` long.
 pub const fn wire_bytes(frame_bytes: u64) -> u64 {
     let padded = if frame_bytes < MIN_FRAME_BYTES {
         MIN_FRAME_BYTES
@@ -195,7 +195,7 @@ impl<F> Link<F> {
         self.deliver_due(to_ns, now_ns, &mut depart);
     }
 
-    /// Returns whether an arriving frame has to wait. While it does, the caller need not read arrivals before
+    /// Returns whether an arriving frame has to wait. If so, the caller need not read arrivals before
     /// [`Link::next_time_ns`].
     pub(super) fn is_busy(&self) -> bool {
         self.on_wire.is_some()
@@ -208,7 +208,7 @@ impl<F> Link<F> {
         wire.into_iter().chain(due).min()
     }
 
-    /// Counts `frames` that had departed and that the kernel refused.
+    /// Counts `frames` departed frames as refused by the kernel instead of sent.
     pub(super) fn note_refused(&mut self, frames: u64) {
         self.ledger.sent -= frames;
         self.ledger.refused += frames;
@@ -347,13 +347,13 @@ impl<F> Waiting<F> {
 pub struct Loss {
     /// Share of frames lost, 0 to 1.
     pub probability: f64,
-    /// UDP destination port that loss is limited to; other frames do not advance the generator.
+    /// UDP destination port that loss is limited to. Frames to other ports draw no random number.
     pub udp_port: Option<u16>,
     /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a topic of large samples
     /// from one of small samples on the same port, and spares ACKNACK and HEARTBEAT messages.
     pub min_payload_bytes: Option<u32>,
-    /// Counts lost frames as delivered: an unaccounted drop. A working cable never does so; the option tests that the
-    /// ledger checks notice it.
+    /// True when lost frames are counted as delivered, so that these drops are unaccounted. Only tests of the ledger
+    /// checks set it.
     pub is_hidden: bool,
 }
 
@@ -366,7 +366,7 @@ impl Loss {
     }
 }
 
-/// Properties of a UDP datagram that limit losses.
+/// Properties of a UDP datagram that decide whether loss applies to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
     pub(super) port: u16,

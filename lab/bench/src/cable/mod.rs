@@ -1,4 +1,4 @@
-//! Emulated cable between the two test hosts, with the rate, queue, arbiter, losses and delay of the emulated link.
+//! Emulated cable between the two test hosts, with a rate, a queue, an arbiter, losses and a delay.
 //!
 //! Frames of sockets, AF_XDP lanes, ARP and multicast get the same treatment:
 //!
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The cable is a pinned process with a higher priority than the hosts; [`Cable`] is the parent's handle. Tests may run
-//! it on a thread ([`Relay`]). It changes a frame only to complete an offloaded checksum.
+//! the cable on a thread ([`Relay`]). The cable changes a frame only to complete an offloaded checksum.
 //!
 //! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
 //! AF_XDP sockets, each class on its queue, instead of the packet socket.
@@ -38,14 +38,15 @@ pub use relay::Relay;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rate of each direction in bits per second; a frame takes [`wire_bytes`] of it.
+    /// Rate of each direction in bits per second. A frame occupies the wire for the time of [`wire_bytes`] at this
+    /// rate.
     pub bits_per_s: u64,
     /// Queue length of each direction in frames, per class under `strict`. A full queue drops the arriving frame.
     pub queue_frames: u32,
     /// Arbiter that selects the next waiting frame.
     pub arbiter: Arbiter,
-    /// True when frames leave on a device queue by class, and the host receives them on the queue of the same number:
-    /// the highest class on queue 0, all others on queue 1. Otherwise the kernel chooses the queue.
+    /// True when the class of a frame determines the device queue on which the cable sends it and the host receives it:
+    /// queue 0 for the highest class, queue 1 for all others. Otherwise the kernel chooses the queue.
     pub steer: bool,
     /// Frame loss.
     pub loss: Loss,
@@ -62,8 +63,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 40 Mbit/s, which one core carries together with the flood, and 64 frames, a transmit ring as in small network
-    /// controllers.
+    /// 40 Mbit/s, a rate that one core can relay while it also sends the flood. 64 frames, as in the transmit ring of a
+    /// small network controller.
     fn default() -> Self {
         Config {
             bits_per_s: 40_000_000,
@@ -324,7 +325,7 @@ pub struct Ledger {
     pub dropped_oversize: u64,
     /// Frames the kernel refused on delivery.
     pub refused: u64,
-    /// Frames queued, on the wire or in the delay line when counted.
+    /// Frames queued, on the wire or in the delay line at the time of the report.
     pub queued: u64,
 }
 

@@ -5,7 +5,8 @@
 //!
 //! While a direction's wire is busy, the relay does not wake up for that direction's arrivals, which would have to wait
 //! anyway. It reads them when the wire is free, with the kernel's receive timestamps, so the link decides as if they
-//! had been read at once. A flood then costs one wake-up per frame sent, which leaves the core to the traffic sources.
+//! had been read on arrival. A flood then costs one wake-up per frame sent, which leaves the core to the traffic
+//! sources.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -109,7 +110,7 @@ struct Direction {
     outlet: Outlet,
     link: Link<Frame>,
     observer: Option<Observer>,
-    /// Free frames. As many frames exist as the link can hold, and one batch.
+    /// Free frames. In all, there are as many frames as the link can hold, and one batch more.
     free: Vec<Frame>,
     /// Batch of frames to receive into.
     arriving: Vec<Frame>,
@@ -133,7 +134,7 @@ impl Direction {
         let link = Link::new(config, seed)?;
         let observer = config.observe.map(Observer::new).transpose()?;
         let free = (0..frames).map(|_| Frame::new()).collect();
-        // Opened last: nothing arrives before all memory is reserved.
+        // The receiver is opened last, so that nothing arrives before all memory is reserved.
         let receiver = index(arrives)
             .and_then(Receiver::open)
             .map_err(|source| CableError::open(arrives, source))?;
@@ -283,8 +284,8 @@ fn stamp_sent(observer: &mut Option<Observer>, frame: &Frame, now_ns: u64) {
     }
 }
 
-/// Arrival time of a frame read at `now_ns`, in monotonic time. It is clamped to the last second, in case the real-time
-/// clock was set in between.
+/// Arrival time of a frame read at `now_ns`, in monotonic time. The time is clamped to the second before `now_ns`, in
+/// case the real-time clock was set in between.
 fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
     match frame.arrived_realtime_ns() {
         Some(realtime_ns) => realtime_ns
@@ -334,8 +335,8 @@ impl Outlet {
         }
     }
 
-    /// Closes the transmitter. Returns the frames sent on each queue, if known, and the frames still unsent and not
-    /// counted as refused.
+    /// Closes the transmitter. Returns the number of frames sent on each queue, if known, and the number of unsent
+    /// frames that were not counted as refused.
     pub(super) fn finish(self) -> (Option<[u64; QUEUES]>, u64) {
         match self {
             Outlet::Plain(_) => (None, 0),
@@ -400,7 +401,7 @@ mod tests {
         let mut relay = testbed
             .run(Place::Cable, || Relay::open(&Config::default()).unwrap())
             .unwrap();
-        // Priority 7 in VLAN 5; the same inside a service tag.
+        // Priority 7 in VLAN 5; the same tag inside a service tag.
         let frames = [
             tagged_frame(&[0x81, 0x00, 0xe0, 0x05]),
             tagged_frame(&[0x88, 0xa8, 0x20, 0x09, 0x81, 0x00, 0xe0, 0x05]),

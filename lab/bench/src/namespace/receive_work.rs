@@ -1,9 +1,10 @@
 //! Receive work of the hosts in kernel threads (threaded NAPI) instead of soft interrupts.
 //!
-//! Each host has a thread per queue: the critical queue's above the applications' priority, the other one's below them
-//! and above everything else. A veth pair has NAPI only with an XDP program or with GRO. GRO is therefore enabled while
-//! the threads exist, so that they survive a change of XDP program. (It merges TCP, which is absent here.) Receive
-//! packet steering is disabled meanwhile, because it would put the frames of all queues into one backlog.
+//! Each host has a thread per queue. The critical queue's thread has a higher priority than the applications, the other
+//! thread a lower one, which is still above everything else. A veth pair has NAPI only with an XDP program or with GRO.
+//! GRO is therefore enabled while the threads exist, so that they survive a change of XDP program. (GRO merges TCP
+//! segments, and there is no TCP here.) Receive packet steering is disabled meanwhile, because it would put the frames
+//! of all queues into one backlog.
 //!
 //! The settings are files in a namespace's sysfs, so a thread stays in the namespace to restore them.
 

@@ -1,9 +1,9 @@
-//! Creation of test hosts: namespaces, devices, addresses and neighbours, each configured through a netlink socket
-//! opened inside the namespace, and settings that exist only as files in /proc and /sys.
+//! Creation of test hosts: namespaces, devices, addresses and neighbours. A netlink socket opened inside each namespace
+//! configures most of them. Some settings exist only as files in /proc and /sys.
 //!
 //! `/proc/sys/net` shows the namespace of the thread that opens it. `/sys/class/net` shows the namespace of the process
-//! that mounted it. To reach another one, a thread enters it, unshares its mount namespace and mounts sysfs there; both
-//! vanish with the thread.
+//! that mounted it. To see another namespace's devices there, a thread enters that namespace, unshares its own mount
+//! namespace and mounts sysfs. The mount vanishes with the thread.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -107,7 +107,7 @@ pub(super) fn join(
         for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
         {
             let index = namespace.netlink.link_by_name(interface)?.index;
-            // Without segmentation and GRO, each frame on the link is one frame of the wire.
+            // Without segmentation and GRO, each frame that the device sends is one frame on the wire.
             namespace
                 .ethtool
                 .set_features(interface, &OFFLOADS, false)?;
@@ -194,7 +194,7 @@ pub(super) fn introduce(
     step("name a test host's neighbour", CONFIGURE_RIGHT, introduce())
 }
 
-/// Disables IPv6 for devices created later in the calling thread's network namespace. Its router solicitations and
+/// Disables IPv6 for devices created later in the calling thread's network namespace. IPv6's router solicitations and
 /// duplicate address detection would add frames to the cable.
 pub(super) fn disable_ipv6() -> io::Result<()> {
     match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
@@ -210,7 +210,7 @@ pub(super) fn show_own_devices() -> io::Result<()> {
     // SAFETY: only the calling thread's view of mounts changes; no memory or descriptor is involved. The thread was
     // made for this and shares its view with no other afterwards.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-    // Otherwise the mount would propagate back to the original namespace.
+    // Without this change, the mount would propagate back to the original namespace.
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -256,8 +256,8 @@ const BRIDGE: &str = "bridge";
 ///            `------------- bridge -------------------'
 /// ```
 ///
-/// As with a [`TestHosts`](super::TestHosts), the namespaces are anonymous: the kernel removes them when this process and
-/// all processes inside have ended.
+/// As with a [`TestHosts`](super::TestHosts), the namespaces are anonymous. The kernel removes them when this process
+/// and all processes inside have ended.
 #[derive(Debug)]
 pub struct BridgedHosts {
     hosts: Vec<Arc<OwnedFd>>,

@@ -1,8 +1,8 @@
 //! Timestamps of round trips, and the statistics derived from them.
 //!
 //! Each end fills its own recorder, reserved before the start. The ping side records when a message was due, sent and
-//! returned; the pong side records when it was received and answered. Both, and the cable's timestamps if any, are then
-//! merged by id into [`Rounds`].
+//! returned; the pong side records when it was received and answered. The timestamps of both ends, and of the cable if
+//! any, are then merged by id into [`Rounds`].
 //!
 //! Each timestamp has an array, and percentiles come from sorting exact values: a run has some ten thousand samples, so
 //! a histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
@@ -63,8 +63,8 @@ impl Statistics {
     }
 }
 
-/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of
-/// them do not exceed. `None` if too few lie beyond it.
+/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of the
+/// samples do not exceed. `None` if fewer than [`SAMPLES_BEYOND_PERCENTILE`] samples lie beyond it.
 pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let beyond = sorted_ns.len() - rank;

@@ -30,7 +30,7 @@ pub enum Verdict {
     Foreign,
 }
 
-/// First arrivals of an end's messages, by id, with the counts of all others.
+/// First arrivals of an end's messages, by id, with the counts of all other arrivals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Arrivals {
     seed: u64,

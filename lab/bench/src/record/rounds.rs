@@ -3,8 +3,8 @@
 //!
 //! One-way delays are differences between timestamps of two ends, valid only if both use the same clock. Each end
 //! reports its clock ([`StampClock`]), and [`Rounds::merge`] checks the order of all timestamps. The three components
-//! must also add up to the round trip. This holds for any two clocks; the check finds missing timestamps, and arrivals
-//! before the ping was due. Otherwise no one-way delays are reported, and the result gives the reason.
+//! must also add up to the round trip. They do for any two clocks, so this check finds only missing timestamps, and
+//! arrivals before the ping was due. If a check fails, no one-way delays are reported, and the result gives the reason.
 
 use std::fs;
 

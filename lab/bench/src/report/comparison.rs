@@ -22,7 +22,8 @@ pub enum Kind {
     Flood,
     /// Dividend through the arbiter `fifo`, divisor through `strict`, with the same flood.
     Arbiter,
-    /// Dividend with FIFO jobs, divisor with jobs by priority, with the same inside disturbance or none.
+    /// Dividend with FIFO jobs, divisor with jobs by priority, with the same disturbance inside the participants or
+    /// none.
     Order,
     /// Dividend with a storm, divisor undisturbed.
     Storm,
@@ -149,7 +150,7 @@ impl Pair<'_> {
     }
 
     /// Minimum and maximum of the ratios of corresponding seconds and of the whole runs. The p99 of a run can exceed
-    /// those of all its seconds but one.
+    /// the p99s of all its seconds but one.
     fn range(&self, of: Of, measure: Measure, whole: Option<f64>) -> (Option<f64>, Option<f64>) {
         let windows = |run: &'_ Run| -> Vec<Option<f64>> {
             let windows = match of {
@@ -198,7 +199,7 @@ fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
     Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
 }
 
-/// Comparisons of a kind between valid runs, in the order of their dividends, each with the first suitable run.
+/// Comparisons of a kind between valid runs, in the order of their dividends, each with the first suitable divisor.
 fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
     valid().filter_map(move |dividend| {
@@ -402,7 +403,7 @@ pub(in crate::report) fn order_table(runs: &[Run]) -> String {
     text
 }
 
-/// Line with a disturbance's achievement.
+/// Line with the work that a disturbance caused.
 fn achieved(run: &Run) -> String {
     let Some(disturbed) = &run.disturbed else {
         return String::new();
@@ -475,7 +476,7 @@ mod tests {
     }
 
     /// Rows of a demo: 30 times as long under the flood, twice with the strict arbiter, and three times as long in FIFO
-    /// order with an inside disturbance.
+    /// order with a disturbance inside the participants.
     pub(super) fn runs(payloads: &[u32]) -> Vec<Run> {
         let of_row = |row: &Config| {
             let rtt_ns = match (row.scenario.disturbance, row.cable.arbiter) {

@@ -31,7 +31,7 @@ pub struct Environment {
 pub struct Clock {
     /// Kernel clock source, such as `tsc`.
     pub source: Option<String>,
-    /// True when the kernel counts it as synchronised.
+    /// True when the kernel reports the clock as synchronised.
     pub is_kept: Option<bool>,
 }
 

@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-/// Cable configuration, and the drops before it.
+/// Cable configuration, and the number of frames dropped before the cable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cable {
     /// Rate of each direction, in bits per second.

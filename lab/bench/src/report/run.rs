@@ -43,7 +43,7 @@ pub struct Run {
     pub duplicates: u64,
     /// Link of this run.
     pub cable: Option<Cable>,
-    /// Cores of its parts.
+    /// Cores of the run's parts.
     pub cores: Option<RunCores>,
     /// Round-trip time, from the scheduled time of sending.
     pub rtt_us: Statistics,
@@ -64,16 +64,16 @@ pub struct Run {
     pub distribution: Distributions,
     /// Priority inversions: less urgent work before the measured samples.
     pub inversions: Inversions,
-    /// Less urgent work before a measured sample that the kernel had stamped but not yet delivered: no decision of the
-    /// executor.
+    /// Activations of less urgent jobs that began before a measured sample was delivered, although the kernel had
+    /// already stamped it. The executor could not know of the sample, so these are no priority inversions.
     pub kernel_late: Counted,
-    /// Achievement of an inside disturbance.
+    /// Work that a disturbance inside the participants caused.
     pub disturbed: Option<Disturbed>,
     /// Maximum lateness of the sender's timer, in microseconds.
     pub sender_late_max_us: Option<f64>,
     /// Maximum lateness of the cable's timer, in microseconds.
     pub cable_late_max_us: Option<f64>,
-    /// Bound from the analysis, in microseconds.
+    /// Bound on the round-trip time from an analysis, in microseconds.
     pub bound_us: Option<f64>,
     /// Configured flood; the ledger states what it achieved.
     pub flood: Option<BackgroundLoadSettings>,
@@ -141,13 +141,13 @@ pub struct Lanes {
 pub struct EndLanes {
     /// Datagrams of the measured level dropped on this host, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Further counts of that level's device lane, by name; empty without a device lane.
+    /// Further counts of the measured level's device lane, by name; empty without a device lane.
     pub counts: BTreeMap<String, u64>,
-    /// Foreign traffic to the bulk level, where it has a reader.
+    /// Foreign traffic to the bulk level, if the level has a reader.
     pub foreign: Option<LaneCounts>,
     /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,
-    /// Bulk samples of the other end still in a reader's cache at the end.
+    /// Bulk samples of the other end that were still in a reader's cache after the run.
     #[serde(default)]
     pub bulk_kept: u64,
 }
@@ -307,7 +307,7 @@ impl Run {
     }
 }
 
-/// Default for results of versions without these components.
+/// Default for results of versions that did not record these components.
 fn not_recorded() -> OneWay {
     OneWay {
         clock: None,

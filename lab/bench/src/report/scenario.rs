@@ -7,7 +7,7 @@ use super::{Measure, Step};
 use crate::cable::Arbiter;
 use crate::clock::NANOS_PER_SECOND;
 
-/// Isolation mechanism; those of a run are cumulative.
+/// Isolation mechanism. A run may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -56,7 +56,8 @@ pub enum ReceiveWork {
     Softirq,
     /// A separate queue for critical frames, chosen by the link.
     Steered,
-    /// A NAPI thread per queue: the critical queue's above the applications, the other one's below them.
+    /// A NAPI thread per queue, with a priority above the applications for the critical queue, and below for the other
+    /// one.
     Threads,
 }
 
@@ -103,10 +104,10 @@ words!(
     Step
 );
 
-/// Connection of a run's two hosts. An undisturbed run uses that of the runs it is compared with.
+/// Connection of a run's two hosts. An undisturbed run uses the connection of the runs it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The cable, slow enough that a flood fills it; waiting for it is part of the measurement.
+    /// The cable, slow enough that a flood fills it. Waiting for the cable is part of the measurement.
     Link,
     /// A fast cable without queueing, and a core for each end, for disturbances inside the participants.
     FastLink,
@@ -128,7 +129,7 @@ impl Disturbance {
         }
     }
 
-    /// Returns whether it is work inside the participants.
+    /// Returns whether the disturbance is work inside the participants.
     pub fn is_in_process(self) -> bool {
         self.place() != Place::Link
     }
@@ -153,7 +154,7 @@ pub struct Scenario {
     pub payload_bytes: u32,
     /// Pings per second.
     pub rate_hz: u32,
-    /// Bound from the analysis in microseconds, if there is one.
+    /// Bound on the round-trip time from an analysis in microseconds, if there is one.
     pub bound_us: Option<f64>,
 }
 

@@ -14,8 +14,8 @@ use crate::report::{Disturbance, Publisher, Step};
 pub struct Condition {
     /// Disturbing traffic from outside the participants.
     pub disturbance: Option<Disturbance>,
-    /// True when the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its
-    /// budget address.
+    /// True when the traffic is addressed to a bulk reader of the participants. Bulk lanes and their budgets exist for
+    /// this case.
     pub is_read: bool,
 }
 

@@ -70,13 +70,13 @@ pub enum EndError {
     /// The publishing thread panicked.
     #[error("the publisher's thread ended early")]
     PublisherGone,
-    /// A budget cannot be kept.
+    /// A budget could not be set.
     #[error(transparent)]
     Protect(#[from] RateLimitError),
     /// A write failed for a reason that waiting does not resolve.
     #[error("cannot write: {0}")]
     Write(#[from] WriteError),
-    /// The parent cannot be read, or a thread cannot be started.
+    /// The parent's messages cannot be read, or a thread cannot be started.
     #[error("cannot {action}: {source}")]
     System {
         /// Operation that failed.
@@ -95,7 +95,7 @@ pub(super) fn take_resources(core: Option<usize>) -> Notes {
     notes
 }
 
-/// Topic of a reader without a writer. It opens its level for foreign traffic.
+/// Topic of a reader without a writer. The reader opens its level for foreign traffic.
 pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
 /// Creates a participant at `site` with the given transport, order and limits.
@@ -253,7 +253,7 @@ impl RttMessage {
         })
     }
 
-    /// Bytes an endpoint must reserve per sample of that size (RTPS pads to four bytes).
+    /// Bytes an endpoint must reserve per sample of `payload_bytes` (RTPS pads to four bytes).
     pub(super) fn max_bytes(payload_bytes: u32) -> usize {
         (Self::HEADER_BYTES + payload_bytes as usize).next_multiple_of(4)
     }

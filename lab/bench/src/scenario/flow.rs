@@ -65,10 +65,10 @@ pub struct Flow {
     pub rejected: u64,
     /// Samples passed to the callback.
     pub delivered: u64,
-    /// Drops of a shared lane. Then `send_refused` and `receive_dropped` are the missing samples, which these drops
-    /// must cover.
+    /// Drops of the lane, if other topics share it. In that case, `send_refused` and `receive_dropped` are the missing
+    /// samples, and the lane's drops must cover them.
     pub shared_lane: Option<SharedLane>,
-    /// Datagram counts where a datagram is not exactly one sample. Then `sent`, `send_refused`, `received` and
+    /// Datagram counts where a datagram is not exactly one sample. In that case, `sent`, `send_refused`, `received` and
     /// `receive_dropped` follow from the samples, and lost datagrams must cover the missing ones.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
@@ -154,7 +154,7 @@ impl Flow {
         flow
     }
 
-    /// Derives the datagram counts from the samples, where the lanes' counts include other traffic.
+    /// Derives the datagram counts from the samples, for a lane whose own counts do not give them.
     fn infer_from_samples(&mut self) {
         let handed_over = self.written.saturating_sub(self.unsent);
         self.sent = self.cable.map_or(handed_over, |cable| cable.arrived);
@@ -232,7 +232,7 @@ impl Flow {
                 let refused = refused.saturating_sub(lane.send_refused);
                 refused + dropped.saturating_sub(lane.receive_dropped)
             }
-            // Without a cable the two causes cannot be separated.
+            // Without a cable, refused and dropped samples cannot be told apart.
             None => (refused + dropped).saturating_sub(lane.send_refused + lane.receive_dropped),
         }
     }
@@ -325,8 +325,8 @@ pub struct EndCounts {
     pub inversions: [u64; 2],
     /// Datagrams of the measured level whose receive timestamp allowed the check for inversions.
     pub judged: u64,
-    /// Activations of the measured level that preceded a more critical datagram which the kernel had stamped but not
-    /// yet delivered.
+    /// Activations of less urgent jobs before a datagram of the measured level that the kernel had stamped but not yet
+    /// delivered.
     pub kernel_late: u64,
     /// Discovery announcements of peers processed.
     pub announcements: u64,
@@ -334,7 +334,7 @@ pub struct EndCounts {
     pub bulk: BulkCounts,
     /// Datagrams of the lane dropped on this host, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Foreign traffic to a level of this end, if it has a reader for it.
+    /// Foreign traffic to a level of this end, if the end has a reader at that level.
     pub foreign: Option<LaneCounts>,
     /// Further counts of a device's lane, by name; empty for other datapaths.
     pub lane: BTreeMap<String, u64>,

@@ -9,11 +9,11 @@
 //!
 //! These runs test the executor, so nothing else may be scarce. With large samples one veth pair joins the hosts
 //! ([`Place::Pair`](crate::report::Place)). Otherwise the link is fast ([`LINK_BITS_PER_S`]) and FIFO in both job
-//! orders: all levels of a FIFO participant share one socket and one DSCP, so a strict arbiter would compare links.
-//! Each end has its own core, or one end's bulk would starve the other in any order. The executor accounts for the
-//! hosts' share of the round trip, which is reported separately.
+//! orders: all levels of a FIFO participant share one socket and one DSCP, so with a strict arbiter the runs would also
+//! differ in the link. Each end has its own core, because one end's bulk would otherwise starve the other end in either
+//! job order. The executor accounts for the hosts' share of the round trip, which is reported separately.
 //!
-//! All rates are bounded: ends run under SCHED_FIFO, and one that never slept would starve the machine. The result
+//! All rates are bounded: ends run under SCHED_FIFO, and an end that never slept would starve the machine. The result
 //! states the achieved rate ([`Disturbed`](crate::report::Disturbed)); a disturbance below its minimum invalidates the
 //! run.
 
@@ -32,11 +32,12 @@ use crate::process::{Note, Notes};
 use crate::report::Order;
 use crate::stop::Stop;
 
-/// Link rate of runs with an inside disturbance. A bulk sample takes 1 us on it, far less than in an executor. Frames
-/// of a burst leave several at a time, which costs the relay, on the pong end's core and above it, less CPU time.
+/// Link rate of runs with a disturbance inside the participants. A bulk sample takes 1 us on the link, far less than in
+/// an executor. Several frames of a burst leave at once. That saves CPU time of the relay, which has a higher priority
+/// on the pong end's core.
 pub const LINK_BITS_PER_S: u64 = 10_000_000_000;
 
-/// Queue length of that link in each direction, in frames. It holds a bulk topic's whole history, its HEARTBEAT and
+/// Queue length of the same link in each direction, in frames. It holds a bulk topic's whole history, its HEARTBEAT and
 /// ACKNACK messages and a burst of announcements, so that only seeded losses occur.
 pub const LINK_QUEUE_FRAMES: u32 = 1_024;
 
@@ -47,8 +48,8 @@ pub const REPAIR_LOSS: f64 = 0.1;
 /// ACKNACK messages are smaller and spared.
 pub const REPAIR_MIN_PAYLOAD_BYTES: u32 = PAYLOAD_BYTES;
 
-/// Maximum message size in bytes with `repair`, so that messages are not lost like bulk samples. The difference exceeds
-/// the RTPS headers (60 bytes).
+/// Maximum message size in bytes with `repair`, so that messages are not lost like bulk samples. The difference to a
+/// bulk payload exceeds the RTPS headers (60 bytes).
 pub const MAX_MESSAGE_WITH_REPAIR_BYTES: u32 = REPAIR_MIN_PAYLOAD_BYTES - 64;
 
 /// Topic from the ping end to the pong end.
@@ -66,12 +67,12 @@ pub(in crate::scenario) const HISTORY_SAMPLES: u16 = 64;
 /// History depth for large samples: one is written while the previous one is sent.
 const LARGE_HISTORY_SAMPLES: u16 = 2;
 
-/// Maximum number of samples written by one activation, equal to the number taken from another thread's ring.
+/// Maximum number of samples written by one activation. An activation takes as many from another thread's ring.
 const SAMPLES_PER_ACTIVATION: u16 = 4;
 
 /// Refill period for small samples.
 const REFILL_PERIOD: Duration = Duration::from_millis(6);
-/// Refill period for large samples. Ten per second in both directions are some 17,000 frames.
+/// Refill period for large samples. Ten samples per second in each direction are some 17,000 frames per second in all.
 const LARGE_REFILL_PERIOD: Duration = Duration::from_millis(100);
 
 /// Kind of bulk samples.
@@ -93,8 +94,8 @@ impl BulkKind {
         }
     }
 
-    /// Minimum number of samples received per second in both directions together for a valid run. It corresponds to one
-    /// or two small samples per refill, or a large one every other refill.
+    /// Minimum number of samples received per second in both directions together for a valid run. It corresponds to
+    /// five small samples per refill period of an end, or to a large one in every other period.
     pub fn least_per_s(self) -> f64 {
         match self {
             Self::Small => 1_600.0,
@@ -152,13 +153,14 @@ fn qos(kind: BulkKind) -> Qos {
 ///
 /// Timers refill the history many times a second as acknowledgements free room. Several timers released together
 /// emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
-/// that filled the history would delay everything in any order.
+/// that filled the history would delay everything in either job order.
 ///
 /// Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
-/// participant that also sends camera images. Serialising one and copying it out of the cache is one activation each.
+/// participant that also sends camera images. Serialising a sample takes one activation, and copying it out of the
+/// cache another.
 ///
-/// If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
-/// requests, and the writer its retransmissions.
+/// If no samples are taken from the readers, bulk ends when cache and history are full. Then the reader only repeats
+/// its requests, and the writer its retransmissions.
 pub(in crate::scenario) struct Bulk {
     kind: BulkKind,
     writer: Rc<DataWriter<RttMessage>>,
@@ -208,7 +210,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// Returns an activation that writes a few samples, as far as the history has room.
+    /// Returns a function that writes a few samples, as far as the history has room.
     fn write_some(&self) -> impl Fn() + use<> {
         let (writer, fault) = (Rc::clone(&self.writer), Rc::clone(&self.fault));
         let message = RttMessage::padded_to(self.kind.payload_bytes());
@@ -288,7 +290,7 @@ pub const LEAST_PER_S: f64 = 200.0;
 pub struct JoiningConfig {
     /// Location of the participant.
     pub site: Site,
-    /// CPU core, at ordinary priority.
+    /// CPU core of the participant, which has ordinary priority.
     pub core: Option<usize>,
 }
 
@@ -306,8 +308,8 @@ pub struct JoiningReport {
 /// Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100 writers and 100
 /// readers.
 ///
-/// No endpoint matches them. Their cost is discovery: reliable announcements of creation and deletion, in bursts of two
-/// hundred.
+/// No endpoint matches the writers and readers. Their cost is discovery: reliable announcements of creation and
+/// deletion, in bursts of two hundred.
 pub fn run_joining(
     config: &JoiningConfig,
     stop: &Stop,

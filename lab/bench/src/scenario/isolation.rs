@@ -3,7 +3,7 @@
 //!
 //! Stalls of a machine cause any latency, but no priority inversion, no critical loss and no use of reserved buffers.
 //! These are counted, and must be 0 with all mechanisms on. A companion run per mechanism, over sockets and over lanes,
-//! turns that mechanism off; its counter must be above 0, which proves that the counter works.
+//! turns that mechanism off. The mechanism's counter must then be above 0, which proves that the counter works.
 //!
 //! | counter | counts | mechanism | off |
 //! | --- | --- | --- | --- |
@@ -13,17 +13,18 @@
 //! | unaccounted | critical samples in no named count | every drop has a name | a link that hides losses |
 //!
 //! `touched` does not count the buffers that the critical lane itself took. Recycling drops bulk before it takes a
-//! reserved buffer, and takes waiting bulk back.
+//! reserved buffer, and takes back the buffers of waiting bulk.
 //!
 //! The reserve is tested twice: with a share of buffers per ring, which bulk cannot exceed, and with a bulk ring larger
-//! than the buffer pool, where recycling alone protects it. The companion uses the latter setup.
+//! than the buffer pool, where recycling alone protects the reserve. The companion without recycling uses the larger
+//! ring.
 //!
 //! The ledger's companion shows that the sum over all ledgers detects frames that vanish between two balanced ledgers,
-//! and marks the run invalid. Without a strict link thousands of samples are lost, and none is unaccounted for.
+//! and that the run becomes invalid. Without a strict link thousands of samples are lost, and none is unaccounted for.
 //!
 //! Some runs read the bulk; others do not, in two ways. Either no sample is taken from a reader, whose cache and the
-//! matched writer's history fill up. Or a job between the two levels takes all the time the critical level leaves, so
-//! that the bulk lane's ring or socket fills up.
+//! matched writer's history fill up. Or a job at a level between bulk and critical takes all the time the critical
+//! level leaves, so that the bulk lane's ring or socket fills up.
 
 mod verdict;
 
@@ -49,12 +50,12 @@ pub const SCHEMA: &str = "isolane/isolation/1";
 /// Rates of the flood as multiples of the link's: one nearly fills the link, one overruns it.
 pub const FACTORS: [f64; 2] = [0.9, 3.0];
 
-/// UDP payload of the flood in bytes. Frames are long, because a relay on one core could not carry three times the rate
-/// of short ones.
+/// UDP payload of the flood in bytes. Frames are long, because a relay on one core could not carry short frames at
+/// three times the link's rate.
 const FLOOD_PAYLOAD_BYTES: u32 = 1_400;
 /// Size of the critical message in bytes.
 const PAYLOAD_BYTES: u32 = 64;
-/// Share of frames that a link with hidden losses loses: about a hundred of a second's round trips.
+/// Share of frames that a link with hidden losses loses: some 80 critical samples a second.
 const HIDDEN_LOSS: f64 = 0.02;
 
 /// A run judged by its counters.
@@ -167,7 +168,7 @@ impl Base {
             .collect()
     }
 
-    /// Configuration of the run that depends most on `mechanism`, with it off.
+    /// Configuration of the run that depends most on `mechanism`, with the mechanism off.
     fn without(self, mechanism: Mechanism) -> Config {
         let overrun = |reader| self.config(FACTORS[1], Some(reader));
         match mechanism {
@@ -208,7 +209,8 @@ impl Base {
         overcommitted
     }
 
-    /// Scenario published by a job. A thread's ring of 16 samples would overflow when the machine stalls for 8 ms.
+    /// Scenario whose pings a job publishes. A thread's ring of 16 samples would overflow when the machine stalls for 8
+    /// ms.
     fn scenario(self, disturbance: Option<Disturbance>) -> Scenario {
         Scenario {
             receive_work: ReceiveWork::Softirq,
@@ -274,8 +276,8 @@ pub enum Counter {
     Inversions,
     /// Critical round trips that did not return.
     Lost,
-    /// Polls at both ends that found fewer free buffers than are reserved, except for those the critical lane itself
-    /// took.
+    /// Polls at both ends that found fewer free buffers than are reserved, without counting the buffers that the
+    /// critical lane itself took.
     Touched,
     /// Critical samples in no named count, summed over the hops.
     Unaccounted,
@@ -331,7 +333,7 @@ pub struct Counts {
     pub lost: Option<u64>,
     /// Counter [`Counter::Touched`]. `None` if an end reserves no buffers (sockets).
     pub touched: Option<u64>,
-    /// Counter [`Counter::Unaccounted`]. `None` unless both directions were written to.
+    /// Counter [`Counter::Unaccounted`]. `None` unless samples were written in both directions.
     pub unaccounted: Option<u64>,
 }
 
@@ -366,7 +368,7 @@ impl Counts {
     }
 }
 
-/// Maximum number of attempts when the machine spoils a trial or it cannot be run.
+/// Maximum number of attempts at a trial that the machine spoils, or that cannot be run.
 pub const TRIES: u32 = 3;
 
 /// Completed trial.

@@ -15,11 +15,12 @@ use crate::traffic_source::Target;
 /// Pings per second, as in Meszlényi et al.
 pub const RATE_HZ: u32 = 2_000;
 
-/// Offered rate of the demo's flood as a multiple of the cable's: it fills the wire without the critical topic.
+/// Offered rate of the demo's flood as a multiple of the cable's: the flood alone fills the wire.
 pub const FLOOD_FACTOR: f64 = 1.0;
 
-/// Minimum payload of the flood in bytes. The flood uses the message's payload (definitions); with shorter frames the
-/// wire rate exceeds what one core relays together with the flood's senders. The result states the payload used.
+/// Minimum payload of the flood in bytes. The flood's datagrams are as long as the message, but not shorter than this.
+/// With shorter frames, one core could not run the relay and the flood's senders at the wire rate. The result states
+/// the payload used.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
 /// Message size in bytes of executor and receive-work runs, unless a smaller one is configured: a control value with
@@ -89,7 +90,7 @@ and p99 of the hosts' part. The inversions are the proof.",
 pub struct Seconds {
     /// Duration of undisturbed and flooded runs.
     pub link: u32,
-    /// Duration of runs with an inside disturbance: enough samples for a p99.9.
+    /// Duration of runs with a disturbance inside the participants: enough samples for a p99.9.
     pub in_process: u32,
 }
 
@@ -154,7 +155,7 @@ fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     rows.into_iter().map(row).collect()
 }
 
-/// Payload of runs that use a single one.
+/// Payload of runs that use a single payload.
 fn smallest(payloads: &[u32]) -> u32 {
     let smallest = payloads.iter().copied().min();
     smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
@@ -162,7 +163,8 @@ fn smallest(payloads: &[u32]) -> u32 {
     })
 }
 
-/// Runs of the executor part: undisturbed and with each inside disturbance, in both orders, with the smallest payload.
+/// Runs of the executor part: undisturbed and with each disturbance inside the participants, in both job orders, with
+/// the smallest payload.
 fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let payload_bytes = smallest(payloads);
     let disturbances = [
@@ -190,9 +192,9 @@ pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     payloads.iter().map(row).collect()
 }
 
-/// Scenario with jobs by priority, and with lanes where the datapath has them. Then the link steers frames into the
-/// queue of their lane; otherwise the kernel spreads them over the queues, and frames on another queue arrive by a
-/// socket.
+/// Scenario with jobs by priority, and with lanes where the datapath has them. With lanes, the link steers each frame
+/// into the queue of its lane. Otherwise the kernel would spread the frames over the queues, and frames on another
+/// queue would arrive by a socket.
 pub fn scenario(
     datapath: &str,
     publisher: Publisher,
@@ -218,7 +220,7 @@ pub fn scenario(
     }
 }
 
-/// Run of a scenario in its disturbance's place; undisturbed, on the default link.
+/// Run of a scenario in the place that its disturbance needs; without one, on the default link.
 pub fn config(scenario: Scenario, seconds: u32) -> Config {
     let place = scenario.disturbance.map_or(Place::Link, Disturbance::place);
     in_place(place, scenario, seconds)
@@ -237,7 +239,7 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         bulk_reader: None,
         scenario,
         seconds,
-        // Unique per run, so that messages of other runs are not recognised.
+        // The seed is unique per run, so that messages of other runs are not recognised.
         seed: now_ns(),
         cable: cable::Config::default(),
         flood,

@@ -25,7 +25,7 @@ const OVERCOMMITTED_CHUNKS: u32 = 1_024;
 
 /// Minimum share of datagrams received by the lane in a run over lanes.
 pub(super) const LEAST_BY_LANE: f64 = 0.9;
-/// Name of a lane's counter of datagrams received by it.
+/// Name of the counter of datagrams that a lane received.
 pub(super) const BY_LANE: &str = "received_by_lane";
 
 /// Transport of datagrams.
@@ -39,7 +39,7 @@ pub enum Transport {
     Xdp(Lanes),
 }
 
-/// Configuration of lanes. All mechanisms are on, except in runs that show the effect without one.
+/// Configuration of lanes. All mechanisms are on, except in runs that show what happens without one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lanes {
@@ -47,7 +47,8 @@ pub struct Lanes {
     pub are_steered: bool,
     /// True when the bulk ring exceeds the buffer pool, so that only recycling protects buffers for critical frames.
     pub overcommits: bool,
-    /// Recycling: when few buffers are free, bulk is dropped before it takes one, and waiting bulk is taken back.
+    /// Recycling: when few buffers are free, bulk is dropped before it takes one, and the buffers of waiting bulk are
+    /// taken back.
     pub recycles: bool,
     /// Level of the only lane, if all levels share one.
     pub shared_level: Option<u8>,
@@ -196,10 +197,10 @@ pub enum BulkReader {
     /// A reader whose lane the executor drains when nothing is more urgent.
     Drains,
     /// A draining reader, and a reliable KEEP_ALL reader of the other end's bulk topic from which no sample is taken.
-    /// Its cache fills, then the history of the matched writer, and retransmissions find no room.
+    /// That reader's cache fills, then the history of the matched writer, and retransmissions find no room.
     Keeps,
-    /// A reader that is starved: a job between the two levels takes all the time the critical level leaves, while there
-    /// are round trips. The bulk lane is open and fills.
+    /// A reader that is starved: a job at a level between bulk and critical takes all the time the critical level
+    /// leaves, while there are round trips. The bulk lane is open and fills.
     DoesNotDrain,
 }
 

@@ -31,7 +31,7 @@ impl Receiver {
             socket::set(&socket, libc::SOL_PACKET, wish, 1)?;
         }
         socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        // Bound last: frames arrive from then on, and all with these options.
+        // The socket is bound last, so that all frames arrive with these options.
         bind(&socket, interface_index, libc::ETH_P_ALL as u16)?;
         Ok(Receiver(socket))
     }
@@ -272,8 +272,8 @@ impl Frame {
         self.as_bytes_mut().copy_from_slice(bytes);
     }
 
-    /// Applies the kernel's metadata to a received frame. `asides` were read before: the header points into this
-    /// frame's slot, which is exclusively borrowed from here on.
+    /// Applies the kernel's metadata to a received frame. `asides` were read before the call, because the message
+    /// header points into this frame's slot, which the call borrows exclusively.
     pub(super) fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
         let slot = &mut *self.0;
         let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);

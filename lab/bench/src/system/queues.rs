@@ -1,8 +1,8 @@
 //! Transmit queues of a device, one AF_XDP socket each. The socket determines the transmit queue, and the other end of
 //! a veth receives the frame on the queue of the same number.
 //!
-//! Frames are copied into UMEM. Each queue has its own share of the chunks, so that bulk the host does not take leaves
-//! the critical queue's share free.
+//! Frames are copied into UMEM. Each queue has its own share of the chunks, so that bulk frames that the host does not
+//! take cannot use up the critical queue's share.
 
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig, Side,

@@ -116,7 +116,8 @@ pub(crate) fn send_copies(socket: &UdpSocket, payload: &[u8], count: usize) -> i
     super::count(sent)
 }
 
-/// Empties a socket without waiting; returns the number of datagrams. Bounded by its buffer and what arrives meanwhile.
+/// Empties a socket without waiting; returns the number of datagrams. The socket's buffer and what arrives meanwhile
+/// bound the work.
 pub(crate) fn drain(socket: &UdpSocket, scratch: &mut [u8]) -> io::Result<u64> {
     let mut datagrams = 0;
     loop {

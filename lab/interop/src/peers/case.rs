@@ -47,7 +47,6 @@ pub(super) enum Role {
 }
 
 impl Case {
-    /// All cases.
     pub(super) fn all() -> Vec<Self> {
         let round_trip = |payload_bytes, cores| Self {
             scenario: Scenario::RoundTrip,
@@ -114,7 +113,6 @@ impl Case {
         }
     }
 
-    /// Core of an end.
     pub(super) fn core(self, role: Role, cores: Cores) -> usize {
         match (role, self.cores) {
             (Role::Answering, 2) => cores.cable,
@@ -152,7 +150,7 @@ impl Case {
 pub(super) enum Setting {
     /// Defaults of the implementation.
     Defaults,
-    /// Settings that its documentation recommends for the scenario.
+    /// Settings that the implementation's documentation recommends for the scenario.
     Best,
 }
 

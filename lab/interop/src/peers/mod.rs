@@ -9,9 +9,9 @@
 //! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have the same history.
 //! Streams run at each system's defaults and at the settings that its documentation recommends for throughput
 //! (`Setting`); ratios are quoted against the latter. A repetition that other processes or the hypervisor disturbed is
-//! repeated, three runs at most (`disturbance.rs`).
+//! repeated, three runs at most (`isolane_support::disturbance`).
 //!
-//! A further comparison is isolane over lanes with bare AF_XDP, both spinning.
+//! A further comparison is between isolane over lanes and bare AF_XDP, both spinning.
 
 mod case;
 mod report;

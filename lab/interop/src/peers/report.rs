@@ -14,8 +14,7 @@ use super::run::{BARE_CASE, BARE_IDENTITY, Bare, Measured, Plan, Repetition, Tab
 /// Name and version of the schema.
 const SCHEMA: &str = "isolane/peers/1";
 
-/// Aims as ratios to the first other system: upper bounds of round trips on one core and on two, lower bound of
-/// throughput.
+/// Aims as ratios to Cyclone DDS: upper bounds of round trips on one core and on two, lower bound of throughput.
 const ROUND_TRIPS_ONE_CORE: f64 = 0.8;
 const ROUND_TRIPS_TWO_CORES: f64 = 1.0;
 /// Upper bound of round trips as a ratio to bare AF_XDP, both spinning.
@@ -47,7 +46,7 @@ pub(super) struct Row {
     /// The other system's median over the repetitions.
     against_value: Option<f64>,
     /// Median of the ratios of isolane to the other, repetition by repetition; `None` where a better setting of the
-    /// other was measured.
+    /// other system was measured.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -91,7 +90,7 @@ const OF_ROUND_TRIPS: &[Measure] = &[
     ("rtt_median_us", None, |run| run.rtt_median_us),
     ("rtt_p99_9_us", None, |run| run.rtt_p99_9_us),
 ];
-/// The second restates the first as payload bits.
+/// The second measure restates the first as payload bits.
 const OF_THROUGHPUT: &[Measure] = &[
     ("samples_per_s", None, |run| run.samples_per_s),
     ("mbit_per_s", None, |run| run.mbit_per_s),
@@ -341,8 +340,8 @@ pub(super) struct Estimate {
     /// `None` for fewer than two values.
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
-    /// Probability that the interval holds the true median: at least 0.95; for fewer than six values, that of their
-    /// whole range.
+    /// Probability that the interval holds the true median: at least 0.95; for fewer than six values, the probability
+    /// for their whole range.
     pub(super) confidence: Option<f64>,
 }
 

@@ -25,7 +25,6 @@ use crate::program::Program;
 /// Time that an end may take on top of the measurement: discovery, acknowledgment, and the other end's departure.
 const LONGEST_OVERHEAD: Duration = Duration::from_secs(40);
 
-/// Plan of the comparison.
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) repetitions: u32,
@@ -60,7 +59,6 @@ pub(super) struct Repetition {
     /// Indexed by system.
     pub(super) systems: [Measured; System::COUNT],
     pub(super) disturbance: Disturbance,
-    /// Number of runs.
     pub(super) tries: u32,
 }
 
@@ -315,7 +313,6 @@ impl Printed {
         Ok(Self(lines.collect::<Result<Vec<_>>>()?))
     }
 
-    /// Value of this name.
     pub(super) fn get(&self, name: &str) -> Option<f64> {
         let found = self.0.iter().find(|(of, _)| of == name);
         found.map(|(_, number)| *number)
@@ -324,7 +321,7 @@ impl Printed {
 
 /// Payload of a sample and of the bare datagram.
 const PAYLOAD_BYTES: u32 = 64;
-/// Rounds of the bare program a second: about its rate on an idle machine.
+/// Round trips that the bare program makes for each second of measurement: about its rate on an idle machine.
 const ROUNDS_PER_S: u32 = 40_000;
 
 /// Case of both ends.
@@ -337,7 +334,7 @@ pub(super) const BARE_CASE: Case = Case {
 /// Name of the bare program in the results.
 pub(super) const BARE_IDENTITY: &str = "AF_XDP, bare, spinning";
 
-/// Both programs.
+/// The program with bare AF_XDP, and isolane over lanes.
 pub(super) struct Bare {
     program: PathBuf,
     pub(super) by_lane: System,

@@ -13,7 +13,6 @@ use super::judge::{
 };
 use super::pair::{Known, Pair, Vendor};
 
-/// A case.
 pub(super) struct Case {
     pub(super) name: &'static str,
     /// Options of the publisher and of the subscriber, beyond those of every case.
@@ -21,7 +20,7 @@ pub(super) struct Case {
     subscriber: &'static str,
     /// Time between two samples in milliseconds.
     period_ms: u32,
-    /// The subscriber starts after a second of samples.
+    /// True when the subscriber starts after a second of samples.
     pub(super) is_late: bool,
     /// Check of the output.
     pub(super) judge: fn(&Sides) -> Judgement,
@@ -167,8 +166,8 @@ impl Case {
     }
 }
 
-/// Known deviations. Each time, two programs of the vendor run the same case: a deviation that they do not show is no
-/// excuse.
+/// Known deviations. When a case fails by one of them, two programs of the vendor run the same case. If those pass, the
+/// deviation is no excuse.
 const KNOWN: &[Known] = &[
     Known {
         case: "a short life",
@@ -220,7 +219,8 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// Cases that fail between two other vendors although each passes with itself and with isolane, according to captures.
+/// Cases that fail between two other vendors although each vendor passes with itself and with isolane. Captures gave
+/// the reasons.
 const BETWEEN: &[Between] = &[
     Between {
         case: "instances unregistered",

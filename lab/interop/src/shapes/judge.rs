@@ -3,7 +3,7 @@
 /// Ok, or the objection.
 pub(crate) type Judgement = Result<(), String>;
 
-/// Fewest samples that must arrive: discovery takes less than the rest of three seconds.
+/// Minimum number of samples that must arrive. Discovery may take the rest of the three seconds of writing.
 const MIN_SAMPLES: usize = 5;
 
 pub(crate) fn some(samples: &[Sample]) -> Judgement {
@@ -152,10 +152,10 @@ pub(crate) fn alternates(sides: &Sides) -> Judgement {
     }
 }
 
-/// Line of a subscriber that reads coherent sets, once a read.
+/// Line that a subscriber prints at each read of coherent sets.
 const LOOKS_AT_SETS: &str = "Reading coherent sets";
 
-/// Each read returns whole sets of `size` iterations, of each topic.
+/// Each read returns whole sets, with `size` iterations of each topic.
 pub(crate) fn whole_sets(sides: &Sides, size: usize) -> Judgement {
     for line in ["Started Coherent Set", "Finished Coherent Set"] {
         if !sides.publisher.has(line) {
@@ -295,7 +295,7 @@ pub(crate) fn not_from_the_first(sides: &Sides) -> Judgement {
     }
 }
 
-/// Line of a sample.
+/// Sample that a program printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) topic: String,

@@ -1,10 +1,10 @@
 //! `cargo xtask shapes`: programs with a common command line, one for each implementation, in all pairs.
 //!
-//! Public interoperability tests start such programs, one a vendor, and read their output. isolane's is
+//! Public interoperability tests start such programs, one for each vendor, and read their output. isolane's is
 //! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `lab/interop/programs` and follow the same contract
 //! (`shape_main.h`). A case (`case.rs`) is the options of both sides and the required output. Every case runs with
-//! every pair that includes isolane (`pair.rs`), each in its own network (`pair.rs`). A case that a program reports
-//! as unsupported is skipped for its pairs, and counted.
+//! every pair that includes isolane (`pair.rs`), and each run has its own network. A case that a program reports as
+//! unsupported is skipped for its pairs, and counted.
 
 mod case;
 pub(super) mod judge;
@@ -45,7 +45,6 @@ pub struct Arguments {
     jobs: usize,
 }
 
-/// Verdict on a run.
 pub(super) enum Verdict {
     Pass,
     /// A side reported that it lacks the feature.

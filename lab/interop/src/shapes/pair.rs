@@ -1,7 +1,8 @@
-//! One run: a publisher of one vendor on one host, a subscriber of another on the other; and the vendors' programs.
+//! One run: one vendor's publisher on a host, another vendor's subscriber on the other host. Also the vendors'
+//! programs.
 //!
 //! The subscriber starts first, except in cases about a late joiner. The publisher ends after its number of iterations;
-//! the subscriber is interrupted after enough time to see that.
+//! the subscriber is interrupted after enough time to notice the publisher's departure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +22,6 @@ use super::Verdict;
 use super::judge::{Printed, Sides};
 use crate::foreign;
 
-/// Default topic.
 const TOPIC: &str = "Square";
 /// Time for which the first side runs alone.
 const ALONE: Duration = Duration::from_millis(300);
@@ -47,10 +47,9 @@ impl Vendor {
     }
 }
 
-/// The programs, built.
 pub(crate) struct Programs {
     isolane: PathBuf,
-    /// Programs for XCDR1 and for XCDR2: see the source.
+    /// Programs for XCDR1 and for XCDR2 (`lab/interop/programs/cyclonedds/shape_main.c`).
     cyclonedds: [PathBuf; 2],
     fastdds: PathBuf,
 }
@@ -111,14 +110,12 @@ impl Known {
     }
 }
 
-/// Task of a pair.
 pub(crate) struct Task<'a> {
     /// Options of the publisher and of the subscriber, separated by blanks.
     pub(crate) publisher: &'a str,
     pub(crate) subscriber: &'a str,
-    /// The subscriber starts after a second of samples.
+    /// True when the subscriber starts after a second of samples.
     pub(crate) is_late: bool,
-    /// Loss of the cable.
     pub(crate) loss: Loss,
     /// Rate of the cable; `None`: the usual one.
     pub(crate) bits_per_s: Option<u64>,
@@ -147,7 +144,8 @@ impl fmt::Display for Pair {
     }
 }
 
-/// Runs of a vendor's own pair until its deviation counts as gone: effects of loss are random.
+/// Number of passed runs of a vendor's own pair after which its deviation counts as gone: more with loss, which is
+/// random.
 fn tries(task: &Task<'_>) -> usize {
     match task.loss == Loss::None {
         true => 1,
@@ -178,7 +176,7 @@ impl Pair {
     }
 
     /// Runs a task with a known deviation of another vendor. Where it fails, two programs of that vendor run the same
-    /// task: the failure is excused only as long as they fail as well.
+    /// task: the failure is excused only if these two fail as well.
     pub(crate) fn run_known(
         self,
         task: &Task<'_>,

@@ -23,12 +23,11 @@ pub(super) enum Representation {
     Xcdr1,
     #[strum(serialize = "XCDR2")]
     Xcdr2,
-    /// Readers only: a writer offers one.
+    /// Readers only: a writer offers one representation.
     #[strum(serialize = "both")]
     Both,
 }
 
-/// Direction of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub(super) enum Direction {
     FromIsolane,
@@ -50,7 +49,6 @@ pub(super) struct Cell {
     pub(super) theirs: Side,
 }
 
-/// Outcome of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// All samples and the end of the instance arrive.
@@ -70,7 +68,7 @@ pub(super) enum Outcome {
 pub(super) enum Known {
     /// The peer does not announce its representation and matches any; only isolane reports the mismatch.
     OneSided,
-    /// The peer requests a representation that it cannot read for such a type: the endpoints match and no sample
+    /// The peer requests a representation that it cannot read for the cell's type: the endpoints match and no sample
     /// arrives.
     Silent,
     /// The peer reads the samples, but not the end of the instance.
@@ -215,7 +213,6 @@ const SAMPLES: usize = 3;
 pub(super) struct Lines(BTreeMap<String, Vec<String>>);
 
 impl Lines {
-    /// Adds the output of a program.
     pub(super) fn add(&mut self, printed: &str) {
         // The last line may be incomplete.
         let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -273,7 +270,7 @@ impl Seen {
         let holds = match outcome {
             Outcome::Delivered => are_read && is_ended,
             Outcome::NotMatched => is_apart(writer) && is_apart(reader),
-            // isolane reads by the encapsulation identifier.
+            // Only isolane's reader reports the encapsulation identifier that it rejects.
             Outcome::Refused if is_ours => is_silent,
             Outcome::Refused => {
                 let encapsulation = match cell.theirs.extensibility {

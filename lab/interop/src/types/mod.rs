@@ -29,7 +29,7 @@ use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation
 
 /// Timeout of all cells of a peer together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
-/// Time without samples after which a cell in which none may arrive is confirmed, once all other output has arrived.
+/// Time to wait, once all other output has arrived, before a cell in which no sample may arrive is confirmed.
 const SILENCE: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Step of `cargo xtask test --all`; each cell counts.
+/// Step of `cargo xtask test --all`. Each cell counts as a test.
 pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
     let (passed, failed) = run_peers(metadata, &Peer::CI)?;
     Ok(steps::Outcome::Counted { passed, failed })
@@ -62,7 +62,7 @@ pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
 
 /// Runs the peers; returns the numbers of passed and failed cells.
 fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
-    // The tests have built both with the same features.
+    // The tests have already built both programs with the same features.
     let mut build = cargo();
     build.args([
         "build",
@@ -295,7 +295,7 @@ impl Peer {
             Self::FastDds if by_the_standards == Outcome::NotMatched => {
                 Some(Outcome::Known(Known::OneSided))
             }
-            // Its endpoints are created and match, but XCDR1 of an appendable type is neither written nor read.
+            // The endpoints are created and match, but XCDR1 of an appendable type is neither written nor read.
             Self::CycloneDdsPython
                 if is_appendable && has_xcdr1 && by_the_standards == Outcome::Delivered =>
             {

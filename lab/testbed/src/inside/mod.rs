@@ -91,7 +91,7 @@ fn prepare() -> Result<()> {
     let mut modules: Vec<PathBuf> = fs::read_dir(&folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<_>>()?;
-    // Numbered in load order.
+    // File names are numbered in load order.
     modules.sort();
     for module in modules {
         rustix::system::finit_module(File::open(&module)?, c"", 0)
@@ -103,11 +103,12 @@ fn prepare() -> Result<()> {
 
 /// Keeps the processor busy until the guest ends, below the ordinary priority. An emulator that counts instructions
 /// advances its clock when the processor idles, possibly before the last instructions are counted. That difference of a
-/// few nanoseconds depends on the host, and makes the run irreproducible. Wake-ups from idle are not measured either.
+/// few nanoseconds depends on the host, and makes the run irreproducible. Without idle times, the round trips also
+/// contain no wake-ups from idle.
 pub(super) fn never_rest() -> Result<()> {
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().name("awake".into()).spawn(move || {
-        // The receiver waits for it.
+        // The receiver waits for the thread id.
         let _ = sender.send(rustix::thread::gettid());
         loop {
             std::hint::black_box(());
@@ -133,7 +134,7 @@ pub(super) fn appeared(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes it to the result's port byte by byte: the file's next byte would be the next port.
+/// Writes the result to its port byte by byte, because the next byte of the file is the next port.
 fn hand_over(result: &GuestResult) -> Result<()> {
     let ports = OpenOptions::new().write(true).open(PORTS)?;
     for byte in serde_json::to_vec(result)? {

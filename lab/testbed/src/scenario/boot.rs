@@ -99,7 +99,7 @@ fn inside(_: &[String]) -> Result<Value> {
         "kernel": fs::read_to_string("/proc/version")?.trim(),
         "is_realtime": fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1"),
         "devices": devices,
-        // Reason for which the kernel rejects it.
+        // Reason for which the kernel rejects the classifier.
         "classifier": Classifier::load(&ClassifierConfig::default()).err().map(|error| error.to_string()),
         "up_s": uptime.split(' ').next(),
         "doctor": serde_json::from_slice::<Value>(&doctor.stdout)?,

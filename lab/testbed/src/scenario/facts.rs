@@ -23,7 +23,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const ORIGIN: &str = "recorded: an emulated machine of the testbed (cargo xtask testbed facts), an Intel 82576 as QEMU models \
                       it, and PREEMPT_RT";
 const INTERFACE: &str = "eth0";
-/// Interrupts of each direction of each queue, and the device's own.
+/// Number of the device's interrupts: one for each direction of each of two queues, and its own.
 const INTERRUPTS: usize = 5;
 /// Timeout until the link is up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ fn run(bench: &Bench) -> Result<bool> {
 fn recorded(mut facts: Value) -> Value {
     facts["origin"] = json!(ORIGIN);
     facts["hostname"] = json!("left");
-    // Valid for this boot only, while the plans are for any.
+    // The boot id is valid for this boot only, while the plans are for any boot.
     facts["boot_id"] = Value::Null;
     facts
 }

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::Bench;
 
-/// A scenario.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// Description in one line.
@@ -23,7 +22,6 @@ pub(super) struct Scenario {
     inside: fn(&[String]) -> Result<Value>,
 }
 
-/// All scenarios.
 pub(super) const ALL: &[Scenario] = &[
     boot::SCENARIO,
     facts::SCENARIO,
@@ -35,7 +33,6 @@ pub(super) const ALL: &[Scenario] = &[
     tune::SCENARIO,
 ];
 
-/// Scenario with this name.
 pub(super) fn named(name: &str) -> Result<&'static Scenario> {
     let found = ALL.iter().find(|scenario| scenario.name == name);
     found.ok_or_else(|| {

@@ -25,7 +25,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// Topic, datapath and level of each half. A lane receives its level's frames and leaves the others to sockets.
+/// Topic, datapath and level of each half of the scenario: by sockets, then by lanes. A lane receives its level's
+/// frames and leaves the others to sockets.
 const HALVES: [[&str; 3]; 2] = [["Square", "udp", "0"], ["Circle", "xdp", "7"]];
 /// Samples of each topic that the subscriber waits for.
 const SAMPLES: u64 = 300;

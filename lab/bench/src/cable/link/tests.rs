@@ -70,7 +70,7 @@ fn looking_late_does_not_slow_the_wire_and_is_recorded() {
 #[test]
 fn a_full_queue_drops_the_newest_and_counts_it() {
     let mut link = Link::new(&config(), 1).unwrap();
-    // One on the wire, four waiting.
+    // One frame is on the wire, and four wait.
     for frame in 0..5 {
         link.offer(arrival(0, frame, 1066)).unwrap();
     }

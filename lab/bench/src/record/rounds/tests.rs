@@ -85,7 +85,7 @@ fn a_ping_sent_after_half_its_period_is_late_and_stays_in_the_numbers() {
         ping.intended_ns[7].unwrap().get() + PERIOD_NS / 2 + 1,
     ));
     ping.returned.first_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
-    // Corrected together with the sending time; otherwise the clocks would be doubted.
+    // The pong end's timestamps move with the sending time. Otherwise the merge would find two clocks.
     let mut pong = pong;
     pong.received.first_ns[7] = ping.sent_ns[7];
     pong.replied_ns[7] = ping.sent_ns[7];

@@ -1,10 +1,11 @@
 //! Effect of each step of an ablation: the ratio to the step it builds on, with a confidence interval.
 //!
 //! An [`Effect`] compares all runs of one payload. An [`Overall`] effect covers all payloads: on a noisy machine three
-//! repetitions of one payload say little; those of three payloads say more. It averages the logarithms of the ratios of
-//! pairs, with Student's interval (95 %), which includes the differences between payloads. A pair is a run of the step
-//! and one of its baseline with the same payload, link and repetition. The two are close in time, so slow drift of the
-//! machine affects both. Links stay separate, because a step's effect under a flood depends on the link.
+//! repetitions of one payload say little; three repetitions of three payloads say more. An overall effect averages the
+//! logarithms of the ratios of pairs, with Student's interval (95 %), which includes the differences between payloads.
+//! A pair is a run of the step and one of its baseline with the same payload, link and repetition. The two are close in
+//! time, so slow drift of the machine affects both. Links stay separate, because a step's effect under a flood depends
+//! on the link.
 
 use std::fmt::Write;
 
@@ -105,7 +106,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns whether there are enough values to compare either time.
+    /// Returns whether there are enough values to compare the round trips or the hosts' share.
     pub fn has_verdict(&self) -> bool {
         self.rtt.is_some() || self.host.is_some()
     }
@@ -412,7 +413,7 @@ mod tests {
     use super::*;
     use crate::report::ablation::tests::run;
 
-    /// Three repetitions of each step: with that p99, slightly more and slightly less.
+    /// Three repetitions of each step: with the given p99, slightly more and slightly less.
     fn runs(p99s: &[(Step, f64)]) -> Vec<Run> {
         let mut runs = Vec::new();
         for &(step, p99) in p99s {

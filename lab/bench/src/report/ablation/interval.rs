@@ -1,10 +1,10 @@
 //! Ratios of p99 values and their confidence intervals.
 //!
-//! A row's values are the p99s of its repetitions, or, with one repetition, of its seconds. A noisy machine acts as a
-//! factor, so logarithms are compared. The noise is the variance within rows, pooled over all rows of a block because
-//! two or three values say little; the two compared rows' own variance is used if larger. The interval is Student's for
-//! a difference of two means (95 %). Seconds of one run are not independent, so an interval from seconds is narrower
-//! than one from repetitions.
+//! A row's values are the p99s of its repetitions, or, with one repetition, of its seconds. Noise of the machine
+//! multiplies the times, so logarithms are compared. The noise is the variance within rows, pooled over all rows of a
+//! block because two or three values say little; the two compared rows' own variance is used if larger. The interval is
+//! Student's for a difference of two means (95 %). Seconds of one run are not independent, so an interval from seconds
+//! is narrower than one from repetitions.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     let rows: Vec<Logarithms> = all.iter().filter_map(|row| Logarithms::of(row)).collect();
     let pooled = Noise::of(&rows)?;
     let own = Noise::of(&[row, base]);
-    // Uses the pooled degrees of freedom; with the larger variance the interval is no narrower for it.
+    // The degrees of freedom are always the pooled ones. A larger variance of the two rows can only widen the interval.
     let variance = own.map_or(pooled.variance, |own| own.variance.max(pooled.variance));
     let spread = (variance * (1.0 / row.count + 1.0 / base.count)).sqrt();
     let half = student(pooled.freedom) * spread;
@@ -135,7 +135,7 @@ fn student(freedom: usize) -> f64 {
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
     ];
-    // Beyond the table its last value is slightly wide, never narrow.
+    // Beyond the table, its last value makes the interval slightly too wide, never too narrow.
     let last = FROM_ONE.len();
     FROM_ONE[freedom.clamp(1, last) - 1]
 }

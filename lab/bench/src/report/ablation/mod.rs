@@ -53,7 +53,6 @@ fn blocks(runs: &[Run]) -> Vec<Vec<&Run>> {
     blocks
 }
 
-/// Steps of a block, in order.
 fn steps_of(block: &[&Run]) -> Vec<Step> {
     let mut steps: Vec<Step> = block.iter().copied().filter_map(Step::of_run).collect();
     steps.sort_unstable();
@@ -135,7 +134,6 @@ fn summary(runs: &[&Run], steps: &[Step]) -> String {
     }
 }
 
-/// Median, minimum and maximum of values.
 fn range(values: impl Iterator<Item = Option<f64>>) -> String {
     let mut values: Vec<f64> = values.flatten().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -146,7 +144,6 @@ fn range(values: impl Iterator<Item = Option<f64>>) -> String {
     format!("{:.0} [{least:.0} .. {most:.0}]", (low + high) / 2.0)
 }
 
-/// Description of a disturbance.
 fn disturbance_words(disturbance: Option<Disturbance>, is_read: bool) -> String {
     let reader = if is_read { " for a bulk reader" } else { "" };
     disturbance

@@ -83,7 +83,7 @@ impl Step {
         }
     }
 
-    /// Step of a run, if it is one: both ends receive on one core.
+    /// Step that a run belongs to, if any. A run with the ends on separate cores is not a step.
     pub fn of_run(run: &Run) -> Option<Step> {
         if run.cores.is_some_and(|cores| cores.ping != cores.pong) {
             return None;

@@ -1,15 +1,15 @@
 //! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
 //!
-//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one. Shares refer to
-//! all scheduled round trips. In the tail a lost one counts as longer than any time, so its curve ends at the share
-//! lost: losing its slowest samples must not improve a run.
+//! Both have a logarithmic time axis, because a disturbed round trip may take a hundred times as long as an undisturbed
+//! one. Shares refer to all scheduled round trips. In the tail, a lost round trip counts as longer than any time, so
+//! the curve ends at the share lost. Otherwise a run would look better for losing its slowest samples.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// Size of the drawing in pixels; the page scales it. Small, so that its labels are readable on a phone.
+/// Size of the drawing in pixels; the page scales it. The size is small, so that labels are readable on a phone.
 const SIZE: (u32, u32) = (560, 340);
 /// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito, 2008); the key uses
 /// the same order.
@@ -43,10 +43,9 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
-/// Curve of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
-    /// Name that distinguishes it within the figure.
+    /// Name that distinguishes the curve within the figure.
     pub(super) name: String,
     /// Buckets by time, without overlap; empty ones may be omitted.
     pub(super) buckets: Vec<Bucket>,
@@ -123,7 +122,7 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
 }
 
 /// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for inclusion in a page.
-/// `names` are those of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
+/// `names` are the names of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
 fn draw<Y>(
     curves: &[Curve],
     names: (&str, &str),

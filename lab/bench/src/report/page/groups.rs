@@ -34,7 +34,7 @@ impl Subject {
         }
     }
 
-    /// Explanations of the demo for the parts about this subject.
+    /// Parts of the demo about this subject, whose explanations the page shows.
     pub(super) fn explanation(self) -> &'static [Part] {
         match self {
             Subject::Link => &[Part::Link, Part::Arbiter],

@@ -128,7 +128,7 @@ fn sentence(ratio: &Ratio) -> String {
     }
 }
 
-/// Priority inversions of all runs with an inside disturbance, in either order.
+/// Priority inversions of all runs with a disturbance inside the participants, in both job orders.
 fn inversions(runs: &[Run]) -> Option<(String, String)> {
     let of_order = |order| {
         let mut disturbed = runs

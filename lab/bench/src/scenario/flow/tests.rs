@@ -62,7 +62,7 @@ fn a_sample_that_vanished_names_its_hop() {
     assert_eq!(both.unaccounted(), 2, "one vanished, another was made up");
 }
 
-/// Both ends share one lane: 500 other datagrams were sent, 3 of all refused, 4 dropped.
+/// Flow over a lane with 500 other datagrams. Of all datagrams, 3 were refused and 4 dropped.
 fn through_a_shared_lane(delivered: u64) -> Flow {
     let from = EndCounts {
         written: 99,
@@ -102,7 +102,7 @@ fn in_a_shared_lane_samples_that_are_missing_are_among_its_drops() {
     assert!(made_up.contains("on their last way"), "{made_up}");
 }
 
-/// 90 samples in 10 datagrams of at most nine: one was refused, one dropped.
+/// Flow of 90 samples in 10 datagrams of at most nine samples. One datagram was refused, one dropped.
 fn in_shared_datagrams(received: u64, delivered: u64) -> Flow {
     let from = EndCounts {
         written: 90,

@@ -12,10 +12,11 @@ use crate::scenario::ScenarioError;
 use crate::scenario::in_process_load::HISTORY_SAMPLES;
 use crate::scenario::transport::{BulkReader, Transport};
 
-/// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority, so other work of the
-/// machine delays them.
+/// Minimum share of the configured rate that a flood must reach to fill the link. Its senders have ordinary priority,
+/// so other work of the machine delays them.
 const LEAST_OF_FILLING: f64 = 0.8;
-/// Minimum share of its rate for a flood that overruns the link: half of three times the link's rate still does.
+/// Minimum share of the configured rate that a flood must reach to overrun the link: 1.5 times the link's rate is
+/// enough.
 const LEAST_OF_OVERRUN: f64 = 0.5;
 
 /// Result of a trial: an element of `trials` in a result (`isolane/isolation/1`).
@@ -44,8 +45,8 @@ pub struct Verdict {
     pub bulk: u64,
     /// Achieved rate of the flood as a multiple of the link's, in the slower direction; null without a flood.
     pub factor: Option<f64>,
-    /// Evidence that bulk is not drained: datagrams that its full lane dropped, or samples in its reader's cache, at
-    /// the end with fewer. Null where bulk is drained, or addresses no lane.
+    /// Datagrams that the full bulk lane dropped, or samples left in the bulk reader's cache, as evidence that bulk is
+    /// not drained. The lower count of the two ends; null where bulk is drained, or addresses no lane.
     pub unread: Option<u64>,
     /// Reason why the run is invalid: its ledgers do not balance, or the machine was too slow. Expected only in the
     /// companion without the ledger.

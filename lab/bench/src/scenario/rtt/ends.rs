@@ -31,7 +31,8 @@ pub(super) const LEAD_NS: u64 = 100_000_000;
 /// Time limit for a publisher behind its schedule, and for bulk acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time limit for the first ping before the pong end begins its bulk; the parent's preparations take a second.
+/// Time limit for the arrival of the first ping, at which the pong end begins its bulk. The parent's preparations take
+/// a second.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Report of an end, with its recorder.
@@ -100,7 +101,7 @@ pub fn run_ping(
     end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
     starvation.end(&participant);
     if let Some(bulk) = &ping.bulk {
-        // The other end shall have received it all.
+        // The report needs to know whether the other end has received all bulk.
         bulk.end(&participant)?;
         let is_acknowledged = || bulk.is_acknowledged() != Some(false);
         end::run_until(&participant, stop, PATIENCE, is_acknowledged)?;
@@ -154,7 +155,7 @@ impl Ping {
         self.publisher.is_over()
     }
 
-    /// Returns whether every ping has returned, and neither end may still have bulk to receive.
+    /// Returns whether every ping has returned and neither end can still have bulk to receive.
     fn expects_nothing(&self) -> bool {
         let outlasts_pongs = self.bulk.is_some() || self.config.starves_bulk();
         !outlasts_pongs && self.recorder.borrow().is_complete()
@@ -247,8 +248,8 @@ impl Pong {
         })
     }
 
-    /// Disturbs while there are pings, and then stops: the other end shall acknowledge all bulk, and this end drain its
-    /// bulk lane.
+    /// Creates the disturbance while there are pings. Afterwards, the other end can acknowledge all bulk, and this end
+    /// can drain its bulk lane.
     fn disturb(&self, participant: &Participant, stop: &Stop) -> Result<(), EndError> {
         let has_begun = || self.answers.borrow().offered > 0;
         if !end::run_until(participant, stop, BEGIN_PATIENCE, has_begun)? {
@@ -295,7 +296,7 @@ fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> 
     Ok(participant)
 }
 
-/// Creates a reader of a topic without writers. It opens its level's lane, where foreign bulk arrives.
+/// Creates a reader of a topic without writers. The reader opens its level's lane, where foreign bulk arrives.
 fn foreign_reader(
     participant: &Participant,
     config: &EndConfig,
@@ -337,7 +338,7 @@ fn budget(allowance: Allowance) -> Budget {
 
 /// Level above bulk and below the measured one.
 const BUSY_LEVEL: u8 = 4;
-/// Duration of an activation, below the round trips' period, because they wait for one.
+/// Duration of an activation: less than the period of the round trips, each of which may wait for one activation.
 const BUSY_ACTIVATION: Duration = Duration::from_micros(250);
 /// Period shorter than an activation, so that the job is always due.
 const BUSY_PERIOD: Duration = Duration::from_micros(100);
@@ -346,7 +347,8 @@ const BUSY_PERIOD: Duration = Duration::from_micros(100);
 /// executor never drains the bulk lane, and its datagrams stay in the ring or socket.
 ///
 /// It emulates an application that computes too much at a middle level. The job sleeps instead, which is equivalent for
-/// its executor beca
+/// its executor because activations are not pre-empted. Both ends share a core, so an end that computed all the time
+/// under SCHED_FIFO would starve the other.
 struct Starvation(Option<Timer>);
 
 impl Starvation {

@@ -1,7 +1,7 @@
 //! Round trips between two participants on one thread, through memory.
 //!
 //! Without a kernel, a link or other processes, the run measures isolane's own work, on any core the scheduler gives.
-//! It is for machines that allow nothing else.
+//! It is for machines that allow no other run.
 
 use std::thread;
 use std::time::{Duration, Instant};

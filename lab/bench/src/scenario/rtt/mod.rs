@@ -63,9 +63,9 @@ pub struct EndConfig {
     pub core: Option<usize>,
     /// Kind of the bulk topics that the ends write and read, if any.
     pub bulk: Option<BulkKind>,
-    /// Transport of its datagrams.
+    /// Transport of the end's datagrams.
     pub transport: Transport,
-    /// Policing of its receivers.
+    /// Policing of the end's receivers.
     pub policing: Policing,
     /// Reader of foreign traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
@@ -92,7 +92,7 @@ impl EndConfig {
         self.period_ns() * u64::from(self.samples)
     }
 
-    /// Returns whether the other end's bulk is taken from its reader.
+    /// Returns whether this end takes the other end's bulk samples from its reader.
     fn takes_bulk(&self) -> bool {
         self.bulk_reader != Some(BulkReader::Keeps)
     }
@@ -102,7 +102,7 @@ impl EndConfig {
         self.bulk_reader == Some(BulkReader::DoesNotDrain)
     }
 
-    /// Level of foreign traffic, if it has a reader.
+    /// Level of foreign traffic, if this end has a reader at that level.
     fn foreign(&self) -> Option<Level> {
         let level = self.transport.bulk_level();
         self.bulk_reader.map(|_| Level::clamp(level.into()))
@@ -111,7 +111,7 @@ impl EndConfig {
     /// Level whose lane all levels share, if they share one.
     fn shared_lane(&self) -> Option<Level> {
         let shared = match self.order {
-            // FIFO participants use it for sockets and lanes.
+            // FIFO participants use level 0 for sockets and for lanes.
             Order::Fifo => Some(0),
             Order::Priority => self.transport.shared_level(),
         };

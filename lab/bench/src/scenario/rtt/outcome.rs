@@ -1,7 +1,7 @@
 //! Result of a round-trip run: merged timestamps, balanced ledgers, judged disturbances.
 //!
-//! A run with balanced samples is invalid for these reasons: a weak disturbance, an unused lane, or unaccounted foreign
-//! traffic.
+//! A run with balanced samples may still be invalid, for these reasons: a weak disturbance, an unused lane, or
+//! unaccounted foreign traffic.
 
 use super::run::{Achieved, Config};
 use super::{PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
@@ -80,7 +80,7 @@ impl Parts {
         }
     }
 
-    /// Achievement of an inside disturbance within `seconds`.
+    /// Work that a disturbance inside the participants caused within `seconds`.
     fn disturbed(&self, disturbance: Disturbance, seconds: u32) -> Option<Disturbed> {
         match disturbance {
             Disturbance::Joining => Some(self.disturbed_by_joining(seconds)),
@@ -93,7 +93,7 @@ impl Parts {
                 disturbed.enough &= repaired >= written * REPAIR_LOSS / 2.0;
                 Some(disturbed)
             }
-            // The ledger states what these achieved.
+            // The run's ledger has the counts of these disturbances.
             Disturbance::Flood | Disturbance::Storm => None,
         }
     }
@@ -270,16 +270,16 @@ fn remarks(config: &Config) -> Vec<String> {
     remarks
 }
 
-/// Minimum share of its rate for a storm. Steps are compared under the same storm, and the measured times grow with its
-/// rate: a fifth less already looks like an improvement. The senders are not on the hosts' core, so they reach the full
-/// rate unless the machine stalls.
+/// Minimum share of the configured rate that a storm must reach. Steps are compared under the same storm, and the
+/// measured times grow with its rate: a storm that is weaker by a fifth already looks like an improvement. The senders
+/// are not on the hosts' core, so they reach the full rate unless the machine stalls.
 const LEAST_OF_STORM: f64 = 0.8;
 
-/// Maximum share of the link that round trips may fill. Beyond it they wait for each other, and the run measures the
-/// link's queue.
+/// Maximum share of the link that round trips may fill. Beyond it, round trips wait for each other, and the run
+/// measures the link's queue.
 const MOST_OF_LINK: f64 = 0.8;
 
-/// First reason that applies.
+/// Returns the first reason for which the run is invalid, if any.
 pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
     let storm = run.ledger.as_ref().and_then(|ledger| ledger.storm.as_ref());
     filled_link(config)
@@ -364,8 +364,8 @@ fn unused_lane(config: &Config, run: &Run) -> Option<String> {
     })
 }
 
-/// Reports foreign traffic to a level of the pong end that neither arrived nor was dropped by name. The ping end has
-/// ended before the senders stop.
+/// Reports foreign traffic to a level of the pong end that neither arrived nor was dropped by name. The ping end is not
+/// checked, because it ends before the senders stop.
 fn foreign_traffic(run: &Run) -> Option<String> {
     let ledger = run.ledger.as_ref()?;
     let EndLanes { foreign, .. } = &run.lanes.as_ref()?.pong;

@@ -1,7 +1,7 @@
 //! Publisher of pings: a thread, or a time-triggered job of the executor.
 //!
 //! Both follow the same [`Schedule`]: the thread sleeps until the next ping is due, the job is released by the
-//! executor. Paper 000 uses the thread; the job saves a context switch and shares the executor's order.
+//! executor. Meszlényi et al. use a thread; the job saves a context switch and shares the executor's order.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,8 +58,8 @@ impl Publisher {
         }
     }
 
-    /// Ends the publisher. Returns the schedule with its timestamps and keeps a thread's writer, and so its ledger,
-    /// alive.
+    /// Ends the publisher. Returns the schedule with its timestamps. A thread's writer stays alive, so that its ledger
+    /// can be read.
     pub(super) fn finish(self) -> Result<Published, EndError> {
         match self {
             Publisher::Thread(publisher) => {
@@ -125,7 +125,7 @@ fn publish(
         schedule.start(start_ns);
     }
     while let Some(due_ns) = schedule.due_ns() {
-        // Returns at once if the time has passed; retried after a signal.
+        // The call returns at once if the time has passed. It is repeated after a signal.
         while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(due_ns)).is_err() {}
         if is_cancelled.load(Ordering::Relaxed) {
             break;
@@ -155,7 +155,7 @@ fn job(
         move |_release| {
             let mut schedule = of_job.borrow_mut();
             let now_ns = now_ns();
-            // More than one is due only after missed releases.
+            // More than one ping is due only after missed releases.
             while schedule.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
                 schedule.publish(|ping| writer.write(ping));
             }

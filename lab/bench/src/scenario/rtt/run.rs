@@ -102,7 +102,7 @@ impl Config {
             order: self.scenario.order,
             payload_bytes: self.scenario.payload_bytes,
             rate_hz: self.scenario.rate_hz,
-            // The check refuses more samples.
+            // `check` refuses larger numbers of samples.
             samples: u32::try_from(self.samples()).unwrap_or(u32::MAX),
             seed: self.seed,
             core: Some(core),
@@ -157,7 +157,7 @@ impl Config {
     }
 }
 
-/// Measures between two hosts: those of a testbed through its cable, or two joined for the run.
+/// Measures between two hosts: the hosts of a testbed through its cable, or two hosts joined for the run.
 pub fn run_between_hosts(
     testbed: &TestHosts,
     program: &Program,
@@ -186,7 +186,7 @@ pub fn run_between_prepared_hosts(
     };
     let testbed = joined.as_ref().unwrap_or(testbed);
     let ping_end = config.ping_end(Site::Host(Host::A));
-    // Active before anything attaches to the hosts' devices, and until the run is over.
+    // The threads exist before anything attaches to the hosts' devices, and until the run is over.
     let _threads = match config.scenario.receive_work {
         ReceiveWork::Softirq | ReceiveWork::Steered => None,
         ReceiveWork::Threads => Some(testbed.thread_receive_work(HOST_PRIORITY)?),
@@ -281,7 +281,7 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     outcome(config, parts)
 }
 
-/// Both ends as processes. Dropping it kills them.
+/// Both ends as processes. Dropping the value kills both.
 struct Ends {
     ping: Running,
     pong: Running,

@@ -48,8 +48,8 @@ pub fn run_reader(
     })
 }
 
-/// Pins the process to a core, without a real-time priority, because this scenario never sleeps, and creates the
-/// participant.
+/// Pins the process to a core and creates the participant. The process never sleeps in this scenario, so it gets no
+/// real-time priority.
 fn start(config: &EndConfig, name: &str) -> Result<(Notes, Participant), EndError> {
     config.check()?;
     let notes = Notes::pinned(config.core);
@@ -106,7 +106,7 @@ fn count_into(
     })
 }
 
-/// Best-effort writes between two turns of the event loop, which keep discovery alive.
+/// Number of best-effort writes between two turns of the event loop. The turns keep discovery alive.
 const WRITES_PER_LOOK: u32 = 256;
 
 /// Time limit for the acknowledgement of the last samples.

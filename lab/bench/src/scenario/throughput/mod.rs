@@ -70,7 +70,7 @@ pub struct EndConfig {
     pub site: Site,
     /// CPU core of the end.
     pub core: Option<usize>,
-    /// Transport of its datagrams.
+    /// Transport of the end's datagrams.
     pub transport: Transport,
     /// Configuration of the run.
     pub run: Config,
@@ -159,8 +159,8 @@ pub struct Run {
 }
 
 /// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly to the other device.
-/// Over lanes, the result states the datagrams received by one. If samples that fit a lane did not use it, the run is
-/// invalid.
+/// Over lanes, the result states the number of datagrams that the lane received. If samples that fit the lane did not
+/// use it, the run is invalid.
 pub fn run_between_hosts(
     testbed: &TestHosts,
     program: &Program,

@@ -1,5 +1,5 @@
-//! `ablation`: round trips by a lane under the flood, with the full host set-up, without one measure at a time, and
-//! with other receive modes without and under the flood. One boot for each seed.
+//! `ablation`: round trips by a lane under the flood, with the full host set-up, and without one measure at a time.
+//! Other receive modes are measured with and without the flood. Each seed takes one boot.
 //!
 //! The guest configures its hosts itself (`apply`); the scenario `tune` shows the same through `isolane tune`.
 
@@ -50,7 +50,6 @@ enum Variant {
     DeferredInterrupts,
     /// Busy polling by the threads that wait for frames.
     BusyPoll,
-    /// Threaded NAPI.
     NapiThreads,
 }
 
@@ -69,7 +68,7 @@ impl Variant {
             Variant::DeferredInterrupts,
             Variant::BusyPoll,
             Variant::NapiThreads,
-            // Last: it changes the device's queues.
+            // This variant is last, because it changes the device's queues.
             Variant::TransmitQueues,
         ]);
         all
@@ -89,7 +88,7 @@ impl Variant {
         }
     }
 
-    /// Loads under which it runs: another receive mode is compared with and without load.
+    /// Loads under which the variant runs, true for the flood. Other receive modes run with and without the flood.
     fn loads(self) -> &'static [bool] {
         match self {
             Variant::Full
@@ -165,7 +164,6 @@ struct Row {
     result: cell::Result,
 }
 
-/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
@@ -260,7 +258,7 @@ fn set_busy_poll(us: &str) -> Result<()> {
     BUSY_POLL.iter().try_for_each(|file| write(file, us))
 }
 
-/// Folder of a host's devices: sysfs shows those of the namespace in which it was mounted.
+/// Folder of a host's devices: sysfs shows the devices of the namespace in which it was mounted.
 fn settings(host: Host) -> String {
     format!("/run/{}", host.interface())
 }
@@ -355,7 +353,7 @@ impl Measure {
         }
     }
 
-    /// Command line that applies it to a device, `{}`, and the one that restores the device.
+    /// Command line that applies the measure to a device, `{}`, and the one that restores the device.
     fn lines(self) -> Option<[&'static str; 2]> {
         match self {
             Measure::PromptInterrupts => Some([
@@ -376,9 +374,9 @@ impl Measure {
 }
 
 /// Priority of receive threads: above transmit-completion threads (50, as all interrupt threads), which no one waits
-/// for, and below the applications (70). In a trace, each round trip waited for such threads of both hosts before its
-/// reply was received, and under a flood for more of them. With one queue, no thread serves bulk traffic alone, so none
-/// is raised wrongly.
+/// for, and below the applications (70). In a trace, each round trip waited for transmit-completion threads of both
+/// hosts before its reply was received, and under a flood for more of them. With one queue, no thread serves bulk
+/// traffic alone, so none is raised wrongly.
 const RECEIVE_PRIORITY: u8 = 60;
 
 /// Configures a host's device, without one of the measures if the variant omits it.

@@ -11,14 +11,14 @@ use super::Seed;
 use super::trace::Traced;
 use crate::inside::tools::Counters;
 
-/// Rate of the round trips of each cell, and their duration.
+/// Rate of the round trips of each cell, and the duration of the measurement.
 const RATE_HZ: u32 = 1_000;
 const SECONDS: u32 = 4;
 const SECONDS_IN_BRIEF: u32 = 1;
 /// Payload of the critical message, as in the other benchmarks.
 const PAYLOAD_BYTES: u32 = 64;
-/// Flood factor: the load of the usual link of 40 Mbit/s, in each direction. With the round trips that exceeds the
-/// capacity of the one processor for both hosts.
+/// Flood factor: the load of the usual link of 40 Mbit/s, in each direction. Together with the round trips, this load
+/// exceeds the capacity of the one processor for both hosts.
 const FLOOD_FACTOR: f64 = 1.0;
 const FLOOD_PAYLOAD_BYTES: u32 = 512;
 
@@ -37,11 +37,10 @@ pub(super) enum Path {
     LaneTuned,
 }
 
-/// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) path: Path,
-    /// Under a flood in each direction and a busy loop.
+    /// True with a flood in each direction and a busy loop.
     pub(super) is_disturbed: bool,
 }
 
@@ -63,14 +62,14 @@ impl Extent {
         }
     }
 
-    /// Extent of a word.
+    /// Extent with this word.
     pub(super) fn of(word: Option<&str>) -> Option<Extent> {
         [Extent::Whole, Extent::Brief]
             .into_iter()
             .find(|extent| Some(extent.word()) == word)
     }
 
-    /// Cells in the order of measurement: the host set-up is applied once.
+    /// Cells in the order of measurement, so that the host set-up is applied only once.
     pub(super) fn cells(self) -> Vec<Cell> {
         let of_path = |path| [false, true].map(|is_disturbed| Cell { path, is_disturbed });
         let mut cells: Vec<Cell> = Path::ALL.into_iter().flat_map(of_path).collect();
@@ -122,7 +121,7 @@ impl fmt::Display for Path {
 }
 
 impl Cell {
-    /// Configuration of its measurement. The middleware is the same in all cells, as in Meszlényi et al.
+    /// Configuration of the cell's measurement. The middleware is the same in all cells, as in Meszlényi et al.
     pub(super) fn config(self, extent: Extent) -> Config {
         let datapath = match self.path {
             Path::SocketsUntuned | Path::SocketsRealTime | Path::SocketsTuned => "udp",
@@ -181,14 +180,14 @@ impl Result {
     }
 }
 
-/// Smallest sample that at least `per_mille` of a thousand do not exceed; 0 without samples.
+/// Smallest sample that at least `per_mille` of a thousand samples do not exceed; 0 without samples.
 fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> f64 {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let sample = rank.checked_sub(1).and_then(|index| sorted_ns.get(index));
     sample.map_or(0.0, |&ns| ns as f64 / 1e3)
 }
 
-/// FNV-1a over the samples' bytes: compares two runs, with no adversary.
+/// FNV-1a over the samples' bytes, to compare two runs. There is no adversary.
 fn hash(samples_ns: &[u64]) -> u64 {
     let bytes = samples_ns.iter().flat_map(|sample| sample.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -196,7 +195,7 @@ fn hash(samples_ns: &[u64]) -> u64 {
     })
 }
 
-/// Aims for lanes under the flood relative to lanes without, at p99.9 and at the maximum.
+/// Aims for lanes under the flood relative to lanes without a flood, at p99.9 and at the maximum.
 const AIM_P99_9: f64 = 1.2;
 const AIM_MAX: f64 = 1.5;
 /// Aim for the maximum of untuned sockets relative to the lane's, both under the flood.
@@ -265,7 +264,7 @@ pub(super) fn of_traced(cells: &[Traced]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ratios {
     seed: u64,
-    /// Lanes under the flood relative to lanes without.
+    /// Lanes under the flood relative to lanes without a flood.
     p99_9: f64,
     max: f64,
     /// Untuned sockets relative to lanes, both under the flood.

@@ -49,7 +49,6 @@ pub(super) const IN_BRIEF: Scenario = Scenario {
 /// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
@@ -78,7 +77,7 @@ fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
     let machine = &bench.machine;
     for seed in bench.first_seed..bench.first_seed + bench.seeds {
         let start = Instant::now();
-        // Concurrently: a boot's result does not depend on the machine's load.
+        // The two boots run concurrently, because a boot's result does not depend on the machine's load.
         let guests =
             ["once", "again"].map(|which| guest(seed, which, &[SCENARIO.name, extent.word()]));
         let [first, second] = [guests[0].start(machine)?, guests[1].start(machine)?];
@@ -217,8 +216,8 @@ fn measure(
     Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
 }
 
-/// Consumes all remaining processor time at the ordinary priority. No spin-loop hint: it would make the emulator wait,
-/// and an emulated second take a minute.
+/// Consumes all remaining processor time at the ordinary priority. A spin-loop hint would make the emulator wait, and
+/// an emulated second take a minute.
 fn busy_loop(is_over: &AtomicBool) {
     let mut turns = 0_u64;
     while !is_over.load(Ordering::Relaxed) {

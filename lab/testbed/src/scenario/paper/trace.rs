@@ -44,7 +44,7 @@ const SLOWEST_PER_MILLE: usize = 5;
 /// Analysis of a cell's trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Account {
-    /// Mean shares in a round trip: all, and the slowest.
+    /// Mean shares in a round trip: of all round trips, and of the slowest.
     pub(super) all: Vec<Share>,
     pub(super) slow: Vec<Share>,
     /// Trace of the slowest round trip.
@@ -55,7 +55,7 @@ pub(super) struct Account {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Traced {
     pub(super) is_disturbed: bool,
-    /// Lock contention is recorded.
+    /// True when lock contention is recorded.
     pub(super) with_locks: bool,
     pub(super) p99_9_us: f64,
     pub(super) max_us: f64,
@@ -98,7 +98,7 @@ fn inside(_: &[String]) -> Result<Value> {
 /// Starts tracing.
 fn start(with_locks: bool) -> Result<()> {
     write("buffer_size_kb", &BUFFER_KIB.to_string())?;
-    // Clock of the round trips.
+    // The clock by which the round trips are timed.
     write("trace_clock", "mono")?;
     for event in EVENTS {
         write(&format!("events/{event}/enable"), "1")?;
@@ -143,7 +143,7 @@ fn write(file: &str, text: &str) -> Result<()> {
 /// Event of a trace line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
-    /// A thread of that name becomes ready.
+    /// A thread of this name becomes ready.
     Woken(&'a str),
     /// The processor switches to another thread.
     Switched(Thread<'a>),
@@ -229,7 +229,6 @@ const ORDINARY: u32 = 120;
 /// Name of the threads of isolane's processes.
 const OURS: &str = "isolane";
 
-/// One round trip.
 #[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) took_ns: u64,
@@ -269,7 +268,7 @@ pub(super) fn rounds<'a>(lines: &[&'a str], rtt_ns: &[u64]) -> Vec<Round<'a>> {
     let begins: Vec<usize> = (0..events.len())
         .filter(|&index| events[index].1 == Event::Woken(BEGINS))
         .collect();
-    // Threads that wait for the start or the end are woken, too.
+    // The publisher is also woken before the first round trip, when the run starts.
     let skipped = begins.len().saturating_sub(rtt_ns.len());
     let mut rounds = Vec::new();
     for (&begin, &took_ns) in begins[skipped..].iter().zip(rtt_ns) {
@@ -347,8 +346,8 @@ fn round<'a>(
     round
 }
 
-/// Role of each thread by its number. isolane's threads have one name: both ends run at a real-time priority, and the
-/// answering one was started first; a flood's threads do not.
+/// Role of each thread by its number. isolane's threads have one name. The ends' threads run at a real-time priority,
+/// and the answering end was started first. The flood's threads have the ordinary priority.
 fn names(events: &[(u64, Event<'_>, &str)]) -> BTreeMap<u32, String> {
     let mut threads: BTreeMap<u32, (&str, BTreeMap<u32, u64>)> = BTreeMap::new();
     for event in events {
@@ -485,7 +484,7 @@ mod tests {
     #[test]
     fn a_round_trips_time_is_of_those_who_ran() {
         let lines = [
-            // It waits for the start.
+            // The publisher waits for the start.
             woken("0.000100"),
             switch("0.000200", "isolane", 8, 120),
             woken("1.000000"),
@@ -501,7 +500,8 @@ mod tests {
         assert_eq!(rounds.len(), 2);
         let us = |name: &str| rounds[0].of_threads[name] / 1_000;
         assert_eq!((us("publisher"), us("pong"), us("ping")), (20, 50, 10));
-        // Before the first switch as well; an inherited priority does not end it.
+        // The flood's time before the first switch counts as well. An inherited priority does not change the thread's
+        // role.
         assert_eq!(us("flood"), 20);
         assert_eq!(rounds[0].counts["frames received"], 2);
         assert_eq!(rounds[1].of_threads["ping"], 20_000);

@@ -10,7 +10,7 @@ use crate::inside::tools::Counters;
 /// Queue of ordinary frames.
 const ORDINARY_QUEUE: u32 = 0;
 /// Upper bound of the kernel's own frames at the highest priority: IGMP reports of the multicast groups that a
-/// participant joins and leaves. The other end is no member, so it does not receive them.
+/// participant joins and leaves. The other end is no member, so it receives none of these reports.
 const MOST_OF_KERNEL: u64 = 10;
 
 /// Number of fields of a host's facts.
@@ -109,7 +109,7 @@ fn frames(counters: &Counters, way: &str, number: u32) -> u64 {
     counters.get(&queue(way, number)).copied().unwrap_or(0)
 }
 
-/// The number before the lane's name in a subscriber's final report.
+/// Number of datagrams that a subscriber received by its lane, from its final report.
 pub(super) fn by_lane(said: &str) -> Option<u64> {
     let (before, _) = said.split_once(" received_by_lane")?;
     before.split_whitespace().next_back()?.parse().ok()

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Host {
-    /// Name in the description and of the namespace.
+    /// Name of the host in the description, and of its namespace.
     pub(super) name: &'static str,
     pub(super) interface: &'static str,
     pub(super) address: &'static str,
@@ -55,7 +55,6 @@ pub(super) struct Ran {
     pub(super) host: String,
     pub(super) line: String,
     pub(super) exit_code: Option<i32>,
-    /// Expected exit code.
     pub(super) expected: i32,
     /// Standard output and standard error.
     pub(super) printed: String,
@@ -203,7 +202,7 @@ impl Running {
     pub(super) fn interrupt(self) -> Result<Ran> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
-            // It may have ended by itself.
+            // The command may have ended by itself.
             let _ = kill_process(id, Signal::INT);
         }
         self.finish()

@@ -1,6 +1,6 @@
-//! `tune`: two hosts of one guest, each with a device of two queues, configured by isolane's own commands. They learn
-//! the receive queues of datagrams, plan, apply, verify, and plan again. Then critical and ordinary samples cross in
-//! both directions, by sockets and by a lane, and the devices count the frames of each queue. At the end a rollback
+//! `tune`: two hosts of one guest, each with a device of two queues, configured by isolane's own commands. The hosts
+//! learn the receive queues of datagrams, plan, apply, verify, and plan again. Then critical and ordinary samples cross
+//! in both directions, by sockets and by a lane, and the devices count the frames of each queue. At the end a rollback
 //! must restore each host's facts, field by field.
 //!
 //! The clock is the emulator's real time, so only counts are judged. The seed gives the devices their hash keys. (With
@@ -65,7 +65,7 @@ struct Record {
     crossings: Vec<Crossing>,
     /// Facts of hosts a and b that differ before and afterwards.
     differences: Vec<String>,
-    /// Number of fields.
+    /// Number of fields in the facts of both hosts.
     fields: usize,
 }
 
@@ -84,7 +84,6 @@ struct Crossing {
     by_lane: Option<u64>,
 }
 
-/// A seed's result.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
@@ -155,7 +154,7 @@ fn inside(_: &[String]) -> Result<Value> {
         let crossing = cross(&mut record, topic, (from, to), level, datapath)?;
         record.crossings.push(crossing);
     }
-    // In reverse order: the first found the settings of the shared machine as they were.
+    // The rollback is in reverse order, because only the first host found the shared machine's original settings.
     for host in [B, A] {
         record
             .commands
