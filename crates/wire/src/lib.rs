@@ -11,9 +11,9 @@
 //! accessors. It also has a plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS submessages are parsed to
 //! plain values; payloads, inline QoS and lists are borrowed from the frame.
 //!
-//! Parsing returns a value or an [`Error`] for any input. It never panics, takes at most as many steps as the input
-//! has bytes, and stores nothing beyond the bounds in [`limits`]. `emit` panics if its buffer is shorter than
-//! `buffer_len()`. Functions without a `buffer_len()` return [`BufferTooSmall`] instead.
+//! Parsing returns a value or an [`Error`] for any input. It never panics, has no loop longer than the input, and
+//! stores nothing beyond the bounds in [`limits`]. `emit` panics if its buffer is shorter than `buffer_len()`.
+//! Functions without a `buffer_len()` return [`BufferTooSmall`] instead.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -11,8 +11,7 @@ use crate::{
     qos::QosPolicies,
 };
 
-/// Discovery data of a writer or reader. The entity kind in the GUID tells writers from readers, and keyed topics from
-/// others.
+/// Discovery data of a writer or reader. The entity kind in its GUID says which, and whether the topic is keyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointData {
     /// GUID of the endpoint.

@@ -67,8 +67,7 @@ pub struct ParticipantData {
     pub entity_name: heapless::String<MAX_ENTITY_NAME_BYTES>,
     /// USER_DATA of the participant.
     pub user_data: Octets,
-    /// Digest of the description of the participant's endpoints, if it is an isolane participant that is described
-    /// statically.
+    /// Digest of the static description of the participant's endpoints; only isolane participants announce it.
     pub static_digest: Option<u64>,
 }
 

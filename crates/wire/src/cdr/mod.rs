@@ -14,8 +14,8 @@
 //! Other modules use these functions: [`write_payload`], [`view_payload`], [`read_payload`],
 //! [`write_key_payload`], [`read_key`], [`key_hash`], [`key_hash_of_payload`].
 //!
-//! For any input, decoding never panics, takes at most as many steps as there are bytes, and never allocates beyond
-//! the type's bounds. A reader of an appendable type skips members that only a newer writer has, and gives initial
+//! For any input, decoding never panics, has no loop longer than the input, and never allocates beyond the type's
+//! bounds. A reader of an appendable type skips members that only a newer writer has, and gives initial
 //! values to members that an older writer lacks ([`Members`]). Mutable types, optional members, unions, maps and wide
 //! characters are not supported. Payloads of mutable types are refused with [`CdrError::UnknownEncapsulation`].
 

@@ -217,8 +217,7 @@ pub trait TopicType: CdrType {
     }
 }
 
-/// Category of an element type. It decides whether a collection of the type has a DHEADER, and how its elements are
-/// skipped.
+/// Category of an element type. It decides whether a collection has a DHEADER, and how its elements are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementKind {
     /// A primitive.

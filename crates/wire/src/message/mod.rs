@@ -190,8 +190,8 @@ impl<'a> Submessages<'a> {
             return (!rest.is_empty()).then(|| self.end());
         };
         let length = match u16_of(order_of(flags), [a, b]) {
-            // Length 0 means "to the end of the message" (RTPS 2.5 §9.4.5.1.3). PAD and INFO_TS may be empty: for them it
-            // means an empty body.
+            // Length 0 means "to the end of the message" (RTPS 2.5 §9.4.5.1.3). In PAD and INFO_TS, which may be
+            // empty, 0 means an empty body.
             0 if !matches!(id, SubmessageId::PAD | SubmessageId::INFO_TS) => rest.len(),
             length => usize::from(length),
         };

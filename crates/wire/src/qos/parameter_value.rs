@@ -41,8 +41,8 @@ macro_rules! parameters {
                 Ok(true)
             }
 
-            /// Adds every policy that differs from its default. RELIABILITY is always added, because its default differs
-            /// between writers and readers.
+            /// Adds every policy that differs from its default. RELIABILITY is always added, because its default
+            /// differs between writers and readers.
             pub(crate) fn put(&self, list: &mut ParameterWriter<'_>) {
                 let default = Self::default();
                 put(list, pid::RELIABILITY, &self.reliability);
