@@ -11,7 +11,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && c != '\t' && is_obeyed(c))
 }
 
-/// Escapes line feeds and tabs as well as the characters of [`visible`], so that the text stays on one line.
+/// Escapes line feeds and tabs as well as the characters of `visible`, so that the text stays on one line.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }

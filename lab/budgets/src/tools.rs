@@ -275,8 +275,8 @@ pub(super) fn copies_by_side(
 }
 
 impl Profile {
-    /// Returns the number of payload copies inside a function. Copies by the receiver of announcements are excluded: they
-    /// are as large as a payload, and occur in random rounds.
+    /// Returns the number of payload copies inside a function. Copies by the receiver of announcements are excluded.
+    /// They are as large as a payload, and occur in random rounds.
     fn payload_copies(&self, function: &str) -> u64 {
         let is_inside = |point: &&Point| {
             let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));

@@ -26,8 +26,7 @@ use super::{TOPIC, captures};
 const TYPE: &str = "ShapeType";
 /// Maximum size of a datagram in bytes: the payload of one Ethernet frame.
 const DATAGRAM_BYTES: usize = 1472;
-/// Number of participants that announce themselves again and again, each time with more endpoints. All other
-/// participants appear once.
+/// Number of participants that announce more and more endpoints. All other participants appear once.
 const REGULARS: u8 = 8;
 /// Number of recently announced endpoints from which a dispose names one.
 const RECENT: usize = 16;

@@ -149,8 +149,7 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     Ok(verdict::judge(&seen, &sent, begin, end))
 }
 
-/// Returns the number of packets that the kernel dropped at the backlogs of all processors, the second column of
-/// `/proc/net/softnet_stat`.
+/// Returns the number of packets dropped at all processors' backlogs: column 2 of `/proc/net/softnet_stat`.
 fn backlog_drops() -> Result<u64> {
     let statistics = fs::read_to_string("/proc/net/softnet_stat")?;
     let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);

@@ -24,8 +24,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("valgrind", "tests that count instructions and copies"),
 ];
 
-/// Installs missing packages. Without root, prints the command that installs them; later steps then fail or are
-/// skipped.
+/// Installs missing packages. Without root, prints the command for it; later steps then fail or are skipped.
 pub fn install_missing() -> Result<Outcome> {
     let missing = match missing() {
         Ok(missing) => names(&missing),

@@ -48,8 +48,7 @@ pub(super) fn are_its_own(
     true
 }
 
-/// Returns true if `other` uses any of `ports` on the same host or address. A port in use counts for all addresses of
-/// the host.
+/// Returns true if `other` has the same host or address, and uses any of `ports`.
 fn shares(participant: &Participant, other: &Participant, ports: &Range<u16>) -> bool {
     let shares_address = other.host.value == participant.host.value
         || other.address.value == participant.address.value;

@@ -50,8 +50,7 @@ pub(crate) struct Report {
     problems: Vec<Problem>,
     /// Lines with a syntax error. A value that the parser recovered on such a line is not reported again.
     broken_lines: BTreeSet<usize>,
-    /// True after a syntax error in a `[header]`. The keys below are then in the wrong table, so only syntax errors are
-    /// reported.
+    /// True after a syntax error in a `[header]`. The keys below are in the wrong table, so only syntax is reported.
     broken_header: bool,
 }
 
