@@ -41,7 +41,7 @@ struct Node {
 
 #[derive(Deserialize)]
 struct Dependency {
-    /// Name in the sources: the new name after renaming, else the name of the package's library.
+    /// Name in the sources: the new name of a renamed dependency, else the name of the package's library.
     name: String,
     dep_kinds: Vec<DependencyKind>,
 }

@@ -5,7 +5,7 @@ use isolane_datapath::kind::{DatapathKind, OptionDefault, OptionSpec, OptionValu
 use crate::source::Sourced;
 use crate::word::Word;
 
-/// Choice of the datapath between network and protocol. Opening it checks whether the machine supports it.
+/// Choice of the datapath between network and protocol. Only opening the datapath shows if the machine supports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DatapathChoice {
     /// First kind whose requirements the machine meets.

@@ -12,7 +12,7 @@ use isolane_wire::{
 const FILTERED: u8 = 5;
 /// Expression of the content filter, the only one that writers support.
 const EXPRESSION: &str = "key % 4 <> 1";
-/// Period that is shorter than some of the times that pass in operations.
+/// Period that can pass in one operation.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Lease of several periods.
 const LEASE: Duration = Duration::from_millis(100);

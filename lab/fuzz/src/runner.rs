@@ -1,7 +1,7 @@
 //! Runner of inputs in this process: catches panics, aborts on a hang, and saves the input in both cases.
 //!
 //! The same seed gives the same mutations with every compiler. They are not guided by coverage, so they find bugs near
-//! saved inputs. Most bugs of a change are such. libFuzzer finds other bugs, and their inputs are then saved.
+//! saved inputs, as are most that a change introduces. libFuzzer finds other bugs, and their inputs are then saved.
 
 use std::{
     fs, io,

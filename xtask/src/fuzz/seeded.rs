@@ -64,7 +64,7 @@ fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
     Ok(bugs)
 }
 
-/// Inserts one bug at a time, and fuzzes its targets, for at most `time` in all.
+/// Inserts one bug at a time, and fuzzes the bug's targets. Each bug takes at most `time`, all its targets together.
 pub(super) fn run(metadata: &Metadata, time: Duration) -> Result<Report> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let copy = folder(metadata).join("seeded/tree");

@@ -40,7 +40,7 @@ pub(super) struct Readers {
     pub(super) is_listed: bool,
 }
 
-/// This case and the three after it are those in which readers once got no samples.
+/// First of the four cases in which readers once got no samples. The other three follow.
 pub(super) const FORTY_FIVE: Readers = Readers {
     name: "45 readers on two hosts",
     readers: 45,

@@ -19,7 +19,7 @@ use crate::{
     limits::{MAX_ENDPOINTS, MAX_OPERATIONS},
 };
 
-/// Maximum number of polls after which nothing may be left to do. Each poll has a bounded number of activations.
+/// Maximum number of consecutive polls. Each poll has a bounded number of activations; then nothing must be left to do.
 const MAX_POLLS: usize = 2000;
 /// Levels of endpoints: the highest, a middle one, the lowest.
 const LEVELS: [u8; 3] = [7, 3, 0];
