@@ -1,8 +1,8 @@
 //! `cargo xtask classifier`: check that the checked-in eBPF object matches its sources.
 //!
-//! Users need no compiler: the classifier's object is part of the crate. `--write` rebuilds it after a change of the
-//! sources; without it, the object is built and compared byte for byte. The build is reproducible: the compiler's
-//! version is fixed, paths are removed, and no system header is included.
+//! The classifier's object is part of the crate, so users need no compiler. The command builds the object from its
+//! sources and compares it with the checked-in one, byte for byte. With `--write`, it replaces the checked-in object.
+//! The build is reproducible: the compiler's version is fixed, paths are removed, and no system header is included.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 
-/// Fixed version: another one generates other instructions from the same sources.
+/// Compiler of a fixed version. Another version generates other instructions from the same sources.
 const COMPILER: &str = "clang-16";
 const STRIP: &str = "llvm-strip-16";
 
@@ -85,7 +85,7 @@ fn build(metadata: &Metadata) -> Result<Vec<u8>> {
         .current_dir(&folder)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-nostdinc"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
-        // The loader needs the types (BTF), which are made from debug information.
+        // The loader needs BTF, which the compiler makes from debug information.
         .args(["-g", "-fdebug-compilation-dir=."])
         .arg(format!("-ffile-prefix-map={}=.", folder.display()))
         .args(["-c", SOURCE, "-o"])
@@ -95,7 +95,7 @@ fn build(metadata: &Metadata) -> Result<Vec<u8>> {
     Ok(fs::read(&object)?)
 }
 
-/// Tag of the object that this program was built with.
+/// Returns the tag of the object with which this program was built.
 fn tag() -> String {
     match Classifier::load(&ClassifierConfig::default()) {
         Ok(classifier) => format!(

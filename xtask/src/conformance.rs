@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: runs the conformance suite on all datapaths, and prints a table with a
 //! line for each requirement and a column for each datapath.
 //!
-//! The suite, its test programs and the table are `isolane_testkit::conformance`.
+//! `isolane_testkit::conformance` has the suite, its test programs and the table.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(counts.failed == 0 && counts.skipped == 0)
 }
 
-/// Runs the suite as a step of `cargo xtask test --system` that counts each cell of the table.
+/// Runs the suite as a step of `cargo xtask test --system`. Each cell of the table counts as a check.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let table = measure()?;
     eprint!("{table}");

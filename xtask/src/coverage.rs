@@ -1,9 +1,8 @@
 //! `cargo xtask coverage`: the lines of `wire` that its own tests run.
 //!
-//! `wire` parses everything that peers send, so a line without a test runs first on a peer's input. `cargo-tarpaulin`
-//! counts the lines with breakpoints (ptrace), which needs no LLVM tools. It needs an unoptimized build, since merged
-//! lines have no breakpoint. That takes minutes, and longer where the tool must be built first, so it is no part of
-//! `cargo xtask test`.
+//! `wire` parses everything that peers send, so an untested line would first run on a peer's input. `cargo-tarpaulin`
+//! counts the lines with breakpoints (ptrace), without LLVM tools. It needs an unoptimized build, because lines that
+//! optimization merges have no breakpoint. The command takes minutes, so it is not part of `cargo xtask test`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,8 +18,8 @@ use serde_json::{Value, json};
 const PACKAGE: &str = "isolane-wire";
 const SOURCES: &str = "crates/wire/src";
 
-/// Percentage of lines that must be run. The rest are mostly lines without instructions: a moved field, a constant, a
-/// branch that the types rule out.
+/// Minimum percentage of lines that the tests run. Most other lines have no instructions: a moved field, a constant, or
+/// a branch that the types exclude.
 const NEEDED_PERCENT: f64 = 95.0;
 
 /// Arguments of `cargo xtask coverage`.
@@ -34,7 +33,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Runs the tests and prints a table of files. Returns true when enough lines were run.
+/// Runs the tests and prints a table of files. Returns true if enough lines were run.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     install_tool()?;
@@ -60,7 +59,7 @@ fn install_tool() -> Result<()> {
         return Ok(());
     }
     eprintln!("cargo-tarpaulin is not installed; cargo builds it now, which takes some minutes");
-    // Without its uploads to other services, which would need OpenSSL.
+    // The tool's uploads to other services would need OpenSSL, so they are left out.
     command::run(cargo().args([
         "install",
         "cargo-tarpaulin",
@@ -107,7 +106,7 @@ struct Report {
 
 #[derive(Deserialize)]
 struct ReportedFile {
-    /// Path of the file by components.
+    /// Path of the file, as a list of its components.
     path: Vec<String>,
     traces: Vec<Trace>,
 }
@@ -119,7 +118,7 @@ struct Trace {
     stats: Value,
 }
 
-/// A file with its number of run lines, and the lines not run.
+/// File with its number of lines, and the lines that were not run.
 struct File {
     name: String,
     lines: usize,
@@ -167,7 +166,7 @@ impl Table {
         percent(run, lines)
     }
 
-    /// Returns true when enough lines were run; false if none was measured.
+    /// Returns true if enough lines were run; false if no line was measured.
     fn is_enough(&self) -> bool {
         self.percent() >= NEEDED_PERCENT
     }

@@ -1,8 +1,8 @@
 //! Check for unused dependencies.
 //!
-//! A dependency is used when its name occurs in the crate's sources as part of a path or an import. Comments do not
-//! count, except documentation, whose examples may be the only user of a development dependency. A file that a source
-//! includes by `#[path]` is a source too. Nothing is built; `cargo metadata` has the names.
+//! A dependency is used if its name occurs in the crate's sources as part of a path or an import. Names in comments do
+//! not count. Names in documentation count, because its examples may be the only user of a development dependency. A
+//! file that a source includes by `#[path]` is a source too. Nothing is built; `cargo metadata` has the names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::cargo_metadata;
 use serde::Deserialize;
 
-/// Dependencies from `cargo metadata`, with features, renames and versions resolved.
+/// Dependencies from `cargo metadata`, which has resolved features, renames and versions.
 #[derive(Deserialize)]
 struct Metadata {
     /// Package ids of this workspace's own packages.
@@ -41,7 +41,7 @@ struct Node {
 
 #[derive(Deserialize)]
 struct Dependency {
-    /// Name in the sources: after renaming, and that of the library if it differs from the package's.
+    /// Name in the sources: the new name of a renamed dependency, else the name of the package's library.
     name: String,
     dep_kinds: Vec<DependencyKind>,
 }
@@ -83,7 +83,7 @@ pub(crate) fn check() -> Result<Outcome> {
     }
 }
 
-/// All Rust sources of one package, in one text each.
+/// All Rust sources of one package, as one text of code and one of documentation.
 struct Sources {
     code: String,
     documentation: String,
@@ -106,7 +106,7 @@ impl Sources {
             let entry = entry?;
             let path = entry.path();
             if entry.file_type()?.is_dir() {
-                // A folder with a manifest is another package; `target` may lie inside this one.
+                // A folder with a manifest is another package; `target` may be a folder of this one.
                 if !path.join("Cargo.toml").exists() && entry.file_name() != "target" {
                     self.read_folder(&path)?;
                 }
@@ -143,7 +143,7 @@ impl Sources {
     }
 }
 
-/// Files that a source includes by `#[path = "…"]`, as written there.
+/// Returns the files that a source includes by `#[path = "…"]`, as written there.
 fn shared_files(text: &str) -> impl Iterator<Item = &str> {
     let attributes = text.lines().map(str::trim_start);
     attributes.filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))

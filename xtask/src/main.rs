@@ -1,7 +1,7 @@
-//! `cargo xtask`: the commands of developers and CI, in Rust so that they need no other tool.
+//! `cargo xtask`: the commands of developers and CI. They are in Rust, so that they need no other tool.
 //!
-//! - `cargo xtask test` runs the checks that need no root, `--system` those that do, `--all` every one; its last line
-//!   is `N passed, N failed`;
+//! - `cargo xtask test` runs the checks that need no root, with `--system` those that need root, with `--all` every
+//!   check; its last line is `N passed, N failed`;
 //! - `cargo xtask budgets` counts the cost of a sample and compares each number with its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` tests every datapath against the requirements;
@@ -15,7 +15,7 @@
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
 //! - `cargo xtask peers` measures isolane and other DDS implementations;
 //! - `cargo xtask seeds` runs a thousand simulated systems with faults;
-//! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs;
+//! - `cargo xtask shapes` runs the shapes test programs of all implementations in pairs;
 //! - `cargo xtask testbed` runs isolane in emulated machines with a real-time kernel;
 //! - `cargo xtask types` runs one type in each extensibility and representation with other implementations.
 //!

@@ -1,14 +1,14 @@
 //! `cargo xtask seeds`: a thousand simulated systems with crashes, restarts, partitions and losses, each generated from
 //! one number (`lab/sim/tests/seeds`).
 //!
-//! `cargo test` runs the first three hundred. The end summarizes all faults; a failing seed prints the command that
-//! runs it again, with `--seed`.
+//! `cargo test` runs the first three hundred. The last lines summarize the injected faults. For a seed that fails, the
+//! command that runs it again (`--seed`) is printed.
 
 use clap::Args;
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 
-/// Test that takes seeds; the others of its program have fixed ones.
+/// Name of the test that takes seeds. The other tests of the program have fixed seeds.
 const TEST: &str = "whatever_happens";
 
 /// Arguments of `cargo xtask seeds`.
@@ -22,7 +22,7 @@ pub(crate) struct SeedsArguments {
     seed: Option<u64>,
 }
 
-/// Runs the seeds; an error where one fails.
+/// Runs the seeds. Returns an error if a seed fails.
 pub(crate) fn run(arguments: &SeedsArguments) -> Result<bool> {
     let mut test = cargo();
     test.args(["test", "--package", "isolane-sim", "--test", "seeds", TEST])

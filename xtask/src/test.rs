@@ -4,7 +4,7 @@
 //! - `--system`: steps that need root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
 //! - `--all`: every step, with all seeds. CI runs this.
 //!
-//! A tier names the steps it does not run, and the command that does.
+//! At the end, each run names the steps that it did not run, and the command that runs them.
 
 use std::process::Command;
 
@@ -60,15 +60,15 @@ impl Tier {
 /// Prerequisite of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// An earlier step has passed.
+    /// The step with this name has passed before.
     Step(&'static str),
-    /// Network namespaces.
+    /// Root, for network namespaces.
     Root,
 }
 
 struct Step {
     name: &'static str,
-    /// The tiers that run it.
+    /// Tiers that run the step.
     tiers: &'static [Tier],
     needs: &'static [Need],
     run: fn(&Metadata) -> Result<Outcome>,
@@ -98,7 +98,7 @@ const NOTHING: &[Need] = &[];
 const BUILT: &[Need] = &[Need::Step(BUILD)];
 const BUILT_AND_ROOT: &[Need] = &[Need::Step(BUILD), Need::Root];
 
-/// All steps, in the order in which failures matter to a developer.
+/// All steps. Steps whose failure a developer should see first are first.
 const STEPS: &[Step] = &[
     step("packages", SYSTEM, NOTHING, |_| packages::install_missing()),
     step("format", DEFAULT, NOTHING, format),
@@ -112,11 +112,11 @@ const STEPS: &[Step] = &[
         test_programs::run_as_root()
     }),
     step("tests", ALL, NOTHING, |_| test_programs::run_all()),
-    // Some of these have just run among the tests; another run takes seconds and gives one table of all datapaths.
+    // Some of these tests have run in the step before. They take seconds, and here give one table of all datapaths.
     step("conformance", SYSTEM, NOTHING, conformance::step),
     step("fuzz", ALL, NOTHING, fuzz::step),
     step("documentation", DEFAULT, NOTHING, |_| documentation()),
-    // The following steps run the command itself, between hosts in namespaces.
+    // The following steps run the command `isolane`, between hosts in namespaces.
     step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
     step("budgets", SYSTEM, BUILT, budgets::step),
     step("testbed", ALL, BUILT, testbed::step),
@@ -131,7 +131,7 @@ const STEPS: &[Step] = &[
     step("domain size", ALL, BUILT_AND_ROOT, domain_size::step),
 ];
 
-/// Runs the tier's steps and prints the summary. Returns true when nothing failed.
+/// Runs the tier's steps and prints the summary. Returns true if nothing failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let tier = Tier::of(arguments);
     let metadata = Metadata::read()?;
@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 impl Step {
-    /// Reason for which it cannot run, given the names of the steps that passed.
+    /// Returns the reason why the step cannot run, given the names of the steps that passed.
     fn obstacle(&self, passed: &[&str], is_root: bool) -> Option<String> {
         self.needs.iter().find_map(|need| match *need {
             Need::Step(name) => (!passed.contains(&name)).then(|| format!("no {name}")),
@@ -163,7 +163,7 @@ impl Step {
     }
 }
 
-/// A line for each other tier: the steps that only it runs, and its command.
+/// Formats a line for each other tier: its command, and the steps that `tier` does not run.
 fn not_in(tier: Tier) -> String {
     let mut text = String::new();
     let mut named = Vec::new();

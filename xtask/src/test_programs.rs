@@ -1,4 +1,4 @@
-//! Test programs of the workspace: which need root, and the results of each test.
+//! Test programs of the workspace: their need of root, and the results of their tests.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,14 +9,14 @@ use isolane_support::workspace::{cargo, cargo_metadata};
 use isolane_support::{Result, command};
 use serde::Deserialize;
 
-/// Test targets with some tests that need root and others that do not. Both tiers run them.
+/// Test targets in which some tests need root and others do not. They run with and without `--system`.
 const PARTLY_AS_ROOT: &[&str] = &["broken_input", "observe", "spy", "top"];
 
-/// Environment variables that reduce the seeds of simulations.
+/// Environment variables that choose or reduce the seeds of simulations.
 const SEED_CHOICES: [&str; 3] = ["ISOLANE_SEED", "ISOLANE_SEED_COUNT", "ISOLANE_SEED_LIMIT"];
 
-/// Test targets that need root, to use AF_XDP, change devices or set real-time priorities, and those that can test
-/// nothing without root.
+/// Test targets that need root. They use AF_XDP, change devices, set real-time priorities, or can test nothing without
+/// root.
 const AS_ROOT: &[&str] = &[
     "bad_days",
     "budgets_on_xdp",
@@ -38,13 +38,13 @@ const AS_ROOT: &[&str] = &[
     "xdp_no_allocation",
 ];
 
-/// A module of tests inside a library that needs root, by its package and path.
+/// Module of tests inside a library that need root: its package and path.
 const MODULE_AS_ROOT: (&str, &str) = ("isolane-datapath-xdp", "xdp::send::tests::");
 
 /// Maximum number of seeds of a simulation without root; `--all` runs every seed.
 const SEEDS: &str = "32";
 
-/// Runs all tests that need no root, with fewer seeds, and documentation tests.
+/// Runs all tests that need no root, with at most `SEEDS` seeds of a simulation, and documentation tests.
 pub(crate) fn run_default() -> Result<Outcome> {
     let mut programs = tests();
     programs.args(["--lib", "--bins"]);
@@ -72,7 +72,7 @@ pub(crate) fn run_as_root() -> Result<Outcome> {
     counted(&mut [programs, library])
 }
 
-/// Runs all tests of all packages, documentation tests included.
+/// Runs all tests of all packages, including documentation tests.
 pub(crate) fn run_all() -> Result<Outcome> {
     counted(&mut [tests()])
 }
@@ -86,7 +86,7 @@ fn tests() -> Command {
     tests
 }
 
-/// The part of `cargo metadata` that names test targets.
+/// Part of `cargo metadata` that names test targets.
 #[derive(Deserialize)]
 struct Metadata {
     workspace_members: Vec<String>,
@@ -105,7 +105,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Names of the test targets of the workspace; those of two packages may have one name.
+/// Returns the names of the test targets of the workspace. Targets of two packages may have the same name.
 fn targets() -> Result<BTreeSet<String>> {
     let metadata: Metadata = cargo_metadata()?;
     let own = metadata.packages.into_iter();
@@ -139,8 +139,7 @@ pub(crate) fn counted(commands: &mut [Command]) -> Result<Outcome> {
 /// Maximum number of lines of failed tests that the summary repeats.
 const MOST_FAILURE_LINES: usize = 60;
 
-/// Sums over the test programs, each of which ends with a line
-/// `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
+/// Sums over test programs. A test program ends with a line `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
 #[derive(Default)]
 struct Totals {
     passed: usize,
@@ -153,7 +152,7 @@ struct Totals {
 impl Totals {
     fn add_line(&mut self, line: &str) {
         if line.starts_with("running ") {
-            // The program before may have ended between its headings.
+            // The previous program may have ended between its headings.
             self.is_in_failures = false;
         } else if line == "failures:" {
             self.is_in_failures = !self.is_in_failures;
@@ -176,8 +175,8 @@ impl Totals {
         }
     }
 
-    /// A run that failed without a failed test (it did not compile, or a test program died) counts as one failure, so
-    /// that a run without a report never looks like a pass.
+    /// If the run failed without a failed test (it did not compile, or a test program died), it counts as one failure.
+    /// So a run without a report never looks like a pass.
     fn outcome(self, success: bool) -> Outcome {
         if success && (self.passed, self.failed) == (0, 0) {
             return Outcome::Failed("no test ran".into());

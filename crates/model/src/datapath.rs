@@ -1,11 +1,11 @@
-//! Datapath of a host: the choice, and the options of each kind.
+//! Datapath settings of a host: the chosen kind, and the options of each kind.
 
 use isolane_datapath::kind::{DatapathKind, OptionDefault, OptionSpec, OptionValue, Options};
 
 use crate::source::Sourced;
 use crate::word::Word;
 
-/// Datapath between the network and the protocol. Its availability on the machine is checked when it is opened.
+/// Choice of the datapath between network and protocol. Only opening the datapath shows if the machine supports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DatapathChoice {
     /// First kind whose requirements the machine meets.
@@ -28,7 +28,7 @@ impl DatapathChoice {
     }
 }
 
-/// Behaviour of an idle loop.
+/// Behaviour of a participant's loop while it is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Sleep.
@@ -46,12 +46,12 @@ impl Word for Waiting {
 #[derive(Clone, Debug)]
 pub struct DatapathSettings {
     kind: &'static dyn DatapathKind,
-    /// Values in the order of the kind's options; `None` for an unset one.
+    /// Values in the order of the kind's options; `None` for an option that is not set.
     values: Vec<Sourced<Option<OptionValue>>>,
 }
 
 impl DatapathSettings {
-    /// Returns the default of every option.
+    /// Creates settings in which every option has its default.
     pub fn new(kind: &'static dyn DatapathKind) -> Self {
         let default = |spec: &OptionSpec| match spec.default {
             OptionDefault::Value(value) => Some(value),
@@ -77,7 +77,7 @@ impl DatapathSettings {
         self.kind.options().iter().zip(&self.values)
     }
 
-    /// Sets the option with this key, and unsets those that it overrides. No effect if the kind has no such option.
+    /// Sets the option with this key, and unsets the options that it overrides. Does nothing without such an option.
     pub fn set(&mut self, key: &str, value: Sourced<OptionValue>) {
         let options = self.kind.options();
         let Some(index) = options.iter().position(|spec| spec.key == key) else {
@@ -91,7 +91,7 @@ impl DatapathSettings {
         self.values[index] = value.map(Some);
     }
 
-    /// Returns the key of an option that has an effect only where the loop never sleeps, if one is set.
+    /// Returns the key of a set option that has an effect only with [`Waiting::Spin`], if any.
     pub fn needs_spin(&self) -> Option<&'static str> {
         let is_set =
             |value: &Sourced<Option<OptionValue>>| value.value == Some(OptionValue::Bool(true));

@@ -1,5 +1,5 @@
 //! Durations in descriptions and on the command line: a whole number and a unit, `"500us"`, `"10ms"`, `"1s"`.
-//! Fractions are written in a smaller unit, so that values are exact and printed back unchanged.
+//! Numbers have no fraction, so values are exact and are printed back unchanged.
 
 use core::fmt;
 use core::time::Duration;
@@ -32,9 +32,9 @@ pub enum DurationError {
     },
     /// The number has a fraction.
     Fraction,
-    /// Zero, which is no valid period or deadline.
+    /// The duration is zero, which is no valid period or deadline.
     Zero,
-    /// Longer than [`MAX_DURATION`].
+    /// The duration is longer than [`MAX_DURATION`].
     TooLong,
 }
 
@@ -98,7 +98,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if unit.is_empty() {
         let is_zero = number.bytes().all(|digit| digit == b'0');
         return Err(match is_zero {
-            // A unit would not help.
+            // Zero is invalid with every unit, so the missing unit is not reported.
             true => DurationError::Zero,
             false => DurationError::NoUnit {
                 number: number.to_owned(),
@@ -110,7 +110,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
             unit: unit.to_owned(),
         });
     };
-    // Only digits, so a parse error means overflow.
+    // The number has only digits, so a parse error means overflow.
     let count: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
     let nanoseconds = count.checked_mul(*unit_ns).ok_or(DurationError::TooLong)?;
     match Duration::from_nanos(nanoseconds) {

@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags};
 
 /// Opens a regular file for reading, close-on-exec.
 ///
-/// FIFOs, devices, sockets and directories are refused before opening (which can have side effects on some devices),
-/// and again by the descriptor. Opening never waits for another process (`O_NONBLOCK`, open(2)).
+/// FIFOs, devices, sockets and directories are refused before they are opened, because opening some devices has side
+/// effects. The opened file is checked again. Opening never waits for another process (`O_NONBLOCK`, open(2)).
 ///
 /// # Errors
 /// The file cannot be opened, or is not a regular file.
@@ -25,7 +25,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of at most `max_bytes` bytes.
 ///
 /// # Errors
-/// The file cannot be read, is not a regular file ([`open_regular`]), or is longer.
+/// The file cannot be read, is not a regular file ([`open_regular`]), or is longer than `max_bytes`.
 pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     read_opened(open_regular(path)?, max_bytes)
 }
@@ -33,11 +33,11 @@ pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads an opened file of at most `max_bytes` bytes.
 ///
 /// # Errors
-/// The file cannot be read, or is longer.
+/// The file cannot be read, or is longer than `max_bytes`.
 pub fn read_opened(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
-    // The file may grow, and procfs files report length 0.
+    // `length` is no bound of the read: the file may grow, and procfs files report length 0.
     if length <= max_bytes {
         file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     }

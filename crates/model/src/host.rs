@@ -15,22 +15,22 @@ use crate::word::Word;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Host {
-    /// Name used in topics; unique in the system.
+    /// Name by which topics refer to the host; unique in the system.
     pub name: Sourced<String>,
-    /// Network interface of the topics.
+    /// Network interface over which the host sends and receives its topics.
     pub interface: Sourced<String>,
-    /// Core of the executor; `None` leaves it to the scheduler.
+    /// Core on which the executor runs; `None` lets the scheduler choose.
     pub core: Sourced<Option<u16>>,
-    /// SCHED_FIFO priority of the loop's thread, 1 to 98; `None` for the ordinary scheduling class.
+    /// SCHED_FIFO priority of the thread that runs the loop, 1 to 98; `None` for the ordinary scheduling class.
     pub priority: Sourced<Option<u8>>,
-    /// True to lock the process' memory (mlockall).
+    /// True to lock the memory of the process, mlockall(2).
     pub lock_memory: Sourced<bool>,
-    /// Reaction to a core, priority or memory lock that the system refuses.
+    /// Reaction if the system refuses the core, the priority or the memory lock.
     pub scheduling: Sourced<Scheduling>,
-    /// Maximum number of remote participants that each participant here knows, with ten endpoints each; `None` for the
-    /// library's default.
+    /// Maximum number of remote participants that each participant of this host knows, with ten endpoints each; `None`
+    /// for the library's default.
     pub max_participants: Sourced<Option<NonZeroU32>>,
-    /// True to allocate the memory for them at the start.
+    /// True to allocate the memory for all `max_participants` at the start.
     pub fixed_memory: Sourced<bool>,
     /// Sample memory of each participant in bytes, 1 to [`MAX_SAMPLE_MEMORY`](crate::limits::MAX_SAMPLE_MEMORY).
     pub sample_memory: Sourced<NonZeroU32>,
@@ -38,18 +38,18 @@ pub struct Host {
     pub datapath: Sourced<DatapathChoice>,
     /// Behaviour of the loop when no job is ready.
     pub waiting: Sourced<Waiting>,
-    /// Level of discovery datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in use, at least 1.
+    /// Level of discovery datagrams (SO_PRIORITY, DSCP). `None`: one less than the highest level in use, at least 1.
     pub discovery_level: Sourced<Option<Level>>,
-    /// Budgets of all receivers together.
+    /// Budgets that all receivers of the host share.
     pub protect: HostProtection,
-    /// Options of all kinds of datapaths, best first.
+    /// Options of every kind of datapath, the preferred kind first.
     pub datapaths: Vec<DatapathSettings>,
 }
 
-/// Reaction to a core, priority or memory lock that the system refuses.
+/// Reaction if the system refuses the core, the priority or the memory lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Continue without, with a warning.
+    /// Continue without the refused setting, with a warning.
     #[default]
     Auto,
     /// Refuse to start.
@@ -62,8 +62,8 @@ impl Word for Scheduling {
 }
 
 impl Host {
-    /// Creates a host that is not described: without a name and an interface, and with the default of every other
-    /// setting. `kinds` are the datapaths that it may choose.
+    /// Creates a host without a description: name and interface are empty, and every other setting has its default.
+    /// `kinds` are the datapaths that the host may choose.
     pub fn new(kinds: Kinds) -> Self {
         let sample_memory =
             NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("the default is a number");
@@ -91,7 +91,8 @@ impl Host {
         self.datapaths.iter().find(|it| it.kind().name() == name)
     }
 
-    /// Iterates over the datapaths that the host may use, best first: all with `auto`, otherwise the chosen one.
+    /// Iterates over the datapaths that the host may use. With `auto` these are all kinds, the preferred one first;
+    /// otherwise it is the chosen kind.
     pub fn chosen_datapaths(&self) -> impl Iterator<Item = &DatapathSettings> {
         self.datapaths
             .iter()
@@ -101,7 +102,7 @@ impl Host {
             })
     }
 
-    /// Configures the datapaths that the host may use, best first.
+    /// Configures the datapaths that the host may use, the preferred one first.
     ///
     /// # Panics
     /// If options that were changed after the description was read contradict each other.

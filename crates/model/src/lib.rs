@@ -1,8 +1,8 @@
 //! System description `isolane.toml`: hosts, topics, and the requirements of each topic.
 //!
-//! A description is read once into a [`System`], which is complete (defaults filled in), consistent (every host that a
-//! topic names exists), and knows the source of each value. All errors of a description are returned together as
-//! [`Problem`]s, each with its location and a suggestion.
+//! A description is read once into a [`System`]. A system is complete (defaults are filled in) and consistent (every
+//! host that a topic names exists), and has the source of each value. All errors of a description are returned
+//! together as [`Problem`]s, each with its location and, in most cases, a suggestion.
 //!
 //! ```
 //! use isolane_datapath::{Kinds, udp::UdpKind};
@@ -33,7 +33,7 @@
 //! assert_eq!(topic.history.source.to_string(), "default");
 //! ```
 //!
-//! This crate accesses no network or machine; it does not check that an interface exists.
+//! This crate reads files, but no other state of the machine. For example, it does not check that an interface exists.
 
 #![forbid(unsafe_code)]
 

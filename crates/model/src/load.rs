@@ -66,7 +66,7 @@ impl Tuning {
     }
 }
 
-/// Reads at most one byte more than the maximum, so that a longer file is detected.
+/// Reads at most one byte more than a description may have, so that a longer file is detected.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?

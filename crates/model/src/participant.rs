@@ -1,4 +1,4 @@
-//! Participants that peers know from the description, without discovery.
+//! Described participants: those that their peers know from the description, without discovery.
 
 use std::net::Ipv4Addr;
 
@@ -13,20 +13,20 @@ pub struct Participant {
     pub name: Sourced<String>,
     /// Host on which the participant runs.
     pub host: Sourced<String>,
-    /// Address to which it receives and from which it sends.
+    /// Address at which the participant receives, and from which it sends.
     pub address: Sourced<Ipv4Addr>,
     /// UDP port of level 0; level *l* uses the port + *l*.
     pub port: Sourced<u16>,
-    /// Discovery announcements that it sends.
+    /// Discovery announcements that the participant sends.
     pub announces: Sourced<Announces>,
-    /// Topics that it writes, each once, each described.
+    /// Names of the described topics that the participant writes, without duplicates.
     pub writes: Sourced<Vec<String>>,
-    /// Topics that it reads, each once, each described. At least one topic is written or read.
+    /// Names of the described topics that it reads, without duplicates. At least one topic is written or read.
     pub reads: Sourced<Vec<String>>,
 }
 
 impl Participant {
-    /// Number of ports from [`port`](Self::port) on, one a level.
+    /// Number of ports from [`port`](Self::port) on, one for each level.
     pub const PORTS: u16 = 8;
 
     /// Port range of the participant.
@@ -43,7 +43,7 @@ pub enum Announces {
     All,
     /// The participant only (SPDP), so that its lease can expire.
     Itself,
-    /// None: it is assumed to be alive.
+    /// No announcement: peers assume that the participant is alive.
     Nothing,
 }
 

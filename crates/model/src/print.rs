@@ -1,5 +1,5 @@
-//! Output of a system as a description, complete with defaults and optionally with the source of each value. The
-//! output parses to the same system.
+//! Output of a system as a description with all defaults and, optionally, the source of each value. The output parses
+//! to the same system.
 
 use core::fmt::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::topic::{Budget, History, Topic};
 use crate::tuning::Tuning;
 use crate::word::Word;
 
-/// Column of the sources; longer lines push them to the right.
+/// Column in which the sources begin; after a longer line, the source follows the line.
 const SOURCE_COLUMN: usize = 44;
 
 impl System {
@@ -65,7 +65,7 @@ impl Printer {
     }
 
     fn tuning(&mut self, tuning: &Tuning) -> fmt::Result {
-        // Dotted keys, because a table header would have no source.
+        // The keys are dotted (`tune.KEY`), because the line of a table header would have no source.
         for (key, value, source) in tuning.entries() {
             self.value(&format!("tune.{key}"), &value, source)?;
         }
@@ -253,7 +253,7 @@ impl Printer {
     }
 
     fn budget(&mut self, budget: &Budget) -> fmt::Result {
-        // Dotted keys, not an inline table, because each value needs a line for its source.
+        // The keys are dotted instead of an inline table, because each value needs its own line for its source.
         let capacity = budget.capacity.value.to_string();
         self.value("budget.capacity", &capacity, &budget.capacity.source)?;
         self.duration("budget.period", budget.period.value, &budget.period.source)?;
@@ -302,7 +302,7 @@ impl Printer {
 
     fn line(&mut self, line: &str, source: &Source) -> fmt::Result {
         if self.with_sources {
-            // Escaped, because a file name could contain a line break and end the comment.
+            // The source is escaped, because a line break in a file name would end the comment.
             let source = source.to_string().escape_debug().to_string();
             writeln!(self.out, "{line:SOURCE_COLUMN$} # {source}")
         } else {
@@ -311,7 +311,7 @@ impl Printer {
     }
 }
 
-/// Formats a TOML basic string. Names contain no control characters, so two escapes suffice.
+/// Formats a TOML basic string. Names contain no control characters, so only backslash and quote need escapes.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

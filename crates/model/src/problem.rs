@@ -1,7 +1,7 @@
 //! Problems of a description, with location and suggestion.
 //!
-//! A [`Problem`] is a miette [`Diagnostic`] for the fancy handler; without it, `{:#}` prints line, column and the line
-//! itself.
+//! A [`Problem`] is a miette [`Diagnostic`], so miette's handler can draw it in the source text. `{:#}` prints it
+//! without miette, with line number, column and the text of the line.
 
 use core::fmt;
 use core::ops::Range;
@@ -31,7 +31,7 @@ struct Place {
 }
 
 impl Problem {
-    /// Creates a problem of the whole file: unreadable, or not a description.
+    /// Creates a problem of the whole file: it cannot be read, or is not a description.
     pub(crate) fn of_file(what: String, help: Option<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -51,7 +51,7 @@ impl Problem {
         help: Option<String>,
     ) -> Self {
         let content = &*text.content;
-        // A mark needs a character above it: a problem at the end is marked before the end.
+        // A mark needs a character, so a problem at the end of the text marks the last character.
         let last = content.len().saturating_sub(1);
         let start = content.floor_char_boundary(span.start.min(last));
         let end = content.ceil_char_boundary(span.end.max(start));
@@ -85,7 +85,8 @@ impl Problem {
 
     /// Returns true if the lines around the location are short enough to be drawn.
     ///
-    /// A drawing repeats the lines of the location and one line on each side. miette panics beyond 65,535 columns.
+    /// A drawing repeats the lines of the location, the line before and the line after. miette panics if a line has
+    /// more than 65,535 columns.
     pub fn is_drawable(&self) -> bool {
         self.place.as_ref().is_none_or(|Place { text, span, .. }| {
             let last = (text.line_of(span.end) + 1).min(text.line_starts.len());
@@ -120,7 +121,7 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `{}` formats the message; `{:#}` adds location, excerpt of the line and suggestion, each on a line.
+    /// `{}` formats the message; `{:#}` adds location, excerpt of the line and suggestion, each on its own line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !formatter.alternate() {
             return formatter.write_str(&self.what);
@@ -183,7 +184,7 @@ impl Diagnostic for Problem {
 pub(crate) struct Text {
     pub(crate) name: Arc<str>,
     content: Arc<str>,
-    /// Same content in miette's type.
+    /// Same content as `content`, in miette's type.
     named: NamedSource<Arc<str>>,
     /// Byte offset of the start of each line.
     line_starts: Vec<usize>,
@@ -205,7 +206,7 @@ impl Text {
 
     /// Line of a byte offset, from 1.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
-        // The first line starts at 0, so a start at or before the offset exists.
+        // The first line starts at 0, so at least one line starts at or before the offset.
         self.line_starts.partition_point(|start| *start <= offset)
     }
 
@@ -215,7 +216,7 @@ impl Text {
         self.content[start..offset].chars().count() + 1
     }
 
-    /// Trimmed line at a byte offset; for a long line, the part around the offset.
+    /// Returns the trimmed line at a byte offset; of a long line, the part around the offset.
     fn excerpt(&self, offset: usize) -> String {
         let number = self.line_of(offset);
         let line = self.line(number);
@@ -234,7 +235,7 @@ impl Text {
         )
     }
 
-    /// Line number `line`, from 1, without its line break.
+    /// Returns the text of line number `line`, counted from 1, without its line break.
     fn line(&self, line: usize) -> &str {
         let end = self
             .line_starts

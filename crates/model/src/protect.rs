@@ -1,15 +1,15 @@
-//! Budgets of all receivers of a host together, `[host.NAME.protect]`.
+//! Budgets that all receivers of a host share, `[host.NAME.protect]`.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::source::Sourced;
 
-/// Budgets of a host's interface. If both are absent, no frames are counted.
+/// Budgets of a host's interface. If both budgets are absent, frames are not counted.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HostProtection {
-    /// Budget of all topics together.
+    /// Budget that all topics of the host share.
     pub topics: Option<InterfaceBudget>,
     /// Budget of all other traffic of the host.
     pub others: Option<OthersBudget>,
@@ -19,11 +19,11 @@ pub struct HostProtection {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InterfaceBudget {
-    /// Frames let through in one period.
+    /// Number of frames that may pass in one period.
     pub capacity: Sourced<NonZeroU32>,
     /// Replenishment period.
     pub period: Sourced<Duration>,
-    /// Frames of the capacity reserved for the highest level in use; at most the capacity.
+    /// Number of frames of the capacity that are reserved for the highest level in use; at most the capacity.
     pub reserved: Sourced<u32>,
 }
 
@@ -31,7 +31,7 @@ pub struct InterfaceBudget {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OthersBudget {
-    /// Frames let through in one period.
+    /// Number of frames that may pass in one period.
     pub capacity: Sourced<NonZeroU32>,
     /// Replenishment period.
     pub period: Sourced<Duration>,

@@ -15,7 +15,7 @@ pub enum Source {
     },
     /// Default.
     Default,
-    /// Default that depends on another setting, named here.
+    /// Default that depends on another setting, which is named.
     DefaultFor(&'static str),
     /// Environment variable.
     Environment(&'static str),

@@ -8,8 +8,8 @@ use crate::source::Sourced;
 use crate::topic::Topic;
 use crate::tuning::Tuning;
 
-/// Described system. Only reading a description creates one, and incomplete or contradictory descriptions are refused,
-/// so its users need no further checks.
+/// Described system. A system can only be created from a description. Incomplete or contradictory descriptions are
+/// refused, so users of a system need no further checks.
 #[derive(Clone, Debug)]
 pub struct System {
     pub(crate) domain: Sourced<Domain>,
@@ -41,12 +41,12 @@ impl System {
         &self.topics
     }
 
-    /// Returns the host with a name.
+    /// Returns the host with this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name.value == name)
     }
 
-    /// Returns the topic with a name.
+    /// Returns the topic with this name.
     pub fn topic(&self, name: &str) -> Option<&Topic> {
         self.topics.iter().find(|topic| topic.name.value == name)
     }
@@ -56,7 +56,7 @@ impl System {
         &self.participants
     }
 
-    /// Returns the participant with a name.
+    /// Returns the participant with this name.
     pub fn participant(&self, name: &str) -> Option<&Participant> {
         let mut all = self.participants.iter();
         all.find(|participant| participant.name.value == name)

@@ -27,11 +27,11 @@ pub struct Topic {
     pub keyed: Sourced<bool>,
     /// Criticality: TRANSPORT_PRIORITY, executor priority, port, lane, PCP and DSCP.
     pub level: Sourced<Level>,
-    /// Minimum time between samples of one sender. If it is `None`, no bound can be computed for topics that this topic
+    /// Minimum time between samples of one sender. If it is `None`, no bound can be computed for topics that this one
     /// can delay.
     pub period: Sourced<Option<Duration>>,
     /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. If
-    /// the topic has a period, the QoS DEADLINE of writers and readers is the sum of period and deadline. A deadline above the period gives a warning.
+    /// the topic has a period, the QoS DEADLINE is the sum of period and deadline. A longer deadline gives a warning.
     pub deadline: Sourced<Option<Duration>>,
     /// Maximum serialized size of a sample, without the encapsulation header.
     pub max_bytes: Sourced<SampleBytes>,
@@ -41,11 +41,11 @@ pub struct Topic {
     pub durability: Sourced<Durability>,
     /// HISTORY (DDS 1.4 §2.2.3.18).
     pub history: Sourced<History>,
-    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples reserved before start at each end, at least the history depth.
+    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples that each writer and reader reserves, at least the history depth.
     pub max_samples: Sourced<NonZeroU32>,
-    /// Sending hosts: at least one, each once, each described.
+    /// Names of the described hosts that send: at least one, without duplicates.
     pub from: Sourced<Vec<String>>,
-    /// Receiving hosts: at least one, each once, each described.
+    /// Names of the described hosts that receive: at least one, without duplicates.
     pub to: Sourced<Vec<String>>,
     /// Receive budget.
     pub budget: Option<Budget>,
@@ -56,7 +56,7 @@ pub struct Topic {
 pub struct SampleBytes(NonZeroU32);
 
 impl SampleBytes {
-    /// Creates a size; `None` outside the bounds.
+    /// Creates a size; `None` for a number outside these bounds.
     pub const fn new(bytes: u32) -> Option<Self> {
         match NonZeroU32::new(bytes) {
             Some(bytes) if bytes.get() <= MAX_SAMPLE_BYTES => Some(Self(bytes)),
@@ -75,7 +75,7 @@ impl SampleBytes {
 pub enum Reliability {
     /// Lost samples are not sent again.
     BestEffort,
-    /// Lost samples are sent again while they are in the history.
+    /// Lost samples are sent again while they are in the writer's history.
     Reliable,
 }
 
@@ -108,11 +108,11 @@ impl Word for Durability {
 pub enum History {
     /// The last samples of each instance, at most [`MAX_SAMPLES`].
     KeepLast(HistoryDepth),
-    /// All samples, up to the topic's `max_samples`; further writes fail.
+    /// All samples, up to the topic's `max_samples`. Writes to a full history fail.
     KeepAll,
 }
 
-/// Number of samples kept of each instance, 1 to [`MAX_SAMPLES`].
+/// Maximum number of samples of each instance, 1 to [`MAX_SAMPLES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HistoryDepth(NonZeroU32);
 
@@ -120,7 +120,7 @@ impl HistoryDepth {
     /// Depth 1, the standard's default.
     pub const ONE: Self = Self(NonZeroU32::MIN);
 
-    /// Creates a depth; `None` outside the bounds.
+    /// Creates a depth; `None` for a number outside these bounds.
     pub const fn new(samples: u32) -> Option<Self> {
         match NonZeroU32::new(samples) {
             Some(samples) if samples.get() <= MAX_SAMPLES => Some(Self(samples)),
@@ -141,7 +141,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Default number of samples to reserve, with its reason.
+    /// Default number of samples to reserve, with the setting on which it depends.
     pub fn default_max_samples(self, keyed: bool) -> Sourced<NonZeroU32> {
         let (samples, reason) = match self {
             Self::KeepAll => (DEFAULT_KEEP_ALL_SAMPLES, "history = \"all\""),
@@ -195,12 +195,12 @@ impl fmt::Display for History {
     }
 }
 
-/// Receive budget of a topic: a deferrable server of a number of frames per period, replenished at the end of each
-/// period.
+/// Receive budget of a topic: a deferrable server whose capacity is a number of frames, replenished at the start of
+/// each period.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Frames let through in one period.
+    /// Number of frames that may pass in one period.
     pub capacity: Sourced<NonZeroU32>,
     /// Period of the server.
     pub period: Sourced<Duration>,

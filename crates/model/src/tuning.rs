@@ -1,6 +1,5 @@
-//! Settings of `isolane tune`, `[tune]`: a profile, and overrides of single switches.
-//!
-//! A profile defines every switch. A description may override single switches of a named profile.
+//! Settings of `isolane tune`, `[tune]`. A profile has a value for every switch; a description may set single switches
+//! to other values.
 
 use core::fmt;
 
@@ -12,9 +11,9 @@ use crate::word::Word;
 /// Named profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileName {
-    /// Latency of critical topics first, at the cost of throughput and power.
+    /// Shortest latency of critical topics, at the cost of throughput and power.
     Latency,
-    /// Critical topics are isolated and the machine stays usable: no reboot, and no cores taken from other programs.
+    /// Isolation of critical topics without a reboot, and without taking cores from other programs.
     #[default]
     Balanced,
 }
@@ -53,7 +52,7 @@ pub enum Transmit {
     /// Hardware queue for critical frames (mqprio).
     #[default]
     Mqprio,
-    /// Single FIFO, shorter than the kernel's default.
+    /// Single FIFO queue, shorter than the kernel's default.
     Pfifo,
     /// Unchanged.
     Keep,
@@ -72,7 +71,7 @@ impl Word for Transmit {
 pub enum Isolation {
     /// Kernel arguments (isolcpus, `nohz_full`, `rcu_nocbs`), from the next boot on.
     Boot,
-    /// systemd keeps services and sessions on the other cores.
+    /// systemd keeps services and sessions on the cores that isolane does not use.
     Cpuset,
     /// No isolation.
     #[default]
@@ -276,7 +275,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Name for display: the profile and the number of overridden switches.
+    /// Returns a name for display: the profile and the number of overridden switches.
     pub fn name(&self) -> String {
         let is_own =
             |(_, _, source): &(&str, String, &Source)| !matches!(source, Source::DefaultFor(_));

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 /// Escapes terminal control and invisible characters as `\uXXXX`, which JSON and TOML can read back.
 ///
-/// These are the control characters (Unicode category Cc) except line feed and tab, line and paragraph separators, and
-/// invisible characters that change the direction or the joins of text around them.
+/// Escaped are control characters (Unicode category Cc) other than line feed and tab, line and paragraph separators,
+/// and invisible characters that change direction or joins of the text around them.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && c != '\t' && is_obeyed(c))
 }
 
-/// Also escapes line feeds and tabs, so that the text stays on one line.
+/// Escapes line feeds and tabs as well as the characters of `visible`, so that the text stays on one line.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }

@@ -38,8 +38,8 @@ pub(crate) fn list(words: &[&str], quote: &str) -> String {
     }
 }
 
-/// Returns the known word closest to `written`, if at most a third of its letters differ. A transposition counts as one
-/// difference; case is ignored.
+/// Returns the known word closest to `written`, if they differ in at most a third of the known word's letters, or in
+/// one letter. A transposition counts as one difference; case is ignored.
 pub(crate) fn closest<'w>(
     written: &str,
     known: impl IntoIterator<Item = &'w str>,
@@ -56,7 +56,7 @@ pub(crate) fn closest<'w>(
                 word,
             )
         })
-        // A word of one letter is as close to every other.
+        // A word of one letter is at distance 1 from every other letter, so it needs distance 0.
         .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)

@@ -34,8 +34,8 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, order }
     }
 
-    /// Creates a reader of exactly the first `N` bytes. The length is then known at compile time, and the
-    /// reads that follow need no bounds checks.
+    /// Creates a reader of exactly the first `N` bytes. Their number is known at compile time, so the following
+    /// reads need no bounds checks.
     #[inline]
     pub(crate) fn fixed<const N: usize>(bytes: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
         let fixed = bytes.first_chunk::<N>().ok_or(Error::Truncated)?;
@@ -54,8 +54,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a CDR string: its length including the NUL, its bytes, the NUL. Length 0 without a NUL is
-    /// accepted as an empty string, because some implementations send it. `None` if the string is not
-    /// UTF-8 or contains another NUL.
+    /// accepted as an empty string, because some implementations send it. `None` if the final NUL is missing, or the
+    /// string contains another NUL or is not UTF-8.
     pub(crate) fn string(&mut self) -> Option<&'a str> {
         let length = self.u32().ok()? as usize;
         let bytes = match self.take(length).ok()? {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Returns the next `N` bytes by reference; returning them by value would copy them byte by byte.
+    /// Returns the next `N` bytes by reference. If they were returned by value, they would be copied byte by byte.
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Error> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Error::Truncated)?;
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Little-endian writer to the front of a slice. The caller provides a long enough slice.
+/// Little-endian writer to the front of a slice. The caller provides a slice that is long enough.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     buffer: &'a mut [u8],
@@ -141,7 +141,7 @@ impl<'a> Writer<'a> {
         self.put(&value.to_le_bytes());
     }
 
-    /// Writes a string of [`string_bytes`].
+    /// Writes a CDR string with its padding, [`string_bytes`] in all.
     pub(crate) fn string(&mut self, text: &str) {
         let length = text.len() + 1;
         self.u32(length as u32);

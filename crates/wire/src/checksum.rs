@@ -8,14 +8,14 @@ use crate::{Error, ipv4::PROTOCOL_UDP};
 
 /// Running ones' complement sum of 16-bit words.
 ///
-/// The sum is taken over little-endian 64-bit words. Since 2⁶⁴ is 1 modulo 2¹⁶ - 1, a carry counts as 1, and
+/// The sum is computed over little-endian 64-bit words. Since 2⁶⁴ is 1 modulo 2¹⁶ - 1, a carry counts as 1, and
 /// the folded result equals the sum of 16-bit words. Swapping the bytes of all words swaps the bytes of the
-/// sum (RFC 1071 §2), so only the result is swapped.
+/// sum (RFC 1071 §2). So the bytes of the result are swapped, not those of the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes, padded with zero to whole 16-bit words: only the last part may have an odd length.
+    /// Adds bytes. An odd number of bytes is padded with a zero byte, so only the last part of the data may have one.
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
@@ -31,8 +31,8 @@ impl Sum {
             sum = sum.with_words(word);
         }
         let last = match bytes.last_chunk::<8>() {
-            // The bytes of the last word that were already added are shifted out. Two shifts, because a shift by 64
-            // (no rest) would overflow.
+            // The bytes of the last word that were already added are shifted out. Without a rest, a single shift by 64
+            // would overflow, so there are two shifts.
             Some(last) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
             None => word_of(rest),
         };
@@ -47,11 +47,11 @@ impl Sum {
         for word in words {
             (sum, carry) = sum.carrying_add(u64::from_le_bytes(*word), carry);
         }
-        // Cannot overflow: the sum is all ones with a carry only if a carry went in, and none goes in at first.
+        // This cannot overflow. An addition yields all ones and a carry only if a carry went in. None goes in at first.
         Self(sum + u64::from(carry))
     }
 
-    /// Adds one word.
+    /// Adds one 16-bit word.
     #[inline]
     #[must_use]
     pub fn with_u16(self, word: u16) -> Self {
@@ -68,7 +68,7 @@ impl Sum {
         sum.swap_bytes()
     }
 
-    /// Returns the checksum: the complement of the sum. Zero over data that includes its own valid checksum.
+    /// Returns the checksum: the complement of the sum. It is zero if the data includes its own valid checksum.
     #[inline]
     #[must_use]
     pub fn complement(self) -> u16 {
@@ -101,7 +101,7 @@ pub fn udp_pseudo_header(source: [u8; 4], destination: [u8; 4], datagram_len: u1
 }
 
 /// Finishes a partial checksum: sums `frame` from `start` to its end, including the partial sum, and writes the
-/// complement at `start + offset`. Both are in bytes, as in `virtio_net_hdr`; the frame must not have
+/// complement at `start + offset`. Both positions are in bytes, as in `virtio_net_hdr`. The frame must not have
 /// trailing padding. A result of 0 becomes 0xffff, because 0 means "no checksum" in UDP.
 ///
 /// # Errors
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// All-ones bytes produce the carries where a mistake would show.
+        /// Bytes with all bits set produce the most carries.
         #[test]
         fn any_bytes_add_up_as_word_by_word(
             bytes in vec(prop_oneof![Just(0), Just(0xff), any::<u8>()], 0..400),
@@ -186,7 +186,7 @@ mod tests {
             let bytes = bytes.get(start..).unwrap_or_default();
             let sum = Sum::default().with(bytes);
             prop_assert_eq!(sum.fold(), reference(bytes));
-            // Two parts; the first consists of whole words.
+            // The data is added in two parts, the first of which consists of whole words.
             let (front, behind) = bytes.split_at((2 * before).min(bytes.len() & !1));
             let parts = Sum::default().with(front).with(behind);
             prop_assert_eq!(parts.fold(), sum.fold());

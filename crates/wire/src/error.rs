@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The input ends inside the fixed part, or before a length in it.
+    /// The input ends inside the fixed part, or is shorter than a length field says.
     #[error("the bytes end too early")]
     Truncated,
     /// The datagram does not begin with `RTPS`: it belongs to another protocol.
@@ -49,7 +49,7 @@ pub enum Error {
     /// The packet is an IP fragment; the kernel reassembles it and delivers the whole packet.
     #[error("the packet is an IP fragment")]
     Fragment,
-    /// A header extension is not directly after the message header (RTPS 2.5 §8.3.7.3).
+    /// A header extension does not directly follow the message header (RTPS 2.5 §8.3.7.3).
     #[error("a header extension stands elsewhere than behind the header")]
     HeaderExtensionMisplaced,
     /// The message length differs from the one in its header extension.
@@ -60,7 +60,7 @@ pub enum Error {
     Checksum,
 }
 
-/// The buffer is too small; nothing was written. Flush it and retry, or use a larger one.
+/// The buffer is too small; nothing was written. Flush the buffer and retry, or use a larger one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the buffer is too small")]
 pub struct BufferTooSmall;

@@ -26,7 +26,7 @@ impl EtherType {
     pub const IPV6: u16 = 0x86dd;
 }
 
-/// MAC address of an interface or of a group.
+/// MAC address of an interface or of a multicast group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
@@ -34,7 +34,7 @@ impl MacAddress {
     /// Broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Returns the group address of an IPv4 multicast group; the group's upper nine bits are lost (RFC 1112
+    /// Returns the MAC address of an IPv4 multicast group. It has only the lower 23 bits of the IPv4 address (RFC 1112
     /// §6.4).
     #[inline]
     #[must_use]
@@ -42,7 +42,7 @@ impl MacAddress {
         Self([0x01, 0x00, 0x5e, group[1] & 0x7f, group[2], group[3]])
     }
 
-    /// Returns true for a group address.
+    /// Returns true for the address of a group, broadcast included.
     #[inline]
     #[must_use]
     pub const fn is_multicast(&self) -> bool {
@@ -71,8 +71,8 @@ pub struct Frame<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Frame<T> {
-    /// Checks a frame without preamble and frame check sequence. The ethertype of a third tag is returned by
-    /// [`ether_type`](Self::ether_type).
+    /// Checks a frame without preamble and frame check sequence. If there are more than two tags,
+    /// [`ether_type`](Self::ether_type) returns the ethertype of the third.
     ///
     /// # Errors
     /// [`Error::Truncated`].

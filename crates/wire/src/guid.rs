@@ -58,7 +58,7 @@ impl EntityId {
     /// Participant message reader: receives liveliness assertions.
     pub const P2P_MESSAGE_READER: Self = Self([0x00, 0x02, 0x00, 0xc7]);
 
-    /// Creates a user entity id from the lower 24 bits of `key` and a kind of [`EntityKind`].
+    /// Creates the id of a user-defined entity from the lower 24 bits of `key` and a kind of [`EntityKind`].
     #[must_use]
     pub const fn user(key: u32, kind: u8) -> Self {
         let [_, high, middle, low] = key.to_be_bytes();
@@ -168,7 +168,7 @@ impl fmt::Display for Guid {
     }
 }
 
-/// Formats as [`Display`](fmt::Display): hexadecimal is more readable than twelve decimal numbers.
+/// Formats like [`Display`](fmt::Display), because hexadecimal is more readable than twelve decimal numbers.
 impl fmt::Debug for GuidPrefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

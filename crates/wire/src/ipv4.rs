@@ -1,6 +1,6 @@
 //! IPv4 packets (RFC 791).
 //!
-//! Fragments are detected but not reassembled; only the kernel reassembles.
+//! Fragments are detected, but not reassembled; the kernel reassembles them.
 
 use crate::{Error, checksum::Sum};
 
@@ -14,7 +14,7 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
-/// IPv4 packet whose header is checked to be complete and consistent with the length.
+/// IPv4 packet whose header was checked: it is complete, and its lengths fit the buffer.
 #[derive(Debug, Clone)]
 pub struct Packet<T: AsRef<[u8]>> {
     buffer: T,
@@ -111,7 +111,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u16(6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
     }
 
-    /// MF flag: a fragment that is not the last one.
+    /// MF flag: the packet is a fragment, but not the last one.
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.u16(6) & MORE_FRAGMENTS != 0
@@ -150,8 +150,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Verifies the header checksum.
     #[inline]
     pub fn has_valid_checksum(&self) -> bool {
-        // `new_checked` refused header lengths beyond the packet. A length known at compile time, as without
-        // options, takes a third of the instructions.
+        // `new_checked` refused header lengths beyond the packet. A header without options has a length known at
+        // compile time, which takes a third of the instructions.
         let header = &self.buffer.as_ref()[..self.header_len()];
         let sum = match header.as_array::<HEADER_BYTES>() {
             Some(header) => Sum::default().with(header),

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// Criticality level from 0 to 7, 7 the most critical.
 ///
-/// A level is the clamped TRANSPORT_PRIORITY, the `SO_PRIORITY`, the priority code point of the VLAN tag, the
-/// class selector in the IP header, and the lane number.
+/// The level is the clamped TRANSPORT_PRIORITY. It is also used as `SO_PRIORITY`, as priority code point of the VLAN
+/// tag, as class selector in the IP header, and as lane number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Level(u8);
 

@@ -1,19 +1,19 @@
 //! Wire formats that isolane reads and writes.
 //!
-//! This crate converts between bytes and checked values. It has no state, allocation, clock or socket. It is
-//! the only decoder in isolane: the protocol, `spy` and the classifier's reference model use it.
+//! This crate converts between bytes and checked values. It has no state, clock or socket, and allocates only for
+//! `Vec` and `String` members (feature `alloc`). isolane has no other decoder of these formats.
 //!
 //! Layers of a frame, from the outside in:
 //! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`message`] → submessages →
 //! [`cdr`] payloads of users, or [`parameter`] lists of [`builtin_data`] with the [`qos`] in them.
 //!
-//! Frame headers have a *view* (`Frame`, `Packet`, `Datagram`), checked once and then read by accessors, and a
-//! plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS submessages are parsed to plain values; payloads,
-//! inline QoS and lists are borrowed from the frame.
+//! Each frame header has a *view* (`Frame`, `Packet`, `Datagram`), which is checked once and then read by
+//! accessors. It also has a plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS submessages are parsed to
+//! plain values; payloads, inline QoS and lists are borrowed from the frame.
 //!
-//! Parsing returns a value or an [`Error`] for any input: it never panics, never loops longer than its input,
-//! and stores nothing beyond the bounds in [`limits`]. Emitting into a buffer shorter than `buffer_len()` is a
-//! programming error and panics; functions that take a buffer of unknown length return [`BufferTooSmall`].
+//! Parsing returns a value or an [`Error`] for any input. It never panics, has no loop longer than the input, and
+//! stores nothing beyond the bounds in [`limits`]. `emit` panics if its buffer is shorter than `buffer_len()`.
+//! Functions without a `buffer_len()` return [`BufferTooSmall`] instead.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Link-layer headers of Linux "cooked" captures, versions 1 and 2 (LINKTYPE_LINUX_SLL and
 //! LINKTYPE_LINUX_SLL2 of the tcpdump.org registry), as written by `tcpdump -i any`.
 //!
-//! A cooked header replaces the Ethernet header and gives the ethertype. VLAN tags may follow, as in a frame.
+//! A cooked header replaces the Ethernet header and gives the ethertype. VLAN tags may follow, as in an Ethernet frame.
 
 use crate::{
     Error,
@@ -53,7 +53,7 @@ pub struct SllPacket<'a> {
 }
 
 impl<'a> SllPacket<'a> {
-    /// Parses the header and up to two tags. The ethertype of a third tag is returned as `ether_type`.
+    /// Parses the header and up to two tags. If there are more tags, `ether_type` is the ethertype of the third.
     ///
     /// # Errors
     /// [`Error::Truncated`].

@@ -22,9 +22,9 @@ pub const LOCATOR_BYTES: usize = 24;
 /// Locator: a transport address and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locator {
-    /// Transport kind; `KIND_*`, or a vendor's number.
+    /// Transport kind: a `KIND_*` constant, or a vendor's number.
     pub kind: i32,
-    /// UDP port, or 0.
+    /// UDP port; 0 if the transport has no ports.
     pub port: u32,
     /// Address; an IPv4 address is in the last four bytes.
     pub address: [u8; 16],
@@ -77,7 +77,7 @@ impl Locator {
         }
     }
 
-    /// Returns true for a UDP locator, which datagrams can be sent to.
+    /// Returns true for a UDP locator, over IPv4 or IPv6.
     #[inline]
     #[must_use]
     pub const fn is_udp(&self) -> bool {
@@ -137,7 +137,7 @@ impl TryFrom<Locator> for SocketAddrV4 {
     }
 }
 
-/// Locator list in its wire form. Its length is checked against the input, so iteration cannot fail.
+/// Locator list in its wire form. Parsing has checked its length, so iteration cannot fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocatorsView<'a> {
     bytes: &'a [u8],
@@ -153,7 +153,7 @@ impl<'a> LocatorsView<'a> {
         Ok(Self { bytes, order })
     }
 
-    /// Size on the wire in bytes: the number of locators, and the locators.
+    /// Size on the wire in bytes: the count of locators, and the locators.
     pub(crate) fn buffer_len(&self) -> usize {
         4 + self.bytes.len()
     }

@@ -22,7 +22,7 @@ impl SequenceNumber {
         Self(self.0.saturating_add(1))
     }
 
-    /// Plain number.
+    /// Returns the plain number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> i64 {
@@ -39,7 +39,7 @@ impl SequenceNumber {
         }))
     }
 
-    /// Reads a number that must be positive, as those of changes are.
+    /// Reads a number that must be positive, as the sequence number of a change.
     #[inline]
     pub(crate) fn read_positive(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let read = Self::read(reader)?;
@@ -101,7 +101,7 @@ impl Number for u32 {
     }
 }
 
-/// Set of numbers from a base to at most 255 above it.
+/// Set of numbers from a base to at most 255 above the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NumberSet<N> {
     base: N,
@@ -135,7 +135,7 @@ impl<N: Number> NumberSet<N> {
         self.base
     }
 
-    /// Width in bits, 0 to 256: one more than the distance from the base to the highest number ever inserted.
+    /// Number of bits, 0 to 256: one more than the distance from the base to the highest number ever inserted.
     #[inline]
     #[must_use]
     pub fn num_bits(&self) -> u32 {
@@ -149,7 +149,7 @@ impl<N: Number> NumberSet<N> {
         self.bits.is_empty()
     }
 
-    /// Inserts a number. Returns false without effect if it is below the base, or 256 or more above.
+    /// Inserts a number. Returns false, without inserting it, if it is below the base, or 256 or more above the base.
     #[inline]
     pub fn insert(&mut self, number: N) -> bool {
         number
@@ -157,7 +157,7 @@ impl<N: Number> NumberSet<N> {
             .is_some_and(|offset| self.bits.insert(offset))
     }
 
-    /// Removes a number; the width is unchanged.
+    /// Removes a number; the number of bits is unchanged.
     #[inline]
     pub fn remove(&mut self, number: N) {
         if let Some(offset) = number.offset_from(self.base) {
@@ -186,7 +186,7 @@ impl<N: Number> NumberSet<N> {
 
     #[inline]
     pub(crate) fn buffer_len(&self) -> usize {
-        // Both kinds of numbers are as large on the wire as in memory.
+        // Sequence numbers and fragment numbers are as large on the wire as in memory.
         size_of::<N>() + self.bits.buffer_len()
     }
 }
@@ -287,7 +287,7 @@ impl Bitmap {
         true
     }
 
-    /// Clears the bit at `offset`; the length is unchanged.
+    /// Clears the bit at `offset`; the number of bits is unchanged.
     #[inline]
     fn remove(&mut self, offset: u64) {
         if let Some((word, bit)) = position(offset) {

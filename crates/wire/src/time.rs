@@ -1,7 +1,7 @@
-//! Time types: [`Instant`] of the local monotonic clock, never sent; [`Timestamp`] and [`Duration`] of the wire.
+//! Time types: [`Instant`] of the local monotonic clock, which is never sent; [`Timestamp`] and [`Duration`] of RTPS.
 //!
-//! The wire has fractions of 2⁻³² s. Nanoseconds are rounded up to fractions, and fractions down to nanoseconds,
-//! so a round trip preserves nanoseconds.
+//! RTPS counts in units of 2⁻³² s. Nanoseconds are rounded up to these units, and the units are rounded down to
+//! nanoseconds. So nanoseconds are unchanged after both conversions.
 
 use core::fmt;
 
@@ -85,13 +85,13 @@ impl Timestamp {
         seconds: u32::MAX,
         fraction: u32::MAX,
     };
-    /// TIME_INFINITE: later than every other.
+    /// TIME_INFINITE: later than every other valid timestamp.
     pub const INFINITE: Self = Self {
         seconds: u32::MAX,
         fraction: u32::MAX - 1,
     };
 
-    /// Converts nanoseconds since the epoch; saturates in 2106, at the end of the range of seconds.
+    /// Converts nanoseconds since the epoch. Saturates at the end of the range of `seconds`, in the year 2106.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -109,7 +109,7 @@ impl Timestamp {
     }
 
     /// Returns nanoseconds since the epoch. [`INVALID`](Self::INVALID) and [`INFINITE`](Self::INFINITE) are
-    /// converted like other values; the caller compares first.
+    /// converted like other values, so the caller must check for them before.
     #[inline]
     #[must_use]
     pub const fn to_nanos(self) -> u64 {
@@ -162,7 +162,7 @@ impl Duration {
         }
     }
 
-    /// Converts to a standard duration; `None` if infinite. A negative value, invalid for every policy, counts as
+    /// Converts to Rust's duration; `None` if infinite. A negative value, which is invalid for every policy, becomes
     /// zero.
     #[must_use]
     pub fn to_core(self) -> Option<core::time::Duration> {
@@ -178,7 +178,7 @@ impl Duration {
         ))
     }
 
-    /// Reads a duration. Implementations differ in the fraction of an infinite one, so only its seconds are compared.
+    /// Reads a duration. Implementations send different fractions of an infinite duration, so only `seconds` decides.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let read = Self {
             seconds: reader.i32()?,

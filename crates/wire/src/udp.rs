@@ -11,7 +11,7 @@ pub const HEADER_BYTES: usize = 8;
 /// Offset of the checksum in the header, for [`complete`](crate::checksum::complete).
 pub const CHECKSUM_OFFSET: usize = 6;
 
-/// UDP datagram whose header is checked to be complete and consistent with the length.
+/// UDP datagram whose header was checked: it is complete, and its length fits the buffer.
 #[derive(Debug, Clone)]
 pub struct Datagram<T: AsRef<[u8]>> {
     buffer: T,
@@ -67,7 +67,7 @@ impl<T: AsRef<[u8]>> Datagram<T> {
         self.u16(CHECKSUM_OFFSET)
     }
 
-    /// Verifies the checksum with the packet's addresses; true also if there is none.
+    /// Verifies the checksum with the packet's addresses. Returns true also if the datagram has no checksum.
     pub fn has_valid_checksum(&self, source: [u8; 4], destination: [u8; 4]) -> bool {
         let datagram = &self.buffer.as_ref()[..self.total_len()];
         let sum = udp_pseudo_header(source, destination, self.u16(4)).with(datagram);
@@ -131,11 +131,12 @@ impl Repr {
         HEADER_BYTES
     }
 
-    /// Writes the header with a checksum over it and the payload, which is already in `buffer`, and returns the
-    /// header's length. Costs a pass over the payload.
+    /// Writes the header before a payload that is already in `buffer`, and returns the header's length. The checksum
+    /// covers header and payload, so computing it takes a pass over the payload.
     ///
     /// # Panics
-    /// If the buffer is shorter than header and payload, and as [`emit`](Self::emit).
+    /// If the buffer is shorter than header and payload, or `payload_len` is beyond
+    /// [`MAX_PAYLOAD_BYTES`](Self::MAX_PAYLOAD_BYTES).
     pub fn emit_with_checksum(
         &self,
         buffer: &mut [u8],

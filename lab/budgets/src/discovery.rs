@@ -1,9 +1,9 @@
 //! `cargo xtask discovery`: the cost of discovery as the number of endpoints and of participants grows.
 //!
-//! - Instructions per endpoint, of both sides, to announce, receive and match it: callgrind counts them inside the
-//!   example `discovery_cost` of isolane-rtps. They must not grow with the number of endpoints.
-//! - Datagrams until each participant knows all others: the simulator's example `participants`. They must stay below
-//!   `DATAGRAMS_A_PAIR` for each ordered pair.
+//! - Instructions to announce, receive and match an endpoint, of both sides together. callgrind counts them inside the
+//!   example `discovery_cost` of isolane-rtps. Their number for an endpoint must not grow with that of endpoints.
+//! - Datagrams until each participant knows all others. The simulator's example `participants` counts them. For each
+//!   ordered pair of participants, there must be fewer than `DATAGRAMS_A_PAIR`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,20 +15,20 @@ use serde::Serialize;
 
 use crate::tools::collected_instructions;
 
-/// The schema of the JSON.
+/// Schema of the JSON.
 const SCHEMA: &str = "isolane/discovery/1";
 
-/// Endpoints of both sides together.
+/// Numbers of endpoints, of both sides together.
 const ENDPOINTS: [u32; 3] = [100, 1_000, 10_000];
-/// Upper bound of the ratio of instructions per endpoint, most endpoints to fewest.
+/// Maximum ratio of the instructions per endpoint with the most endpoints to those with the fewest.
 const MAX_GROWTH: f64 = 1.5;
 
-/// Participants of the simulated system.
+/// Number of participants of the simulated system.
 const PARTICIPANTS: u32 = 500;
-/// Ceiling *a* in *a·n²*: datagrams that one participant receives from another. All participants start within five
-/// seconds, and counting ends five seconds after the last start. Most datagrams are HEARTBEATs of SEDP, multicast at
-/// most every 20 ms while a new participant has not answered. Measured: 79 with 50 participants, 106 with 100, 130 with
-/// 200.
+/// Maximum average number of datagrams that a participant receives from another. All participants start within five
+/// seconds, and counting ends five seconds after the last start. Most datagrams are HEARTBEATs of SEDP: until a new
+/// participant answers, one is multicast at most every 20 ms. Measured: 79 with 50 participants, 106 with 100, 130
+/// with 200.
 const DATAGRAMS_A_PAIR: f64 = 200.0;
 
 /// Arguments of `cargo xtask discovery`.
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.holds())
 }
 
-/// Value of a line `NAME NUMBER`.
+/// Returns the number of the line `NAME NUMBER` with this name.
 fn number(printed: &str, name: &str) -> Result<u64> {
     let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
     let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
@@ -114,7 +114,7 @@ fn number(printed: &str, name: &str) -> Result<u64> {
 }
 
 impl Report {
-    /// Ratio of instructions per endpoint, most endpoints to fewest.
+    /// Ratio of the instructions per endpoint with the most endpoints to those with the fewest.
     fn growth(&self) -> f64 {
         match (self.endpoints.first(), self.endpoints.last()) {
             (Some(fewest), Some(most)) => {

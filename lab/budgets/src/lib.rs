@@ -1,11 +1,11 @@
 //! `cargo xtask budgets`: the cost of a sample, counted and compared with limits.
 //!
 //! The counted programs are examples of the package `isolane`. `budget` runs one path of a sample in two halves,
-//! writing and receiving (`paths.rs`); the sizes of `ten_topics` and of the command itself are measured. Lanes are
-//! compared with the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which uses AF_XDP directly; lanes
-//! need root. callgrind counts instructions, dhat copies, strace system calls and futexes, the example its allocations
-//! (`tools.rs`). None of them measures time, so load does not change the counts. One table has all limits
-//! (`report.rs`).
+//! writing and receiving (`paths.rs`). `ten_topics` gives the resident memory; the size of the command is measured as
+//! well. Lanes, which need root, are compared with `bare_ping_pong`, an example of `isolane-datapath-xdp` that uses
+//! AF_XDP directly. callgrind counts instructions, dhat counts copies, and strace counts system calls and futexes. The
+//! example counts its own allocations (`tools.rs`). No tool measures time, so load does not change the counts.
+//! One table has all limits (`report.rs`).
 
 pub mod discovery;
 mod paths;
@@ -32,7 +32,7 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Builds and counts the programs, and writes the results. Returns true when all gates hold.
+/// Builds the programs, runs them under the counting tools, and writes the results. Returns true if all gates hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     command::run(&mut build_commands())?;
@@ -40,14 +40,14 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Step of `cargo xtask test --system`, which has built the command; each gate counts.
+/// Step of `cargo xtask test --system`, which has built the command before. Each gate counts as a check.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("budgets/budgets.json");
     let (passed, failed) = count(metadata, Some(&file))?;
     Ok(Outcome::Counted { passed, failed })
 }
 
-/// Counts everything, shows it, and says how many gates hold and how many do not.
+/// Counts all costs and prints them. Returns how many gates hold, and how many do not.
 fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
     build_examples("isolane", &["budget", "ten_topics", "hundred_thousand"])?;
     let has_lanes = packages::is_root();

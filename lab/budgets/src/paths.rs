@@ -1,40 +1,40 @@
-//! Counted halves of a sample's paths.
+//! Paths of a sample whose costs are counted, and their halves: writing and receiving.
 
-/// Half of a round of `crates/dds/examples/budget`.
+/// Part of a round of `crates/dds/examples/budget`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Writing.
     Give = 0,
     /// Receiving.
     Get = 1,
-    /// Both together: a path there and back.
+    /// Both halves together: a round trip.
     Both = 2,
 }
 
 impl Side {
-    /// Returns true when it is, or includes, this one of [`FUNCTIONS`].
+    /// Returns true if this part is, or includes, the half with this index in [`FUNCTIONS`].
     pub(super) const fn has(self, function: usize) -> bool {
         self as usize == function || matches!(self, Side::Both)
     }
 }
 
-/// The functions of the example in which the sides run.
+/// Functions of the example in which the two halves run.
 pub(super) const FUNCTIONS: [&str; 2] = ["measured_give", "measured_get"];
 
-/// One path of the report.
+/// Row of the report: a path, and the part of it that is counted.
 #[derive(Debug)]
 pub(super) struct Half {
     /// Datapath of the sample.
     pub(super) datapath: &'static str,
     /// Name in the report.
     pub(super) name: &'static str,
-    /// The argument of the example.
+    /// Argument of the example that selects the path.
     pub(super) path: &'static str,
-    /// Half of the round.
+    /// Part of the round that is counted.
     pub(super) side: Side,
-    /// Upper bound of payload copies; `None` where the sample is too small to distinguish them from other copies.
+    /// Maximum number of payload copies; `None` if the payload is too small to distinguish from other copied data.
     pub(super) copies: Option<f64>,
-    /// System calls a sample that are allowed.
+    /// Maximum number of system calls for each sample.
     pub(super) system_calls: f64,
 }
 
@@ -62,19 +62,19 @@ const fn by_lane(half: Half) -> Half {
     }
 }
 
-/// Path of which both halves together are compared with a round trip over bare AF_XDP.
+/// Path whose two halves together are compared with a round trip over bare AF_XDP.
 pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
-/// All halves, with the copies and system calls that ARCHITECTURE.md states for a sample that arrives alone; several
-/// that arrive together share the receiving calls.
+/// All rows, with the copies and system calls that ARCHITECTURE.md states for a sample that arrives alone. Samples that
+/// arrive together share the calls of the receiving half.
 ///
-/// - Best effort: `sendmmsg`; `epoll_pwait2` and `recvmmsg`.
-/// - Into a cache: one more poll before the callback's job.
-/// - Reliable: the loop polls, sends, and polls again before it would sleep. An acknowledgment takes about four calls
-///   at each end, with every 16th to 64th sample; timed heartbeats come on top.
-/// - `RemoteWriter`: the publisher writes the eventfd; the loop polls, reads it, sends, and polls again.
-/// - By lane, spinning: `sendto` makes the kernel process the transmit ring. Receiving takes no call except the poll of
-///   all other sources, at every 64th round.
+/// - Best effort: the writer calls `sendmmsg`, the reader `epoll_pwait2` and `recvmmsg`.
+/// - Into a cache: the reader polls once more before the callback's job.
+/// - Reliable: the loop polls, sends, and polls again before it would sleep. Every 16th to 64th sample is acknowledged,
+///   which takes about four calls at each end. Periodic HEARTBEATs take further calls.
+/// - `RemoteWriter`: the publisher writes to an eventfd. The loop polls, reads the eventfd, sends, and polls again.
+/// - By lane, spinning: `sendto` makes the kernel process the transmit ring. Receiving takes no call, except for the
+///   poll of all other sources in every 64th round.
 pub(super) const HALVES: &[Half] = &[
     half(
         "write best-effort 64 B",
@@ -179,7 +179,7 @@ pub(super) const HALVES: &[Half] = &[
     )),
 ];
 
-/// Each path once, in the order of the table; those by lane only where lanes are possible.
+/// Returns each path once, in the order of the table. Paths by lane are included only if lanes are possible.
 pub(super) fn all(lanes_are_possible: bool) -> Vec<&'static str> {
     let mut paths = Vec::new();
     for half in HALVES {

@@ -1,5 +1,5 @@
-//! Results as `isolane/budgets/1` and as a table, and the limits: gates, which fail the command, and aims, which are
-//! printed.
+//! Results as `isolane/budgets/1` and as a table, and their limits. A limit is a gate, which fails the command, or an
+//! aim, which is only printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::paths::{HALVES, Half, ROUND_TRIP};
 
-/// The name of the schema and its version.
+/// Schema of the JSON.
 const SCHEMA: &str = "isolane/budgets/1";
 
-/// One path; all numbers are per sample, except futex calls.
+/// Costs of one row. All numbers are per sample, except futex calls.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PathReport {
     pub(super) name: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct PathReport {
     pub(super) allocations: f64,
     /// Futex calls in a hundred thousand samples.
     pub(super) locks: u64,
-    /// Payload copies, for samples large enough to distinguish them.
+    /// Payload copies; `None` if the payload is too small to distinguish from other copied data.
     pub(super) payload_copies: Option<f64>,
     pub(super) system_calls: f64,
     /// System calls by name.
@@ -33,8 +33,8 @@ pub(super) struct PathReport {
 pub(super) struct Report {
     schema: &'static str,
     pub(super) paths: Vec<PathReport>,
-    /// Instructions of a round trip over bare AF_XDP, both ends, to compare with one by lane. `None` where lanes were
-    /// not counted.
+    /// Instructions of a round trip over bare AF_XDP, both ends together, for comparison with a round trip by lane.
+    /// `None` if lanes were not counted.
     pub(super) bare_round_trip_instructions: Option<f64>,
     /// Resident memory of a process with ten topics, frame pool included.
     pub(super) resident_bytes: u64,
@@ -63,7 +63,7 @@ impl Report {
         json::write(self, file)
     }
 
-    /// Table, one line a path.
+    /// Formats the table, with one line for each row.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "\n{:37} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
@@ -97,21 +97,21 @@ impl Report {
     }
 }
 
-/// No path allocates after start: the allocator's time has no bound.
+/// No path allocates after start, because the time of an allocation has no bound.
 const ALLOCATIONS: f64 = 0.0;
-/// No path calls a futex: a thread that waits for a lock inherits another thread's worst case.
+/// No path calls a futex, because a thread may wait for a lock as long as the holder's worst case.
 const LOCKS: f64 = 0.0;
-/// Tolerance beyond a path's limit: rare events (housekeeping, announcements, the timed heartbeat, which strace's
-/// slowness brings forward) are spread over few samples.
+/// Tolerance above a path's limit. Housekeeping, announcements and periodic HEARTBEATs add calls to a few samples. They
+/// are more frequent under strace, which makes each sample take longer.
 const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
-/// Aim for each path: less than half of Cyclone DDS's instructions (4,700 to publish, 6,200 to receive).
+/// Aim for each path: fewer than half of Cyclone DDS's instructions, which are 4,700 to publish and 6,200 to receive.
 const INSTRUCTIONS: f64 = 2_000.0;
-/// Instructions that DDS may add to a round trip over bare AF_XDP, both ends together.
+/// Maximum number of instructions that DDS adds to a round trip over bare AF_XDP, both ends together.
 const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
-/// Upper bound of the resident memory of a process over sockets with ten bounded topics of 1 KiB, not locked, frame
-/// pool and program included.
+/// Maximum resident memory of a process with ten bounded topics of 1 KiB over sockets, including frame pool and
+/// program. The memory is not locked.
 const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
-/// The aim for the command, without symbols.
+/// Aim for the size of the command without symbols.
 const BINARY_BYTES: f64 = 8.0 * 1_024.0 * 1_024.0;
 
 /// Kind of a limit, and whether it holds. A gate that does not hold fails the command.
@@ -121,7 +121,7 @@ pub(super) enum Kept {
     Aim(bool),
 }
 
-/// A number and its limit.
+/// Counted number and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
     /// Counted quantity and its subject.
@@ -143,7 +143,7 @@ impl Limit {
         }
     }
 
-    /// One line about the limit.
+    /// Formats a line about the number and its limit.
     pub(super) fn sentence(&self) -> String {
         let word = match self.kept() {
             Kept::Gate(true) => "holds",
@@ -161,7 +161,7 @@ impl Limit {
     }
 }
 
-/// All numbers of a report with their limits.
+/// Returns all numbers of a report with their limits.
 pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
     let mut limits = Vec::new();
     let mut add = |what: String, is_gate, value, at_most| {
@@ -206,7 +206,7 @@ pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
 mod tests {
     use super::*;
 
-    /// A path within all its limits.
+    /// Costs that are within all limits.
     fn path() -> PathReport {
         PathReport {
             name: "write best-effort 1 KiB",

@@ -2,10 +2,10 @@
 //!
 //! Instructions: callgrind emulates the program and counts the instructions inside one function.
 //!
-//! Copies: dhat in its copy mode sees every `memcpy`, `memmove` and the like, with size and callers. It does not see
-//! inlined small copies of a constant size; a payload of 1 KiB is neither small nor constant.
+//! Copies: dhat in its copy mode sees each call of `memcpy`, `memmove` and the like, with size and callers. It does not
+//! see inlined copies, which are small and of a constant size. Copies of a payload of 1 KiB are not inlined.
 //!
-//! System calls: strace writes a line for each.
+//! System calls: strace writes a line for each call.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,16 +19,16 @@ use serde::Deserialize;
 use super::Programs;
 use super::paths::{FUNCTIONS, HALVES, Half, Side};
 
-/// Rounds under a tool that emulates or stops the program: the counts of a round hardly vary, so a few suffice.
+/// Number of rounds under a tool that emulates or stops the program. The counts hardly vary, so few rounds suffice.
 const ROUNDS: u32 = 1_000;
-/// Rounds in which no futex may be called.
+/// Number of rounds in which no futex may be called.
 const ROUNDS_WITHOUT_FUTEX: u32 = 100_000;
 
 /// Counts of one path.
 pub(super) struct Walk {
     /// Counts of each of [`FUNCTIONS`].
     halves: [Counts; 2],
-    /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`].
+    /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`] rounds.
     pub(super) locks: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Counts {
 }
 
 impl Walk {
-    /// Counts everything on one path.
+    /// Counts all costs of one path.
     pub(super) fn of(programs: &Programs, path: &str) -> Result<Self> {
         eprintln!("{path} ...");
         let (program, folder) = (&programs.budget, &programs.folder);
@@ -56,7 +56,7 @@ impl Walk {
         };
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
-            // Skip a half that no report uses.
+            // Skip a half that is in no row of the report.
             let is_reported = |half: &&Half| half.path == path && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
@@ -71,14 +71,14 @@ impl Walk {
             };
         }
         let locks = match path.starts_with("remote") {
-            // In a separate thread, as `RemoteWriter` is intended.
+            // `RemoteWriter` is meant for other threads, so it is counted in a separate thread.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
             false => futexes(program, path, ROUNDS_WITHOUT_FUTEX, folder)?,
         };
         Ok(Self { halves, locks })
     }
 
-    /// Costs of a side.
+    /// Returns the costs of a part of the round.
     pub(super) fn counts(&self, side: Side) -> Counts {
         let sides = self.halves.iter().enumerate();
         let mut sum = Counts::default();
@@ -98,7 +98,7 @@ impl Walk {
     }
 }
 
-/// Instructions of a round trip over bare AF_XDP, both ends.
+/// Counts the instructions of a round trip over bare AF_XDP, both ends together.
 pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     eprintln!("bare AF_XDP ...");
     let mut valgrind = Command::new("valgrind");
@@ -106,11 +106,11 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     valgrind.arg("--toggle-collect=*in_turn*").arg(program);
     valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
     let collected = collected_instructions(&mut valgrind)?;
-    // A tenth of the rounds is a warm-up, which is counted too.
+    // The example first runs a tenth of the rounds as warm-up, and callgrind counts them too.
     Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
 }
 
-/// Checks the copy counter: the same path with an intentional copy must count one more.
+/// Checks the copy counter: for the same path with an intentional copy, it must count one copy more.
 pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
     let count = |path| copies_by_side(program, path, ROUNDS, folder);
     let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
@@ -125,7 +125,7 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
     .into())
 }
 
-/// Allocations per round in the example's counting allocator, by side.
+/// Returns the allocations per round, by half, as the example's counting allocator reports them.
 fn allocations(program: &Path, path: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
     let mut example = example(program, path, rounds);
@@ -135,7 +135,7 @@ fn allocations(program: &Path, path: &str) -> Result<[f64; 2]> {
     Ok([of("allocations_of_give")?, of("allocations_of_get")?])
 }
 
-/// Resident memory of the process with ten topics, frames and program included.
+/// Returns the resident memory of the process with ten topics, including frames and program.
 pub(super) fn resident_bytes(program: &Path) -> Result<u64> {
     let printed = quietly(&mut Command::new(program))?;
     Ok(number(&printed, "resident_bytes")? as u64)
@@ -148,8 +148,8 @@ pub(super) fn stripped_bytes(binary: &Path, folder: &Path) -> Result<u64> {
     Ok(fs::metadata(stripped)?.len())
 }
 
-/// Runs it and returns its standard output. Standard error is shown only on failure: valgrind warns of unknown system
-/// calls, which the example can do without.
+/// Runs a command and returns its standard output. Standard error is shown only on failure, because valgrind warns of
+/// system calls that it does not know; the example does not depend on them.
 fn quietly(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -164,7 +164,7 @@ fn quietly(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A line `NAME NUMBER`.
+/// Returns the number of the line `NAME NUMBER` with this name.
 fn number(printed: &str, name: &str) -> Result<f64> {
     let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
     let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
@@ -172,14 +172,14 @@ fn number(printed: &str, name: &str) -> Result<f64> {
     Ok(value.parse()?)
 }
 
-/// Command of the example on one path.
+/// Returns the command of the example on one path.
 fn example(program: &Path, path: &str, rounds: u32) -> Command {
     let mut example = Command::new(program);
     example.args([path, &rounds.to_string()]);
     example
 }
 
-/// Command of a tool that runs the example on one path.
+/// Returns the command of a tool that runs the example on one path.
 fn tool(name: &str, arguments: &[&str], program: &Path, path: &str, rounds: u32) -> Command {
     let mut tool = Command::new(name);
     tool.args(arguments).arg(program);
@@ -187,7 +187,7 @@ fn tool(name: &str, arguments: &[&str], program: &Path, path: &str, rounds: u32)
     tool
 }
 
-/// Instructions per round inside a function, without the kernel's.
+/// Counts the instructions per round inside a function. The kernel's instructions are not counted.
 pub(super) fn instructions(
     program: &Path,
     path: &str,
@@ -205,7 +205,7 @@ pub(super) fn instructions(
     Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(rounds))
 }
 
-/// Runs callgrind; returns what it collected.
+/// Runs callgrind, and returns the number of instructions that it counted.
 pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
     let output = callgrind
         .output()
@@ -218,19 +218,19 @@ pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
     })
 }
 
-/// The line `==PID== Collected : 1705000`.
+/// Returns the number of the line `==PID== Collected : 1705000`.
 fn collected(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// Smallest copy that counts as one of the payload (definitions of the project: 1 KiB).
+/// Minimum size in bytes of a copy that counts as a payload copy.
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
-/// Function that receives announcements.
+/// Name of the function that receives announcements.
 const DISCOVERY: &str = "take_in_announcement";
 
-/// The parts of dhat's file (version 2) that are used.
+/// Parts of dhat's file (version 2) that are used here.
 #[derive(Deserialize)]
 struct Profile {
     mode: String,
@@ -240,17 +240,17 @@ struct Profile {
     ftbl: Vec<String>,
 }
 
-/// All copies that were made by the same stack of calls.
+/// All copies with the same call stack.
 #[derive(Deserialize)]
 struct Point {
-    /// Bytes, and copies.
+    /// Number of bytes in all these copies; `tbk` is the number of copies.
     tb: u64,
     tbk: u64,
-    /// The stack, by index of its frames.
+    /// Call stack, as indexes into `ftbl`.
     fs: Vec<usize>,
 }
 
-/// Payload copies a round, by side.
+/// Counts the payload copies per round, by half.
 pub(super) fn copies_by_side(
     program: &Path,
     path: &str,
@@ -262,7 +262,7 @@ pub(super) fn copies_by_side(
         "--quiet",
         "--tool=dhat",
         "--mode=copy",
-        // Up to the halves, which are near the program's beginning.
+        // The functions of the halves are near the outer end of the stack, so the whole stack is recorded.
         "--num-callers=64",
         &format!("--dhat-out-file={}", file.display()),
     ];
@@ -275,8 +275,8 @@ pub(super) fn copies_by_side(
 }
 
 impl Profile {
-    /// Payload copies inside a function. Discovery's copies while it receives an announcement are excluded: they fall
-    /// into random rounds, and are as large as a payload.
+    /// Returns the number of payload copies inside a function. Copies by the receiver of announcements are excluded.
+    /// They are as large as a payload, and occur in random rounds.
     fn payload_copies(&self, function: &str) -> u64 {
         let is_inside = |point: &&Point| {
             let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
@@ -289,13 +289,13 @@ impl Profile {
     }
 }
 
-/// System call of the example `budget` before each half of a round and after the second.
+/// System call with which the example `budget` marks the start of each half of a round, and the end of the second.
 const MARK: &str = "getppid";
-/// Marker line of the examples.
+/// Line that the examples print before the first counted sample.
 const BEGIN: &str = "the samples begin";
 const END: &str = "the samples end";
 
-/// System calls a round, by side and name.
+/// Counts the system calls per round, by half and name.
 pub(super) fn calls_by_side(
     program: &Path,
     path: &str,
@@ -321,8 +321,8 @@ pub(super) fn calls_by_side(
     }))
 }
 
-/// Counts the calls between the first and second, and the second and third of each three marks; returns the number of
-/// marks.
+/// Counts the system calls of both halves. Each round has three marks: the first half is between the first two, the
+/// second half between the last two. Returns the number of marks.
 fn count_between_marks(
     lines: impl Iterator<Item = String>,
     counts: &mut [BTreeMap<String, u64>; 2],
@@ -338,28 +338,28 @@ fn count_between_marks(
     marks
 }
 
-/// Name of the call at the beginning of a line; `None` for a signal or an exit.
+/// Returns the name of the call at the beginning of a line; `None` if the line is about a signal or an exit.
 fn call(line: &str) -> Option<&str> {
     let (name, _) = line.split_once('(')?;
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.bytes().all(is_name).then_some(name)
 }
 
-/// Futex calls of all rounds together. strace stops the program at futexes only: a large number of rounds takes little
-/// time.
+/// Counts the futex calls of all rounds together. strace stops the program only at futexes and writes, so many rounds
+/// take little time.
 pub(super) fn futexes(program: &Path, path: &str, rounds: u32, folder: &Path) -> Result<u64> {
     let mut example = example(program, path, rounds);
     let trace = folder.join(format!("futexes.{path}"));
     between_marks(&mut example, &trace)
 }
 
-/// Futex calls of the example `hundred_thousand` while samples flow between its threads.
+/// Counts the futex calls of the example `hundred_thousand` while samples flow between its threads.
 pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64> {
     let trace = folder.join("futexes.hundred_thousand");
     between_marks(&mut Command::new(program), &trace)
 }
 
-/// Futex calls of a program between its marks: start and exit make a varying number.
+/// Counts the futex calls of a program between its lines `BEGIN` and `END`. Those of start and exit vary.
 fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     let mut strace = Command::new("strace");
     strace.args(watching("trace=futex,write", trace));
@@ -372,7 +372,7 @@ fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     Ok(lines[begin..end].matches("futex(").count() as u64)
 }
 
-/// Arguments with which strace stops all threads at these calls only.
+/// Returns the arguments with which strace stops all threads only at these calls.
 fn watching(calls: &str, trace: &Path) -> [String; 7] {
     [
         "-f",

@@ -1,4 +1,4 @@
-//! End-to-end check of `isolane demo`: a short run, whose JSON must be complete and valid.
+//! End-to-end check of `isolane demo`: the JSON of a short run must be complete and valid.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 use serde_json::Value;
 
-/// Keys of a run that readers of `isolane/rtt/1` rely on, with the sample counts.
+/// Keys of a run in `isolane/rtt/1` on which its readers rely.
 const RUN_KEYS: &[&str] = &[
     "/datapath",
     "/stages",
@@ -55,18 +55,18 @@ const RUN_KEYS: &[&str] = &[
     "/invalid",
 ];
 
-/// Disturbances from inside the participants, each in both job orders.
+/// Disturbances from inside the participants. Each runs in both job orders.
 const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
-/// Job orders.
+/// Job orders of the executor.
 const ORDERS: [&str; 2] = ["fifo", "priority"];
-/// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread with the other
-/// arbiter; receive work, one remedy at a time; undisturbed and disturbed from inside, in both orders.
+/// Number of runs: payload sizes, undisturbed and with the flood; the flood with the other arbiter; receive work with
+/// one remedy at a time; each job order, undisturbed and with each disturbance from inside.
 const RUNS: usize = 12 + 3 + 11 + 2 + INSIDE.len() * ORDERS.len();
-/// Runs among these that are skipped without AF_XDP.
+/// Number of these runs that are skipped without AF_XDP.
 const LANE_RUNS: usize = 7;
 
-/// Number of attempts. A run is invalid if the machine stalled until the kernel dropped frames before the cable. That
-/// is no fault of the code, unless every attempt is invalid.
+/// Number of attempts. An attempt is invalid if the machine stalls so long that the kernel drops frames before the
+/// cable. The check fails only if every attempt is invalid.
 const TRIES: u32 = 3;
 
 /// Runs one second of every part of the demo and checks what it wrote.
@@ -74,7 +74,7 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("demo.json");
     let page = metadata.target_directory.join("demo.html");
     for attempt in 1.. {
-        // Remove a file of an earlier run, which must not pass for this one's.
+        // Remove the report of an earlier run, so that it is not taken for the report of this run.
         if file.exists() {
             fs::remove_file(&file)?;
         }
@@ -147,7 +147,7 @@ fn fault(report: &Value) -> Option<Fault> {
     if let Some(weak) = weak {
         return Some(Fault::Stalled(format!("a run says {}", weak["invalid"])));
     }
-    // The cable treats all frames alike only while it keeps up.
+    // Frames that the kernel drops before the cable are dropped without regard to their priority.
     let drops = &report["cable"]["ingress_drops"];
     if *drops != 0 {
         return Some(Fault::Stalled(format!("cable.ingress_drops is {drops}")));
@@ -156,7 +156,8 @@ fn fault(report: &Value) -> Option<Fault> {
     invalid.map(|run| Fault::Wrong(format!("a run is invalid: {}", run["invalid"])))
 }
 
-/// Checks the comparison: without priorities less urgent work precedes the critical sample, with priorities never.
+/// Checks the comparison of job orders: less urgent work precedes the critical sample in FIFO order, but never in the
+/// order of priorities.
 fn comparison_fault(runs: &[Value]) -> Option<String> {
     let count = |run: &Value, name: &str| run["inversions"][name].as_u64();
     for disturbance in INSIDE {
@@ -165,7 +166,7 @@ fn comparison_fault(runs: &[Value]) -> Option<String> {
             let Some(run) = runs.iter().find(is_row) else {
                 return Some(format!("no run with {disturbance} in {order} order"));
             };
-            // Too small a disturbance gives no result.
+            // A disturbance that is too small need not cause priority inversions.
             let disturbed = run["disturbed"]["enough"] != false;
             let suffered = count(run, "total").is_some_and(|count| count > 0);
             if order == "fifo" && disturbed && !suffered {
@@ -189,7 +190,7 @@ fn comparison_fault(runs: &[Value]) -> Option<String> {
     })
 }
 
-/// Checks that every reliable bulk sample was delivered and acknowledged, where bulk is expected.
+/// Checks that a run with bulk samples has delivered and acknowledged all of them.
 fn bulk_fault(run: &Value) -> Option<String> {
     if run["disturbance"] != "bulk" && run["disturbance"] != "repair" {
         return None;
@@ -202,14 +203,14 @@ fn bulk_fault(run: &Value) -> Option<String> {
     (!is_whole).then(|| format!("bulk samples are missing: {disturbed}"))
 }
 
-/// Checks that both topics have counts: missing ones would always balance.
+/// Checks that both topics have counts, because the check of `flow_fault` cannot fail without counts.
 fn topics_fault(flows: &[Value]) -> Option<String> {
     let topics = flows.iter().map(|flow| &flow["topic"]);
     let is_complete = topics.eq(["RTTPing", "RTTPong"]);
     (!is_complete).then(|| format!("the flows are not those of RTTPing and RTTPong: {flows:?}"))
 }
 
-/// Checks each topic's samples hop by hop, from the report alone: what a hop took equals what it passed on plus its
+/// Checks the samples of a topic hop by hop: the number that a hop took equals the number that it passed on, plus its
 /// named drops.
 fn flow_fault(flow: &Value) -> Option<String> {
     let count = |name: &str| flow.pointer(name).and_then(Value::as_u64);
@@ -254,7 +255,7 @@ fn run_fault(run: &Value) -> Option<String> {
     {
         return Some(fault);
     }
-    // A disturbance may take every sample of a baseline; without one there is a round trip.
+    // A disturbance may cause the loss of every sample; without a disturbance there must be round trips.
     let median = run["rtt_us"]["median"].as_f64().unwrap_or(0.0);
     if run["disturbance"].is_null() && median <= 0.0 {
         return Some(format!(
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A valid report: the rows inside the participants in their places, all others alike.
+    /// A valid report: the runs with disturbances from inside have their positions, and all other runs are equal.
     fn report() -> Value {
         let times = json!({
             "min": 40.0, "median": 80.5, "p99": 100.0, "p99_9": null, "max": 120.0, "mean": 81.0,

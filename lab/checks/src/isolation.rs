@@ -1,10 +1,10 @@
-//! `cargo xtask isolation`: the effect of a flood on a critical topic, by counters, with all isolation mechanisms and
+//! `cargo xtask isolation`: counters show the effect of a flood on a critical topic, with all isolation mechanisms and
 //! without each of them.
 //!
-//! The trials of [`isolane_bench::scenario::isolation`] run one after the other between two hosts in namespaces. A run
-//! is repeated a few times, and its counts are printed, if the machine stalled until the kernel dropped frames before
-//! the cable, if the disturbance was too small, or if it could not run. That is no fault of the code, unless every
-//! attempt is invalid. In a valid run, a wrong counter is a failure at once.
+//! The trials of [`isolane_bench::scenario::isolation`] run one after the other between two hosts in namespaces. An
+//! attempt is invalid if the machine stalled so long that the kernel dropped frames before the cable, if the
+//! disturbance was too small, or if the trial could not run. Its counts are then printed, and the trial is repeated. A
+//! trial fails if all its attempts are invalid. In a valid attempt, a wrong counter is a failure at once.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use isolane_support::workspace::Metadata;
 use isolane_support::{CABLE_COMMAND, Result, json, packages};
 use serde::Serialize;
 
-/// Seconds of a run that is a step of `cargo xtask test --all`.
+/// Duration in seconds of each trial in `cargo xtask test --all`.
 const STEP_SECONDS: u32 = 1;
 
 /// Arguments of `cargo xtask isolation`.
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.failed() == 0)
 }
 
-/// Short version as a step of `cargo xtask test --all`.
+/// Runs short trials as a step of `cargo xtask test --all`.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = measure(STEP_SECONDS)?;
     eprint!("{report}");
@@ -64,9 +64,9 @@ struct Report {
     schema: &'static str,
     /// The machine and the command, as in `isolane/rtt/1`.
     environment: Environment,
-    /// Duration of each run.
+    /// Duration of each trial.
     seconds: u32,
-    /// Verdicts in the order of the runs.
+    /// Verdicts in the order of the trials.
     trials: Vec<Verdict>,
 }
 
@@ -91,7 +91,7 @@ fn measure(seconds: u32) -> Result<Report> {
     Ok(report)
 }
 
-/// Prints why an attempt does not count, with its counts.
+/// Prints why an attempt is invalid, with its counts.
 fn print_attempt(attempt: u32, verdict: &Verdict) {
     let why = verdict
         .fault
@@ -104,7 +104,7 @@ fn print_attempt(attempt: u32, verdict: &Verdict) {
     eprintln!("attempt {attempt} of {TRIES} does not count: {why} ({counts}, kernel late {late})");
 }
 
-/// A count; `-` where there is none.
+/// Formats a count; `-` if there is none.
 fn shown<T: fmt::Display>(count: Option<T>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }

@@ -1,7 +1,7 @@
-//! Adversarial RTPS messages, composed of valid submessages so that they reach further than random bytes.
+//! Adversarial RTPS messages, composed of valid submessages. They reach code that random bytes do not reach.
 //!
-//! A message names entities of the [`Cast`]: existing participants and endpoints, and a few that do not exist. Sequence
-//! numbers are small, as in a running conversation, or at the limits of the protocol.
+//! A message names entities of the [`Cast`], which are existing participants and endpoints, and some that do not exist.
+//! Sequence numbers are small, as in a real exchange, or boundary values of the protocol.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -22,7 +22,7 @@ use isolane_wire::{
 
 use crate::{input::Input, policies};
 
-/// Topics with endpoints on both sides.
+/// Topics for which participants create writers and readers.
 pub(crate) const TOPICS: [&str; 3] = ["A", "B", "C"];
 /// Type of all topics.
 pub(crate) const TYPE: &str = "T";
@@ -31,7 +31,7 @@ pub(crate) const TYPE: &str = "T";
 const MESSAGE_BYTES: usize = 4096;
 /// Maximum number of submessages.
 const MAX_SUBMESSAGES: usize = 6;
-/// Minimum of the choice byte that adds a header extension.
+/// Minimum value of the choice byte with which a message has a header extension.
 const EXTENDED_FROM: u8 = 252;
 /// Maximum number of members inserted into a set.
 const MAX_MEMBERS: usize = 12;
@@ -93,7 +93,7 @@ impl Cast {
 
     fn prefix(&self, input: &mut Input<'_>) -> GuidPrefix {
         let place = input.index(self.prefixes.len() + 1);
-        // The index beyond the last selects a prefix that does not exist.
+        // The index after the last one selects the prefix of no participant.
         let stranger = GuidPrefix([0xee; 12]);
         self.prefixes.get(place).copied().unwrap_or(stranger)
     }
@@ -124,7 +124,7 @@ impl Cast {
     }
 }
 
-/// Message of one or more submessages.
+/// Composes a message of one or more submessages.
 pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
     let mut buffer = vec![0; MESSAGE_BYTES];
     let header = Header::new(cast.prefix(input));
@@ -143,7 +143,7 @@ pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
     }
     let length = message.len();
     buffer.truncate(length);
-    // The extension is usually consistent with the message.
+    // In most messages, length and checksum of the extension are correct.
     if let Some(mut extension) = extension.filter(|_| input.byte() < 200) {
         extension.seal(&mut buffer);
     }
@@ -237,7 +237,7 @@ fn submessage(
     Ok(())
 }
 
-/// Sequence number, usually small.
+/// Chooses a sequence number, which is usually small.
 fn number(input: &mut Input<'_>) -> i64 {
     match input.byte() {
         small @ 0..=127 => i64::from(small),
@@ -250,7 +250,7 @@ fn fragment(input: &mut Input<'_>) -> u32 {
     number(input) as u32
 }
 
-/// Count of an ACKNACK or HEARTBEAT.
+/// Chooses the count of an ACKNACK or HEARTBEAT.
 fn count(input: &mut Input<'_>) -> i32 {
     match input.byte() {
         254 => i32::MAX,
@@ -354,7 +354,7 @@ fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragPrefix {
     }
 }
 
-/// Discovery announcement of a participant or an endpoint, with the entity id of its writer.
+/// Composes the announcement of a participant or an endpoint. Returns it with the entity id of the discovery writer.
 fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (EntityId, Vec<u8>) {
     let mut payload = vec![0; 2048];
     let writer = input.pick(&[
@@ -362,7 +362,7 @@ fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (Enti
         EntityId::SEDP_PUBLICATIONS_WRITER,
         EntityId::SEDP_SUBSCRIPTIONS_WRITER,
     ]);
-    // The announcement occasionally names another participant.
+    // In about one of ten announcements, the GUID is of another participant than the sender.
     let prefix = if input.byte() < 230 {
         sender
     } else {
@@ -417,7 +417,7 @@ fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointD
         entity: cast.entity(input),
     };
     let mut data = EndpointData::new(guid);
-    // A name that is too long stays empty, and is refused.
+    // A name that is too long stays empty, and peers refuse the announcement.
     let _ = data.topic_name.push_str(input.pick(&TOPICS));
     let _ = data.type_name.push_str(TYPE);
     data.qos = qos(input);
@@ -429,7 +429,7 @@ fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointD
     data
 }
 
-/// QoS of an endpoint; most pairs match.
+/// Chooses the QoS of an endpoint. The QoS of most pairs of endpoints match.
 pub(crate) fn qos(input: &mut Input<'_>) -> QosPolicies {
     let mut qos = QosPolicies::default();
     let bits = input.byte();

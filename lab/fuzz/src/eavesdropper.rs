@@ -1,6 +1,6 @@
-//! Adversarial messages of an eavesdropper: in the name of one end of an existing match, with sequence numbers near
-//! those the other end expects. They reach states that made-up messages rarely do: a reader's window, the fragments of
-//! a sample, a writer's history.
+//! Adversarial messages of an eavesdropper. They are in the name of one end of an existing match, with sequence numbers
+//! near those that the other end expects. So they reach a reader's window, the fragments of a sample, and a writer's
+//! history. The messages of `adversary` rarely do.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -17,33 +17,33 @@ use crate::input::Input;
 
 /// Maximum length of a message in bytes: a few fragments.
 const MESSAGE_BYTES: usize = 8192;
-/// Maximum number of submessages, or runs of fragments.
+/// Maximum number of submessages in a message, or of series of fragments.
 const MAX_PARTS: usize = 4;
 /// Fragment sizes: the smallest accepted one, isolane's, and one of another implementation.
 const FRAGMENT_BYTES: [u16; 3] = [512, 1312, 1344];
-/// Offsets of a timestamp from now, in milliseconds.
+/// Offsets of a timestamp from the present time, in milliseconds.
 const OFFSETS_MS: [i64; 6] = [0, -10, -50, -10_000, 50, 1 << 40];
 
-/// Match as known to an eavesdropper.
+/// Match of a writer and a reader, as known to an eavesdropper.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) writer: Guid,
     pub(crate) reader: Guid,
-    /// Next sequence number that the reader expects, or has not acknowledged.
+    /// Sequence number that the reader expects next, or that it has not acknowledged.
     pub(crate) next: i64,
     /// Whether the reader is under test and the adversary acts as the writer.
     pub(crate) is_to_reader: bool,
 }
 
 impl Line {
-    /// Sequence number near the next one.
+    /// Chooses a sequence number near `next`.
     fn near(&self, input: &mut Input<'_>) -> SequenceNumber {
         let near = i64::from(input.byte() % 8) - 2;
         SequenceNumber(self.next.saturating_add(near).max(1))
     }
 }
 
-/// Message on one of these matches; empty without one.
+/// Composes a message on one of these matches; empty if there are no matches.
 pub(crate) fn message(input: &mut Input<'_>, lines: &[Line], now_ns: u64) -> Vec<u8> {
     let place = input.index(lines.len());
     let Some(line) = lines.get(place) else {
@@ -72,7 +72,7 @@ pub(crate) fn message(input: &mut Input<'_>, lines: &[Line], now_ns: u64) -> Vec
     buffer
 }
 
-/// Count of a HEARTBEAT or ACKNACK, usually a new one.
+/// Chooses the count of a HEARTBEAT or ACKNACK, which is usually a new one.
 fn count(input: &mut Input<'_>) -> i32 {
     i32::from(input.byte()) << 8
 }
@@ -219,7 +219,7 @@ fn as_reader(
     message.nack_frag(&nack).map(drop)
 }
 
-/// Payload as this world's users write it: an encapsulation header, the key and constant bytes.
+/// Composes a payload as the target's users write it: an encapsulation header, the key and constant bytes.
 fn sample(input: &mut Input<'_>, length: usize) -> Vec<u8> {
     let mut payload = vec![0x5a; length.max(5)];
     payload[..5].copy_from_slice(&[0, 1, 0, 0, input.byte() % 6]);

@@ -1,7 +1,7 @@
 //! Conversion of bytes to choices, and of choices to bytes.
 //!
-//! [`Input`] accepts any bytes; those beyond the end read as zero. It reads byte by byte from the front, so that
-//! [`Script`] can write what it reads. Seeds are made of recorded conversations in this way.
+//! [`Input`] accepts any bytes; bytes beyond the end are read as zero. It reads from the front, byte by byte, so
+//! [`Script`] can write the bytes that [`Input`] reads. This is how seeds are made from captured messages.
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -28,7 +28,7 @@ impl<'a> Input<'a> {
 
     /// Reads a little-endian number; zero beyond the end.
     pub fn any<T: Arbitrary<'a> + Default>(&mut self) -> T {
-        // Numbers never fail: missing bytes are zero.
+        // A number cannot fail, because missing bytes are zero.
         self.bytes.arbitrary().unwrap_or_default()
     }
 
@@ -47,12 +47,12 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) % length.max(1)
     }
 
-    /// Reads a choice of `of` from one byte.
+    /// Reads one byte, and returns the element of `of` that it selects.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.index(of.len())]
     }
 
-    /// Reads a length from two bytes, then that many bytes, at most `most` and the rest of the input.
+    /// Reads a length from two bytes, then that many bytes, but at most `most` and at most the rest of the input.
     pub fn bytes(&mut self, most: usize) -> &'a [u8] {
         let wanted = usize::from(self.any::<u16>());
         let length = wanted.min(most).min(self.bytes.len());
@@ -91,7 +91,7 @@ impl Script {
         self
     }
 
-    /// Writes what [`Input::bytes`] reads; truncated to a 16-bit length.
+    /// Writes a length and bytes as [`Input::bytes`] reads them, at most 65,535 bytes.
     pub fn put_bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.put(&length.to_le_bytes())

@@ -1,8 +1,8 @@
 //! Fuzz targets for all code of isolane that reads untrusted data.
 //!
-//! A target is a function of bytes ([`target`]) that panics on a violation. It runs under libFuzzer, which is guided by
-//! coverage (`cargo xtask fuzz`), and as a test on stable Rust, which replays the saved corpus and mutates it for a
-//! bounded time (`tests/replay.rs`, a step of `cargo xtask test`).
+//! A target is a function of bytes ([`target`]) that panics if a check fails. `cargo xtask fuzz` runs the target under
+//! libFuzzer, which is guided by coverage. `tests/replay.rs`, a step of `cargo xtask test --all`, runs the target on
+//! the saved corpus, and on mutations of the corpus for a bounded time.
 //!
 //! ```text
 //!   corpus/TARGET ──► target::TARGET(bytes)
@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Operations are read with [`input::Input`], which accepts any bytes. `adversary` builds adversarial messages from
-//! valid submessages, `eavesdropper` those of an eavesdropper. The target `protocol` records which protocol states its
-//! inputs have reached ([`reached`]).
+//! valid submessages. `eavesdropper` builds messages of an attacker that has seen earlier messages. The target
+//! `protocol` records which protocol states its inputs have reached ([`reached`]).
 //!
-//! No target opens a socket: participants use an in-memory network.
+//! No target opens a socket, because participants use an in-memory network.
 
 mod adversary;
 #[path = "../../../tests/support/captures.rs"]

@@ -1,6 +1,6 @@
 //! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the states
-//! that the saved corpus of the target `protocol` reaches; with a time it searches for inputs that reach others, and
-//! saves them. `cargo xtask fuzz` is the usual interface.
+//! that the saved corpus of the target `protocol` reaches. With a time, `states` searches for inputs that reach other
+//! states, and saves these inputs. `cargo xtask fuzz` is the usual interface.
 
 use std::{
     env,
@@ -84,7 +84,7 @@ fn look_for_more(
     time: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let end = Instant::now() + time;
-    // A different seed for each process; found inputs are saved.
+    // Each process has another seed. The search need not be repeatable, because found inputs are saved.
     let mut random = fastrand::Rng::with_seed(std::process::id().into());
     while Instant::now() < end && !reached().unreached.is_empty() {
         let before = reached();

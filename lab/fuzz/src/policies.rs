@@ -1,5 +1,5 @@
 //! Time-based policies, ownership, partitions and filters of endpoints, selected by one choice. Endpoints with equal
-//! choices match, and others often do as well.
+//! choices match, and endpoints with different choices often do as well.
 
 use isolane_rtps::ContentFilter;
 use isolane_wire::{
@@ -8,13 +8,13 @@ use isolane_wire::{
     time::Duration,
 };
 
-/// Choice with which a reader announces a content filter, and a writer evaluates its readers' filters.
+/// Choice for which a reader announces a content filter, and a writer evaluates its readers' filters.
 const FILTERED: u8 = 5;
-/// Expression of that filter, which writers support.
+/// Expression of the content filter, the only one that writers support.
 const EXPRESSION: &str = "key % 4 <> 1";
-/// Period that passes during the operations' durations.
+/// Period that can pass in one operation.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Lease that lasts for several periods.
+/// Lease of several periods.
 const LEASE: Duration = Duration::from_millis(100);
 
 /// Adds the policies selected by the low four bits of a choice.
@@ -51,7 +51,7 @@ pub(crate) fn is_filtered(choice: u8) -> bool {
     choice & 15 == FILTERED
 }
 
-/// Content filter of such a reader, as announced.
+/// Content filter of a reader with this choice, with its announcement.
 pub(crate) fn filter() -> ContentFilter {
     ContentFilter::new(wants).announced(&ContentFilterProperty {
         filtered_topic_name: "Filtered",
@@ -62,13 +62,13 @@ pub(crate) fn filter() -> ContentFilter {
     })
 }
 
-/// Writer's filter for an announced one.
+/// Compiles an announced filter for a writer.
 pub(crate) fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
     // Only this expression is supported.
     (property.expression == EXPRESSION).then(|| ContentFilter::new(wants).taking(64))
 }
 
-/// Returns whether the filter passes a sample: three of four keys.
+/// Returns whether a sample passes the filter. Three of four keys do.
 fn wants(payload: &[u8]) -> bool {
     payload.get(4).is_none_or(|key| key % 4 != 1)
 }

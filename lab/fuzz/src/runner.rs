@@ -1,7 +1,7 @@
-//! Runner of inputs in this process: catches panics, aborts hangs, and saves the input in both cases.
+//! Runner of inputs in this process: catches panics, aborts on a hang, and saves the input in both cases.
 //!
-//! Its mutations are reproducible from a seed on any compiler. They are not guided by coverage: they find bugs near saved
-//! inputs, which is most of what a change breaks. libFuzzer finds the others, whose inputs are then saved.
+//! The same seed gives the same mutations with every compiler. They are not guided by coverage, so they find bugs near
+//! saved inputs, as are most that a change introduces. libFuzzer finds other bugs, and their inputs are then saved.
 
 use std::{
     fs, io,
@@ -20,10 +20,10 @@ use crate::{
     target::Target,
 };
 
-/// Folder of this package.
+/// Path of this package.
 const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Reads the saved inputs of a target with their paths, ordered by name.
+/// Reads the saved inputs of a target, in the order of their paths. Returns each with its path.
 ///
 /// # Errors
 /// The folder or a file in it cannot be read.
@@ -46,7 +46,7 @@ pub fn corpus_folder(target: Target) -> PathBuf {
     Path::new(HOME).join("corpus").join(target.name)
 }
 
-/// Failing input, with the path it was saved to.
+/// Failing input.
 #[derive(Debug)]
 pub struct Finding {
     /// Path of the saved input; the panic's message is on standard error.
@@ -171,10 +171,10 @@ fn save(target: Target, what: &str, input: &[u8]) -> PathBuf {
 const EDGES: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, 0x20];
 /// Maximum number of changes of one input.
 const MAX_CHANGES: usize = 6;
-/// Maximum length of an inserted, removed or copied piece.
+/// Maximum length in bytes of a piece that is inserted, removed or copied.
 const MAX_PIECE: usize = 48;
 
-/// One of the inputs, or a random one, with a few changes.
+/// Returns one of the inputs of the corpus, or a random input, with a few changes.
 #[must_use]
 pub fn mutated(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut input = match random.usize(..=corpus.len()) {

@@ -1,5 +1,5 @@
-//! Initial corpus: captures of other implementations, samples of every type, and conversations of local participants.
-//! libFuzzer extended the corpus from these.
+//! Initial corpus: captures of other implementations, samples of every type, and messages between local participants.
+//! libFuzzer extended the saved corpus from these seeds.
 
 use std::{fs, io, path::Path};
 
@@ -65,7 +65,7 @@ pub fn write(folder: &Path) -> io::Result<usize> {
     Ok(written)
 }
 
-/// Payloads of discovery in a message.
+/// Returns the discovery payloads of a message.
 fn announcements(message: &[u8]) -> Vec<Vec<u8>> {
     let data = Submessages::new(message, HEADER_BYTES).filter_map(|submessage| match submessage {
         Ok(Submessage::Data(data)) if data.writer.is_builtin() => Some(data),
@@ -74,7 +74,7 @@ fn announcements(message: &[u8]) -> Vec<Vec<u8>> {
     data.map(|data| data.bytes.to_vec()).collect()
 }
 
-/// Messages with features missing in the captures: header extensions with each checksum, groups, short replies.
+/// Messages with features that the captures lack: header extensions with each checksum, groups, INFO_REPLY_IP4.
 fn lacking() -> Vec<Vec<u8>> {
     let kinds = [ChecksumKind::Crc32c, ChecksumKind::Crc64, ChecksumKind::Md5];
     kinds
@@ -134,8 +134,8 @@ fn extended(kind: ChecksumKind) -> Result<Vec<u8>, BufferTooSmall> {
     Ok(buffer[..length].to_vec())
 }
 
-/// Scripts in which captured messages arrive, time passes and users act, for different numbers of local participants
-/// and endpoints (`protocol::world`).
+/// Scripts in which captured messages arrive, time passes and users act. They have different numbers of local
+/// participants and endpoints (`protocol::world`).
 fn protocol_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut scripts = Vec::new();
     for (number, some) in messages.chunks(3).enumerate() {
@@ -172,8 +172,8 @@ fn user_script(operations: u8, seed: u64) -> Vec<u8> {
     script.finish()
 }
 
-/// Script of operations on local participants with all kinds of endpoints after discovery. Most operations lead to
-/// further states: users act, an eavesdropper sends, time passes.
+/// Script of operations after discovery, on local participants with all kinds of endpoints. Most operations are those
+/// that lead to further states: users act, an eavesdropper sends, time passes.
 #[must_use]
 pub fn protocol_script(seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -183,7 +183,7 @@ pub fn protocol_script(seed: u64) -> Vec<u8> {
     let policies = random.u8(..) & 0xf0;
     let topic = random.u8(..3);
     for at in 0..6 {
-        // Node, topic, policies with sizes, and QoS; usually equal, so that most match.
+        // The bytes give node, topic, policies with sizes, and QoS. They are usually equal, so most endpoints match.
         let choice = policies | random.u8(..16);
         let qos = if random.u8(..4) > 0 {
             random.u8(..) & !1

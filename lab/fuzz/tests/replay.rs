@@ -1,5 +1,5 @@
-//! Replay of the saved corpus of every target, and of mutations of it, the same in every run, for a bounded time. An
-//! input that fails is saved, and the message has the command that runs it again.
+//! Replay of every target's saved corpus, then of mutations of it for a bounded time. The mutations are the same in
+//! every run. An input that fails is saved, and the message has the command that runs the input again.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,10 +8,10 @@ use isolane_fuzz::{
     target::{self, Target},
 };
 
-/// Maximum number of mutations of each target, and their time limit, which reduces them on a slow machine.
+/// Maximum number of mutations of each target. On a slow machine, the time limit allows fewer.
 const MUTATIONS: u64 = 100_000;
 const TIME: Duration = Duration::from_secs(3);
-/// Arbitrary, but fixed.
+/// Fixed seed, of any value.
 const SEED: u64 = 20_261_121;
 
 /// Runs the saved inputs of a target, and returns them.

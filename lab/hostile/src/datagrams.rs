@@ -24,11 +24,11 @@ use super::{TOPIC, captures};
 
 /// Type of the victim's topic.
 const TYPE: &str = "ShapeType";
-/// Largest datagram: one Ethernet frame.
+/// Maximum size of a datagram in bytes: the payload of one Ethernet frame.
 const DATAGRAM_BYTES: usize = 1472;
-/// Participants that return with ever more endpoints; all others appear once.
+/// Number of participants that announce more and more endpoints. All other participants appear once.
 const REGULARS: u8 = 8;
-/// Number of recent endpoints that may be disposed.
+/// Number of recently announced endpoints from which a dispose names one.
 const RECENT: usize = 16;
 
 /// Boundary values of sequence numbers.
@@ -49,11 +49,11 @@ const EDGES: [i64; 10] = [
 /// Generator of hostile datagrams.
 pub(super) struct DatagramGenerator {
     random: Rng,
-    /// Locator that its participants announce.
+    /// Locator that the generated participants announce.
     here: Locator,
     captured: Vec<Vec<u8>>,
     buffer: [u8; DATAGRAM_BYTES],
-    /// SEDP announcements so far, of all returning participants together.
+    /// Number of SEDP announcements so far, of all participants together.
     announced: i64,
     /// Recently announced endpoints.
     recent: [EntityId; RECENT],
@@ -102,7 +102,7 @@ impl DatagramGenerator {
             let place = self.random.usize(..length);
             self.buffer[place] = self.random.u8(..);
         }
-        // Sometimes truncated.
+        // One in four is truncated.
         match self.random.u8(..4) {
             0 => self.random.usize(..length),
             _ => length,
@@ -145,7 +145,7 @@ impl DatagramGenerator {
                 message.data(&head(writer, self.announced), &payload[..length])?;
             }
             Kind::End => {
-                // Of a recent endpoint, or of one that never existed.
+                // Disposes a recent endpoint, of the participant that announced it or of another one.
                 self.announced += 1;
                 let entity = self.recent[self.random.usize(..self.recent.len())];
                 let writer = match entity.is_writer() {
@@ -226,7 +226,7 @@ impl DatagramGenerator {
         data
     }
 
-    /// Endpoint of the victim's topic, or of an unknown one.
+    /// Endpoint of the victim's topic, or of another topic.
     fn endpoint(&mut self, prefix: GuidPrefix, is_writer: bool) -> EndpointData {
         let kind = match is_writer {
             true => EntityKind::WRITER_WITH_KEY,
@@ -236,7 +236,7 @@ impl DatagramGenerator {
         let place = self.announced as usize % self.recent.len();
         self.recent[place] = entity;
         let mut data = EndpointData::new(Guid { prefix, entity });
-        // Both names are short.
+        // Both topic names are shorter than the bound, so no error is possible.
         let _ = match self.random.bool() {
             true => data.topic_name.push_str(TOPIC),
             false => data.topic_name.push_str("Elsewhere"),
@@ -250,7 +250,7 @@ impl DatagramGenerator {
         data
     }
 
-    /// Remote writer: of discovery, or of a user; most have been announced.
+    /// Hostile writer: one of discovery, or a user-defined one, which may have been announced.
     fn writer(&mut self) -> EntityId {
         match self.random.u8(..8) {
             0 => EntityId::SEDP_PUBLICATIONS_WRITER,
@@ -268,7 +268,7 @@ impl DatagramGenerator {
         }
     }
 
-    /// Writer of the victim: of discovery, or possibly of a user.
+    /// Writer of the victim: one of discovery, or a user-defined one, which may not exist.
     fn local_writer(&mut self) -> EntityId {
         match self.random.u8(..3) {
             0 => EntityId::SEDP_PUBLICATIONS_WRITER,
@@ -323,7 +323,7 @@ fn head(writer: EntityId, sequence: i64) -> DataPrefix {
     }
 }
 
-/// RTPS messages of all captures in a folder that fit a datagram.
+/// Returns the RTPS messages of all captures in a folder, except those that do not fit a datagram.
 fn captured(folder: &Path) -> Result<Vec<Vec<u8>>> {
     let frames = captures::frames(folder)?;
     let messages = frames
@@ -355,7 +355,7 @@ mod tests {
             seen[kind as usize] += 1;
             let is_broken = matches!(
                 kind,
-                // Boundary values do not always make a valid set or fragment.
+                // A set or fragment with boundary values may be invalid.
                 Kind::Garbage | Kind::ChangedCapture | Kind::Fragment | Kind::AckNack | Kind::Gap
             );
             assert!(

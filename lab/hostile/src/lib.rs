@@ -1,5 +1,5 @@
-//! `cargo xtask hostile`: a critical topic between two hosts, while a hostile sender attacks the receiver as fast as
-//! one core can send.
+//! `cargo xtask hostile`: a critical topic between two hosts, while a hostile sender sends to the receiver as fast as
+//! one core can.
 //!
 //! ```text
 //!   host A                   cable                   host B
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! The sender runs on the victim's own host, so no link limits it. It sends garbage, mutated captures of other
-//! implementations, endless new participants and endpoints, extreme sequence numbers, and HEARTBEATs, ACKNACKs and
-//! fragments of samples that never existed. It does not spoof the other host: without authentication, a spoofer can say
-//! anything.
+//! implementations, ever more participants and endpoints, extreme sequence numbers, and HEARTBEATs, ACKNACKs and
+//! fragments of samples that never existed. It does not spoof the other host, because no receiver can detect that
+//! without authentication.
 //!
-//! `watch.rs` observes the victim's memory, log and samples from outside; `verdict.rs` judges them and its final
-//! counters.
+//! `watch.rs` observes the victim's memory, log and samples from outside. `verdict.rs` judges what was observed, and
+//! the victim's final counters.
 
 #[path = "../../../tests/support/captures.rs"]
 mod captures;
@@ -41,7 +41,7 @@ pub use sender::{SENDER_COMMAND, SenderArguments, run as run_sender};
 use verdict::Report;
 use watch::Watch;
 
-/// The critical topic.
+/// Name of the critical topic.
 const TOPIC: &str = "Critical";
 /// Level of the critical topic: the most critical one.
 const LEVEL: &str = "7";
@@ -51,9 +51,9 @@ const PERIOD: Duration = Duration::from_millis(5);
 const LONGEST_START: Duration = Duration::from_secs(10);
 /// Critical samples before the attack, which show that the flow works.
 const SAMPLES_BEFORE: usize = 50;
-/// Timeout of a program's exit after its interrupt.
+/// Maximum time from a program's SIGINT to its exit.
 const LONGEST_END: Duration = Duration::from_secs(10);
-/// Duration in `cargo xtask test --all`, in seconds: longer than a lease of 10 s.
+/// Duration of the attack in `cargo xtask test --all`, in seconds. It is longer than a lease, 10 s.
 const STEP_SECONDS: u64 = 15;
 
 /// Arguments of `cargo xtask hostile`.
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// Short attack as a step of `cargo xtask test --all`, which has built isolane.
+/// Runs a short attack as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = attack(metadata, STEP_SECONDS)?;
     eprint!("{report}");
@@ -96,7 +96,7 @@ fn folder(metadata: &Metadata) -> PathBuf {
     metadata.target_directory.join("hostile")
 }
 
-/// Starts everything, attacks for this time, and judges.
+/// Starts victim, publisher and attack, ends them after this time, and judges the observations.
 fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let folder = folder(metadata);
     fs::create_dir_all(&folder)?;
@@ -133,12 +133,12 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
         thread::sleep(Duration::from_millis(20));
     }
 
-    // Events before the attack are not judged.
+    // Drops before the attack do not count.
     let drops_before = backlog_drops()?;
     let begin = Instant::now();
     let sent = send(&testbed, metadata, &folder, seconds, &watch)?;
     let end = Instant::now();
-    // Time for samples in flight and for repairs.
+    // The samples in flight and the repairs still have time to arrive.
     thread::sleep(Duration::from_secs(1));
     publisher.interrupt(LONGEST_END)?;
     victim.interrupt(LONGEST_END)?;
@@ -149,7 +149,7 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     Ok(verdict::judge(&seen, &sent, begin, end))
 }
 
-/// Datagrams that the kernel dropped at all processors' backlogs: the second column of softnet_stat.
+/// Returns the number of packets dropped at all processors' backlogs: column 2 of `/proc/net/softnet_stat`.
 fn backlog_drops() -> Result<u64> {
     let statistics = fs::read_to_string("/proc/net/softnet_stat")?;
     let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
@@ -189,7 +189,7 @@ fn send(
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Command `isolane` on a host and its interface.
+/// Returns a command that runs `isolane` on a host, with the host's interface.
 fn isolane_on(testbed: &TestHosts, host: Host, isolane: &Path) -> Command {
     let mut command = testbed.command(host, Command::new(isolane));
     command

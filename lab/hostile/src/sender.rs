@@ -1,5 +1,5 @@
-//! The hostile sender, a separate process on the victim's host that sends to every UDP port open there, and the kinds
-//! of its datagrams.
+//! The hostile sender, and the kinds of its datagrams. It is a separate process on the victim's host, and sends to
+//! every open UDP port of that host.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -16,11 +16,11 @@ use super::verdict::Sent;
 /// Hidden command of the sender's process.
 pub const SENDER_COMMAND: &str = "hostile-sender";
 
-/// Fixed seed: two runs send the same datagrams.
+/// Fixed seed, so that every run sends the same datagrams.
 const SEED: u64 = 20_261_121;
-/// Datagrams between two reads of the clock.
+/// Number of datagrams between two reads of the clock.
 const RUN: usize = 256;
-/// Lowest port that is attacked: DDS uses none below.
+/// Lowest port that is attacked. DDS uses no lower port.
 const FIRST_PORT: u16 = 7400;
 
 /// Arguments of the hidden command [`SENDER_COMMAND`].
@@ -37,7 +37,7 @@ pub struct SenderArguments {
     captures: PathBuf,
 }
 
-/// Sends as fast as possible for this time, then prints its counts.
+/// Sends as fast as possible for the given time, then prints its counts.
 pub fn run(arguments: &SenderArguments) -> Result<bool> {
     // This socket is bound after the list of ports is read, so its own port is not in the list.
     let places = open_ports(arguments.to)?;
@@ -84,8 +84,8 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns the destinations that reach the UDP sockets of this namespace: for a socket bound to a multicast group that
-/// group, for all others `address`.
+/// Returns a destination for each UDP socket of this namespace. For a socket that is bound to a multicast group, it is
+/// that group; for all others, it is `address`.
 fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     let table = fs::read_to_string("/proc/self/net/udp")?;
     let mut places: Vec<SocketAddrV4> = table
@@ -94,7 +94,7 @@ fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
         .filter_map(|line| {
             let (local, port) = line.split_whitespace().nth(1)?.split_once(':')?;
             let port = u16::from_str_radix(port, 16).ok()?;
-            // Printed in this machine's byte order, although the value is in network byte order.
+            // The kernel prints the address, which is in network byte order, as a number in this machine's order.
             let local = Ipv4Addr::from(u32::from_str_radix(local, 16).ok()?.to_ne_bytes());
             let to = if local.is_multicast() { local } else { address };
             Some(SocketAddrV4::new(to, port))

@@ -11,24 +11,25 @@ use serde::{Deserialize, Serialize};
 use super::PERIOD;
 use super::watch::{Arrival, Seen};
 
-/// The schema of the JSON.
+/// Schema of the JSON.
 const SCHEMA: &str = "isolane/hostile/1";
 
-/// Share of the critical samples written during the attack that must arrive. Reliable samples are retransmitted, except
+/// Minimum share of the critical samples written during the attack that arrive. Reliable samples are sent again, except
 /// those that a KEEP_LAST 1 history has replaced.
 const LEAST_SHARE: f64 = 0.95;
-/// Longest gap between critical samples. Virtual machines stall, and another program's time slice is some milliseconds;
-/// a victim kept busy by others would have far longer gaps.
+/// Maximum gap between critical samples. Virtual machines stall, and other programs run for some milliseconds. If the
+/// attack kept the victim busy, the gaps would be far longer.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
-/// Largest growth of the victim's memory in the second half, by linear regression: allocator noise, and pages of frames
-/// that a largest datagram touches for the first time.
+/// Maximum growth of the victim's memory in the second half of the attack, by linear regression. It allows for the
+/// allocator's variation, and for pages of frames that are used for the first time.
 const MOST_GROWTH_BYTES: f64 = 512.0 * 1024.0;
-/// Most log lines in any second of the attack: one a reason, and with `-v -v` one a match.
+/// Maximum number of log lines in any second of the attack. The victim logs one line for each reason and, with `-v -v`,
+/// one for each match.
 const MOST_LINES: usize = 50;
-/// Share of the hostile datagrams that must be accounted for: received or dropped in the victim's counters, or dropped
-/// at the kernel's receive backlog, before the victim's sockets.
+/// Minimum share of the hostile datagrams that some counter has. They are received or dropped in the victim's counters,
+/// or dropped at the kernel's receive backlog, before the victim's sockets.
 const LEAST_ACCOUNTED: f64 = 0.99;
-/// Counters that the victim must have raised.
+/// Names of counters that must be above zero at the victim.
 const NAMED: [&str; 3] = [
     "malformed messages",
     "malformed submessages",
@@ -44,7 +45,7 @@ pub(super) struct Sent {
     /// Datagrams that the kernel rejected.
     pub(super) refused: u64,
     pub(super) kinds: BTreeMap<String, u64>,
-    /// Addresses and groups.
+    /// Destinations: unicast addresses and multicast groups.
     pub(super) to: Vec<String>,
 }
 
@@ -60,19 +61,19 @@ pub(super) struct Check {
 pub(super) struct Report {
     schema: &'static str,
     sent: Sent,
-    /// Critical samples written and arrived during the attack.
+    /// Number of critical samples written during the attack; `critical_arrived` of them arrived.
     critical_written: u64,
     critical_arrived: u64,
     longest_gap_ms: f64,
     resident_first_bytes: Option<u64>,
     resident_last_bytes: Option<u64>,
-    /// Growth in the second half.
+    /// Growth of the resident memory in the second half of the attack.
     resident_growth_bytes: Option<f64>,
-    /// Datagrams in the victim's counters, critical ones included.
+    /// Number of datagrams in the victim's counters, including critical ones, and of those dropped at the backlog.
     datagrams_accounted: u64,
     log_lines: usize,
     most_log_lines_a_second: usize,
-    /// Victim's counters as printed.
+    /// Victim's counters, as its log has them.
     counted: Vec<String>,
     pub(super) checks: Vec<Check>,
 }
@@ -171,7 +172,8 @@ pub(super) fn judge(seen: &Seen, sent: &Sent, begin: Instant, end: Instant) -> R
     }
 }
 
-/// Samples of the legitimate publisher, which was there first: written by their numbers, and arrived.
+/// Returns how many samples the legitimate publisher has written, by their sequence numbers, and how many have arrived.
+/// The legitimate publisher is the writer of the first sample.
 fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     let Some(publisher) = seen.samples.first().map(|first| &first.writer) else {
         return (0, 0);
@@ -192,8 +194,8 @@ fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     (written as u64, numbers.len() as u64)
 }
 
-/// Longest time without a sample of the publisher, and the advance of its numbers meanwhile: small where the publisher
-/// itself was not scheduled.
+/// Returns the longest time without a sample of the publisher, and the increase of its sequence numbers in that time. A
+/// small increase means that the publisher itself was not scheduled.
 fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> (Duration, i64) {
     let Some(publisher) = seen.samples.first().map(|first| &first.writer) else {
         return (end - begin, 0);
@@ -216,7 +218,7 @@ fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> (Duration, i64) {
     longest.max((end - previous.0, 0))
 }
 
-/// Rise of the regression line over the second half of the samples, in bytes.
+/// Returns the rise in bytes of the regression line over the second half of the attack.
 fn growth(looks: &[(Instant, u64)]) -> Option<f64> {
     let (first, last) = (looks.first()?.0, looks.last()?.0);
     let middle = first + (last - first) / 2;
@@ -240,7 +242,7 @@ fn growth(looks: &[(Instant, u64)]) -> Option<f64> {
     Some(slope * (last - middle).as_secs_f64())
 }
 
-/// Largest number of these moments within one second.
+/// Returns the largest number of these times that are within one second.
 fn most_in_a_second(moments: &[Instant]) -> usize {
     let within = |(place, first): (usize, &Instant)| {
         let later = &moments[place..];
@@ -249,8 +251,8 @@ fn most_in_a_second(moments: &[Instant]) -> usize {
     moments.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
-/// Datagrams received on all of the victim's lanes, from the last lines of its log: `level 7: received 12 of 14, 2
-/// kernel_overflow; ...`.
+/// Returns the number of datagrams in the counters of all of the victim's lanes, from the last lines of its log:
+/// `level 7: received 12 of 14, 2 kernel_overflow; ...`.
 fn datagrams(seen: &Seen) -> u64 {
     let of_lane = |line: &str| -> Option<u64> {
         let (_, counts) = line.split_once(": received ")?;
@@ -263,7 +265,7 @@ fn datagrams(seen: &Seen) -> u64 {
     seen.log.iter().filter_map(|(_, line)| of_lane(line)).sum()
 }
 
-/// Victim's counters, from the last log line that has them.
+/// Returns the victim's counters, from the last log line that has them.
 fn counted(seen: &Seen) -> Vec<String> {
     let lines = seen.log.iter().rev();
     let line = lines
@@ -376,8 +378,8 @@ mod tests {
         assert_eq!(growth(&looks(|_| 1)[..4]), None);
     }
 
-    /// Observations of a healthy victim: a sample of writer "p" every 5 ms, the first 20 before the attack, which lasts
-    /// a second.
+    /// Observations of a healthy victim. It gets a sample of writer "p" every 5 ms. The first 20 arrive before the
+    /// attack, which lasts a second.
     fn sound() -> (Seen, Instant, Instant) {
         let begin = Instant::now() + Duration::from_secs(1);
         let sample = |number: i64| Arrival {

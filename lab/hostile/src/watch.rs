@@ -14,10 +14,10 @@ use serde_json::Value;
 
 /// Sampling interval of the victim's memory.
 const LOOK: Duration = Duration::from_secs(1);
-/// Sampling interval of a short run: enough points for a regression over half of them.
+/// Sampling interval of a short run. It gives enough points for a regression over half of them.
 const SHORT_LOOK: Duration = Duration::from_millis(250);
 
-/// A critical sample that the victim printed.
+/// Critical sample that the victim printed.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub(super) at: Instant,
@@ -25,15 +25,15 @@ pub(super) struct Arrival {
     pub(super) sequence: i64,
 }
 
-/// Observations.
+/// Observations of the victim.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) samples: Vec<Arrival>,
-    /// Lines of the log.
+    /// Lines of the victim's log.
     pub(super) log: Vec<(Instant, String)>,
-    /// Resident bytes during the attack.
+    /// Resident memory of the victim in bytes during the attack.
     pub(super) resident: Vec<(Instant, u64)>,
-    /// Datagrams that the kernel dropped at its receive backlog, before any host's sockets.
+    /// Number of packets that the kernel dropped at its receive backlog, before the sockets of any host.
     pub(super) backlog_drops: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Takes over the victim's output streams.
+    /// Starts threads that read the victim's output streams.
     pub(super) fn of(victim: &mut Child) -> Result<Self> {
         let seen = Arc::<Mutex<Seen>>::default();
         let attacked = Arc::<AtomicBool>::default();
@@ -92,11 +92,11 @@ impl Watch {
         self.attacked.store(false, Ordering::Relaxed);
     }
 
-    /// Waits for the end of the victim's streams.
+    /// Waits for the end of the victim's output streams, and returns the observations.
     pub(super) fn finish(self) -> Seen {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            // A panic has been printed already.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
         std::mem::take(&mut lock(&self.seen))

@@ -1,11 +1,11 @@
 //! `isolane-shape-main`: shape program for public DDS interoperability tests, which run one program per vendor.
 //!
-//! The test runs two or three programs under a pseudo-terminal and reads their output, so every line it may wait for
-//! has the common wording (`printed`). A program publishes moving shapes, or subscribes to them, with the QoS of its
-//! options (`options`).
+//! A test runs two or three programs under a pseudo-terminal and reads their output. So each line for which a test may
+//! wait has the common wording (`printed`). A program publishes moving shapes, or subscribes to them, with the QoS of
+//! its options (`options`). Options and lines that the tests do not define are *beyond the contract*.
 //!
-//! Options that isolane does not support end the program at once, with status 2 and the words the tests expect, `not
-//! supported`: see [`Options::check`](options::Options::check).
+//! An option that isolane does not support ends the program at once, with status 2 and the expected words `not
+//! supported`, see [`Options::check`](options::Options::check).
 
 #![forbid(unsafe_code)]
 
@@ -45,8 +45,7 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Exit code of wrong usage, and of unsupported options.
 const USAGE: u8 = 2;
-/// Exit code, as of the command `isolane`, when the machine does not allow it: no interface, no memory, or no writable
-/// output.
+/// Exit code if the machine has no interface, no memory or no writable output, as of the command `isolane`.
 const NOT_ALLOWED: u8 = 3;
 
 #[global_allocator]
@@ -59,7 +58,7 @@ fn main() -> ExitCode {
             let printed = error.print();
             return match printed {
                 _ if error.use_stderr() => ExitCode::from(USAGE),
-                // A closed pipe is no failure: its reader has seen enough.
+                // A closed pipe is no failure: its reader needs no more output.
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(NOT_ALLOWED),
                 _ => ExitCode::SUCCESS,
             };
@@ -87,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Exit code of a failure. For a participant or endpoint it depends on whether other options would help.
+/// Returns the exit code of a failure. It is `USAGE` if other options could create the participant or endpoint.
 fn code_of(failure: &Failure) -> ExitCode {
     match failure.downcast_ref::<BuildError>() {
         Some(error) if error.is_wrong_setting() => ExitCode::from(USAGE),
@@ -111,7 +110,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         .name("isolane-shape-main")
         .timing(timing)
         .limits(limits)
-        // Slots fit the largest sample of the tests; memory is used only as samples fill them.
+        // Each slot has room for the largest sample of the tests. Its memory is used only when a sample fills it.
         .sample_memory(usize::MAX)
         .lock_memory(options.lock_memory);
     if let Some(core) = options.core {

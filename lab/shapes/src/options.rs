@@ -1,4 +1,4 @@
-//! Command-line options in getopt style: short options may be joined, also with their values.
+//! Command-line options in getopt style: short options may be joined with each other and with their values.
 
 use std::time::Duration;
 
@@ -230,13 +230,13 @@ impl Options {
         numbered(&self.topic, self.num_topics)
     }
 
-    /// Colours of the instances, starting with `first`.
+    /// Returns the colours of the instances, starting with `first`.
     pub(crate) fn colors(&self, first: &str) -> impl Iterator<Item = String> {
         numbered(first, self.num_instances)
     }
 }
 
-/// Series of a name: the name, then the name with 1, 2, …
+/// Returns `count` names: the name, then the name with 1, 2, …
 fn numbered(name: &str, count: u16) -> impl Iterator<Item = String> {
     (0..count).map(move |number| match number {
         0 => name.to_owned(),

@@ -1,7 +1,7 @@
-//! Line-buffered standard output, standard error, and the stop flag. A peer's name can neither add a line nor control the terminal.
+//! Line-buffered standard output, standard error, and the stop flag. Text is escaped, so no name of a peer can add a
+//! line or control the terminal.
 //!
-//! A failed output ends the program as SIGINT does, so that peers get its departure announcement. A closed pipe is no
-//! failure: its reader has seen enough.
+//! A failed output ends the program as SIGINT does, so that peers get its departure announcement.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -30,21 +30,21 @@ pub(crate) fn line(text: Arguments<'_>) {
     }
 }
 
-/// Prints a line on standard error, unless that is closed or full.
+/// Prints a line on standard error; an error is ignored.
 pub(crate) fn warning(text: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{}", visible_line(&text.to_string()));
 }
 
-/// Error that ended the output, unless its reader closed it.
+/// Returns the error that ended the output, unless the reader has closed its pipe.
 pub(crate) fn failure() -> Option<&'static io::Error> {
     let failed = FAILED.get();
     failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-/// Stop flag, set by SIGINT, SIGTERM and SIGHUP and by a failed output, and polled by the loops.
+/// Stop flag. SIGINT, SIGTERM, SIGHUP and a failed output set the flag, and the loops poll it.
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Maximum polling interval of the flag.
+/// Maximum interval between two polls of the stop flag.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Installs the signal handlers. An ignored SIGHUP (nohup(1)) stays ignored.
@@ -71,12 +71,12 @@ fn end() {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether the program is to end.
+/// Returns whether the stop flag is set.
 pub(crate) fn is_stopped() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Runs the participant for `period`, or until the program is to end.
+/// Runs the participant for `period`, or until the stop flag is set.
 pub(crate) fn run_for(participant: &Participant, period: Duration) {
     let end = Instant::now() + period;
     while !is_stopped() {

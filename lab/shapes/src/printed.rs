@@ -8,7 +8,7 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::shape::ShapeType;
 
-/// Line of a written or received sample.
+/// Formats the line of a written or received sample.
 pub(crate) fn sample(topic: &str, shape: &ShapeType) -> String {
     let ShapeType {
         color,
@@ -24,7 +24,7 @@ pub(crate) fn sample(topic: &str, shape: &ShapeType) -> String {
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{payload}")
 }
 
-/// Line of an instance's end; `None` if it has not ended.
+/// Formats the line of an instance's end; `None` if the instance is alive.
 pub(crate) fn instance_end(topic: &str, color: &str, state: InstanceState) -> Option<String> {
     let state = match state {
         InstanceState::Alive => return None,
@@ -34,7 +34,7 @@ pub(crate) fn instance_end(topic: &str, color: &str, state: InstanceState) -> Op
     Some(format!("{topic:<10} {color:<10} {state}"))
 }
 
-/// Line of a writer's USER_DATA, TOPIC_DATA and GROUP_DATA. Beyond the contract.
+/// Formats the line of a writer's USER_DATA, TOPIC_DATA and GROUP_DATA, which no test requires.
 pub(crate) fn data(topic: &str, [user, topic_data, group]: [&[u8]; 3]) -> String {
     format!(
         "data of a writer of {topic}: user '{}' topic '{}' group '{}'",
@@ -44,12 +44,12 @@ pub(crate) fn data(topic: &str, [user, topic_data, group]: [&[u8]; 3]) -> String
     )
 }
 
-/// First half of a status's line.
+/// Formats the first half of the line of a status.
 fn status(name: &str, topic: &str) -> String {
     format!("{name}() topic: '{topic}'  type: 'ShapeType'")
 }
 
-/// Policy in lines about incompatible QoS.
+/// Formats a policy for lines about incompatible QoS.
 fn policy(policy: Option<PolicyId>) -> String {
     policy.map_or_else(
         || "0 (UNKNOWN)".to_owned(),
@@ -80,10 +80,10 @@ impl Log for Printer {
     fn flush(&self) {}
 }
 
-/// Minimum interval of a reader's lines about missed samples.
+/// Minimum time between a reader's lines about missed samples.
 const MISSED_PERIOD: Duration = Duration::from_secs(1);
 
-/// Prints the line of a status that counts.
+/// Prints the line of a status that has a count.
 fn say_count(name: &str, total: impl Display, change: impl Display) {
     say!("{name} : (total = {total}, change = {change})");
 }
@@ -152,7 +152,7 @@ pub(crate) fn listen_to_reader(
 struct MissedLine {
     name: String,
     printed: Option<Instant>,
-    /// Count printed last.
+    /// Count in the last printed line.
     total: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Publisher: writes a sample per instance and period.
+//! Publisher: writes one sample of each instance in each period.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::{output, printed, qos};
 
 const DEFAULT_COLOR: &str = "BLUE";
 
-/// Time limit for the last acknowledgements, well below that of the tests.
+/// Time limit for the last acknowledgements, far shorter than the time limit of the tests.
 const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(10);
-/// Time that a best-effort writer stays after its last sample.
+/// Time for which a best-effort writer exists after its last sample.
 const BEST_EFFORT_STAY: Duration = Duration::from_millis(100);
 
 struct Writer {
@@ -22,7 +22,7 @@ struct Writer {
     writer: DataWriter<ShapeType>,
 }
 
-/// Instance, written by all writers.
+/// Instance that all writers write.
 struct Instance {
     shape: ShapeType,
     motion: Motion,
@@ -70,7 +70,7 @@ impl CoherentSets {
         Self(options.coherent_sample_count.map(u64::from))
     }
 
-    /// Returns whether a set begins before an iteration, counted from 0.
+    /// Returns whether a set begins before this iteration, counted from 0.
     fn is_begun_before(&self, iteration: u64) -> bool {
         self.0.is_some_and(|count| iteration.is_multiple_of(count))
     }
@@ -81,7 +81,7 @@ impl CoherentSets {
     }
 }
 
-/// Ends a set as soon as the histories have room.
+/// Ends a coherent set as soon as the histories have room.
 fn end_set(publisher: &Publisher) -> Result<(), Failure> {
     loop {
         match publisher.end_coherent_changes() {
@@ -123,7 +123,7 @@ fn instances(options: &Options, color: &str) -> Result<Vec<Instance>, Failure> {
     Ok(instances)
 }
 
-/// Size of the shape in an iteration, counted from 0.
+/// Returns the size of the shape in an iteration, counted from 0.
 fn size(options: &Options, iteration: u64) -> i32 {
     if options.size != 0 {
         return options.size;
@@ -147,7 +147,7 @@ fn write_to_all(writers: &[Writer], shape: &ShapeType, options: &Options) -> Res
         match writer.write(shape) {
             Ok(()) if options.print_written => say!("{}", printed::sample(topic, shape)),
             Ok(()) => {}
-            // The next sample is tried a period later.
+            // The next sample is written a period later.
             Err(error @ (WriteError::Protocol(_) | WriteError::NoFrame)) => {
                 warn!("warning: {topic}: {error}");
             }
@@ -169,8 +169,7 @@ fn end_all(writers: &[Writer], instances: &[Instance], state: FinalState) -> Res
     Ok(())
 }
 
-/// Waits until readers have received the ends of the instances. Deleting the writers at once would discard those not
-/// yet received.
+/// Waits until readers have received the ends of the instances. A writer that is deleted sends no repairs.
 fn stay(participant: &Participant, writers: &[Writer], options: &Options) {
     if options.best_effort {
         participant.run_for(BEST_EFFORT_STAY);

@@ -12,19 +12,19 @@ use crate::shape::MAX_PAYLOAD_BYTES;
 
 /// Size of a sample without its payload, in bytes: header, colour, numbers, lengths and padding.
 const SHAPE_BYTES: usize = 192;
-/// Maximum depth of KEEP_ALL: more than a test writes in a period of a reader.
+/// Maximum number of samples with KEEP_ALL: more than a test writes in one period of a reader.
 const KEEP_ALL_SAMPLES: usize = 512;
-/// Memory of KEEP_ALL in bytes, which limits the number of large samples.
+/// Maximum memory of samples with KEEP_ALL, in bytes. It limits the number of large samples.
 const KEEP_ALL_BYTES: usize = 64 << 20;
-/// Minimum depth of KEEP_ALL.
+/// Minimum number of samples with KEEP_ALL.
 const KEEP_ALL_LEAST_SAMPLES: usize = 16;
-/// Time that the end of a coherent set waits for room.
+/// Maximum time for which the end of a coherent set waits for room in a history.
 const END_PATIENCE: Duration = Duration::from_millis(100);
-/// Maximum sample size of a reader, in bytes. A slot's memory is used when a sample fills it.
+/// Maximum sample size of a reader, in bytes. A slot's memory is used only when a sample fills it.
 const READER_MAX_BYTES: usize = SHAPE_BYTES + MAX_PAYLOAD_BYTES;
 /// Address space of a reader's slots, in bytes.
 const READER_SLOT_BYTES: usize = 1 << 30;
-/// Maximum number of instances of a reader, reached with a shallow history.
+/// Maximum number of instances of a reader. A reader with a shallow history has this many.
 const READER_MOST_INSTANCES: usize = 512;
 /// Minimum number of instances of a reader.
 const READER_LEAST_INSTANCES: usize = 32;
@@ -79,7 +79,7 @@ fn liveliness(options: &Options) -> LivelinessKind {
     }
 }
 
-/// QoS of the publisher or subscriber.
+/// Returns the QoS of the publisher or subscriber.
 pub(crate) fn of_group(options: &Options) -> Qos {
     let scope = match options.access_scope {
         AccessScope::Instance => PresentationAccessScope::Instance,
@@ -125,7 +125,7 @@ pub(crate) fn of_reader(options: &Options) -> Qos {
     qos
 }
 
-/// Number of instances that fit the slots' address space with the history's depth.
+/// Returns the number of instances for which the address space has enough slots, with the depth of the history.
 fn reader_instances(options: &Options) -> u16 {
     let depth = usize::from(options.history.unwrap_or(1).max(1));
     let fitting = READER_SLOT_BYTES / READER_MAX_BYTES / depth;

@@ -3,7 +3,7 @@
 use isolane::TopicType;
 use isolane::types::BoundedString;
 
-/// Maximum additional payload accepted, in bytes.
+/// Maximum length of the additional payload, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 /// Coloured shape on a plane of 240 x 270, with the colour as key.
@@ -34,7 +34,7 @@ pub(crate) struct Motion {
 }
 
 impl Motion {
-    /// Motion of a publisher's `nth` shape, with a distinct starting point.
+    /// Creates the motion of a publisher's `nth` shape. Each shape has its own starting point.
     pub(crate) fn of(nth: u32) -> Self {
         let along = |length: i32, stride: u32| (nth.wrapping_mul(stride) % length as u32) as i32;
         Self {
@@ -43,7 +43,7 @@ impl Motion {
         }
     }
 
-    /// Moves one step, and turns at the edge.
+    /// Moves the shape one step, and turns its direction at an edge.
     pub(crate) fn advance(&mut self) {
         for ((place, step), edge) in self.place.iter_mut().zip(&mut self.step).zip(PLANE) {
             if !(0..=edge).contains(&(*place + *step)) {

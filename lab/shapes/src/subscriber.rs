@@ -12,7 +12,7 @@ use crate::options::{AccessScope, Options};
 use crate::shape::ShapeType;
 use crate::{output, printed, qos};
 
-/// Colours remembered for instances that end, because such a sample carries only a key hash.
+/// Maximum number of instances whose colours are stored. A sample of an instance's end has only the key hash.
 const MAX_COLORS: usize = 1_024;
 
 /// Maximum number of writers whose data is printed.
@@ -69,7 +69,7 @@ impl PrintedWriters {
     }
 }
 
-/// Takes the available samples of all topics in the order in which they were written.
+/// Prints the available samples of all topics in the order in which they were written.
 fn print_in_order(readers: &mut [Reader], access: &Access) -> Result<(), Failure> {
     while let Some(reader) = readers.iter_mut().find(|it| access.is_next(&it.reader)) {
         match reader.reader.take()? {
@@ -108,7 +108,7 @@ fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Fai
     Ok(readers)
 }
 
-/// Expression and parameters of the content filter, if any.
+/// Returns expression and parameters of the content filter, if any.
 fn expression(options: &Options) -> Option<(String, Vec<String>)> {
     if let Some(expression) = &options.cft {
         return Some((expression.clone(), Vec::new()));

@@ -1,11 +1,11 @@
-//! Running other programs: a thin layer over `std::process` that names the command when it fails.
+//! Runs other programs with `std::process`. An error names the command that failed.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use crate::Result;
 
-/// A command as a person would type it, without quoting.
+/// Formats a command as a person would type it, without quotes.
 pub fn displayed(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -14,7 +14,7 @@ pub fn displayed(command: &Command) -> String {
         .join(" ")
 }
 
-/// Runs it with the inherited standard streams; an exit status other than 0 is an error.
+/// Runs a command with the inherited standard streams; an exit status other than 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
@@ -26,7 +26,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     }
 }
 
-/// Runs it and returns its standard output; an exit status other than 0 is an error.
+/// Runs a command and returns its standard output; an exit status other than 0 is an error.
 pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stderr(Stdio::inherit())
@@ -39,7 +39,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     }
 }
 
-/// Reason for which a program could not be started, most often because it is not installed.
+/// Formats the reason why a program could not be started. Most often the program is not installed.
 pub fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     let hint = match error.kind() {
         std::io::ErrorKind::NotFound => {

@@ -1,9 +1,9 @@
-//! Disturbance of a repetition by other users of the processor: steal time, other processes, stalls.
+//! Disturbance of a measurement by other users of the processor: steal time, other processes, stalls.
 //!
-//! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from `/proc/self/stat` (cutime
-//! of proc_pid_stat(5): they are children that have ended). Kernel threads have no user time, so their work for the
-//! ends is not counted as another process's. A thread at SCHED_FIFO on each core sleeps repeatedly for `PERIOD`;
-//! oversleeping by more than `STALL` is a stall.
+//! Steal and user time come from `/proc/stat` (proc_stat(5)). The measured programs are children that have ended, so
+//! their user time is cutime in `/proc/self/stat` (proc_pid_stat(5)). Kernel threads have no user time, so their work
+//! for the measured programs does not count as that of other processes. On each core, a thread at SCHED_FIFO sleeps
+//! repeatedly for `PERIOD`. If it sleeps longer by `STALL` or more, that is a stall.
 
 use std::fs;
 use std::sync::Arc;
@@ -18,42 +18,42 @@ use crate::Result;
 
 /// Sleep of the threads that detect stalls. Shorter sleeps would disturb the measurement.
 const PERIOD: Duration = Duration::from_millis(10);
-/// Oversleep from which on a sleep is a stall: an ordinary timer is late by less than 1 ms.
+/// Minimum delay of a wake-up that counts as a stall. Without a stall, a timer is late by less than 1 ms.
 const STALL: Duration = Duration::from_millis(2);
-/// Share of the processors' time above which steal or other processes disturb a repetition.
+/// Share of the processors' time above which steal time or other processes disturb a measurement.
 const MAX_SHARE: f64 = 0.01;
 
-/// Disturbance of a repetition of a case.
+/// Disturbance of one measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Disturbance {
     /// Steal time, as a share of the processors' time.
     pub steal: f64,
-    /// User time of processes that are not the ends, as a share of the processors' time.
+    /// User time of other processes than the measured ones, as a share of the processors' time.
     pub others: f64,
-    /// Longest stall of a core, in microseconds; `None` without the right to real-time scheduling.
+    /// Longest stall of a core, in microseconds; `None` if real-time scheduling is not permitted.
     pub longest_stall_us: Option<u64>,
-    /// Load average of the last minute, at the end.
+    /// Load average of the last minute before the end.
     pub load: f64,
 }
 
 impl Disturbance {
-    /// Returns true when the repetition must be run again.
+    /// Returns true if the measurement must be repeated.
     pub fn is_too_much(&self) -> bool {
         self.steal > MAX_SHARE || self.others > MAX_SHARE
     }
 }
 
-/// Watch over one repetition of a case; dropping it ends its threads.
+/// Observation of the disturbance during one measurement. Dropping it ends its threads.
 pub struct Watch {
     before: Times,
     is_over: Arc<AtomicBool>,
     longest_ns: Arc<AtomicU64>,
-    /// Threads that detect stalls; each returns false if it could not.
+    /// Threads that detect stalls; a thread returns false if it could not.
     threads: Vec<JoinHandle<bool>>,
 }
 
 impl Watch {
-    /// Starts a watch over these cores.
+    /// Starts to observe these cores.
     pub fn begin(cores: Cores) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let longest_ns = Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ impl Watch {
         })
     }
 
-    /// Stops the watch, and returns the disturbance.
+    /// Ends the observation, and returns the disturbance.
     pub fn end(mut self) -> Result<Disturbance> {
         let since = Times::now()?.since(self.before);
         let load = fs::read_to_string("/proc/loadavg")?;
@@ -83,7 +83,7 @@ impl Watch {
         })
     }
 
-    /// Ends the threads; returns true when all could watch.
+    /// Ends the threads; returns true if all of them could detect stalls.
     fn join(&mut self) -> bool {
         self.is_over.store(true, Ordering::Relaxed);
         // A panic has been printed already.
@@ -98,9 +98,9 @@ impl Drop for Watch {
     }
 }
 
-/// Detects stalls of a core; returns false if it cannot.
+/// Detects stalls of a core; returns false if the thread cannot have this core or real-time scheduling.
 fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bool {
-    // An ordinary thread's stalls would include the ends' own use of the core.
+    // Without SCHED_FIFO, this thread would also wait for the measured programs.
     if pin_to_core(core).is_err() || run_first_in_first_out(1).is_err() {
         return false;
     }
@@ -119,10 +119,10 @@ fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bo
 /// Times since the boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Times {
-    /// All processors' time.
+    /// Time of all processors together.
     all: u64,
     steal: u64,
-    /// User time, of nice processes too.
+    /// User time, including that of nice processes.
     user: u64,
     /// User time of this process and of its children that have ended.
     own_user: u64,
@@ -142,9 +142,9 @@ impl Times {
                 .collect()
         };
         let times = numbers(stat.lines().next()?.strip_prefix("cpu ")?)?;
-        // user nice system idle iowait irq softirq steal, then the guests', which user and nice contain.
+        // The columns are user nice system idle iowait irq softirq steal. User and nice include the guests' columns.
         let all = times.get(..8)?.iter().sum();
-        // The name, in parentheses, may hold anything; the first field after it is the third.
+        // The second field, the name in parentheses, may have any character. Field 3 follows it.
         let mut fields = own.rsplit_once(')')?.1.split_whitespace();
         let user = fields.nth(14 - 3)?.parse::<u64>().ok()?;
         let children = fields.nth(1)?.parse::<u64>().ok()?;
@@ -165,7 +165,7 @@ impl Times {
         }
     }
 
-    /// Shares of these times.
+    /// Computes the shares of these times.
     fn disturbance(self) -> Disturbance {
         let all = self.all.max(1) as f64;
         Disturbance {

@@ -1,8 +1,8 @@
 //! Shared parts of the `cargo xtask` commands.
 //!
-//! A command is a function `run` of its crate; its part in `cargo xtask test` is the function `step`, which returns an
-//! [`Outcome`](steps::Outcome). [`command`] and [`process`] run programs, [`workspace`] builds them, and [`json`]
-//! writes results for programs.
+//! The function `run` of a crate is the crate's command. The function `step`, which returns an
+//! [`Outcome`](steps::Outcome), is its part of `cargo xtask test`. [`command`] and [`process`] run programs,
+//! [`workspace`] builds them, and [`json`] writes results as JSON.
 
 use std::error::Error;
 
@@ -14,8 +14,8 @@ pub mod process;
 pub mod steps;
 pub mod workspace;
 
-/// Result of a command. Failures become text for a person; no code matches on them.
+/// Result of a command. Errors are only printed; no code distinguishes them.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Hidden command of the cable's process.
+/// Hidden command of `cargo xtask` that runs the emulated cable in its own process.
 pub const CABLE_COMMAND: &str = "cable";

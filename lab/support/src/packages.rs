@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::steps::Outcome;
 use crate::{Result, command};
 
-/// Every package, with what needs it.
+/// Every package, with the reason why it is needed.
 #[rustfmt::skip]
 const NEEDED: &[(&str, &str)] = &[
     ("iproute2", "network namespaces: `ip`"),
@@ -24,7 +24,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("valgrind", "tests that count instructions and copies"),
 ];
 
-/// Installs missing packages. Without root it prints the command, and later steps fail or are skipped.
+/// Installs missing packages. Without root, prints the command for it; later steps then fail or are skipped.
 pub fn install_missing() -> Result<Outcome> {
     let missing = match missing() {
         Ok(missing) => names(&missing),
@@ -52,17 +52,17 @@ pub fn install_missing() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The version of an installed package, `None` when it is not installed.
+/// Returns the version of a package; `None` if it is not installed.
 pub fn version(package: &str) -> Result<Option<String>> {
     Ok(query("${Version}", &[package])?.pop())
 }
 
-/// Returns true as root, which namespaces and packages need.
+/// Returns true if this process runs as root, which namespaces and the installation of packages need.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Fails unless this is root, with the name of the command that needs it.
+/// Returns an error with the name of the command if this process does not run as root.
 pub fn require_root(command: &str) -> Result<()> {
     match is_root() {
         true => Ok(()),
@@ -85,8 +85,8 @@ fn missing() -> Result<Vec<(&'static str, &'static str)>> {
         .collect())
 }
 
-/// One field of each of these packages that is installed. `dpkg-query` fails when one is unknown and lists the others
-/// all the same, so its exit status is ignored.
+/// Returns one field of each of these packages that is installed. If a package is unknown, `dpkg-query` lists the other
+/// packages and fails, so its exit status is ignored.
 fn query(field: &str, packages: &[&str]) -> Result<Vec<String>> {
     let mut query = Command::new("dpkg-query");
     query

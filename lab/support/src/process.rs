@@ -1,4 +1,4 @@
-//! Child processes of a check: killed when dropped, interrupted in time, and their memory.
+//! Child processes of a check: their end by SIGINT or SIGKILL, and their memory.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Result;
 
-/// A child process, killed when dropped.
+/// Child process that is killed when dropped.
 pub struct Killed(pub Child);
 
 impl Killed {
-    /// Interrupts the process, and waits for its end; an error at the timeout.
+    /// Sends SIGINT to the process, and waits for its end. Returns an error if it does not end within `timeout`.
     pub fn interrupt(&mut self, timeout: Duration) -> Result<()> {
         kill_process(Pid::from_child(&self.0), Signal::INT)?;
         let begin = Instant::now();
@@ -35,7 +35,7 @@ impl Drop for Killed {
     }
 }
 
-/// Resident bytes of a process: VmRSS (proc_pid_status(5)); `None` if it has ended.
+/// Returns the resident memory of a process in bytes, VmRSS (proc_pid_status(5)); `None` if the process has ended.
 pub fn resident_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let mut lines = status.lines();

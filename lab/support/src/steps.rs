@@ -1,4 +1,4 @@
-//! Steps of a test run: each is announced, timed and recorded; a failure does not stop the others.
+//! Steps of a test run. Each step is announced, timed and recorded. A failed step does not stop the others.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -9,25 +9,25 @@ use crate::Result;
 pub enum Outcome {
     /// A single check that holds.
     Passed,
-    /// Checks that are counted one by one.
+    /// Several checks, which are counted one by one.
     Counted {
-        /// Checks that hold.
+        /// Number of checks that hold.
         passed: usize,
-        /// Checks that do not.
+        /// Number of checks that do not hold.
         failed: usize,
     },
     /// Tests.
     Tests {
-        /// Tests that passed.
+        /// Number of tests that passed.
         passed: usize,
-        /// Tests that failed, and test programs that died.
+        /// Number of tests that failed, and of test programs that died.
         failed: usize,
         /// Output of failed tests.
         failures: Vec<String>,
     },
     /// Failure, with its reason.
     Failed(String),
-    /// Not run here, with the reason. Counted neither as passed nor as failed.
+    /// The step could not run here, for this reason. It counts neither as passed nor as failed.
     LeftOut(String),
 }
 
@@ -37,14 +37,14 @@ struct Step {
     took: Duration,
 }
 
-/// The steps that ran so far.
+/// Steps that ran so far.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<Step>,
 }
 
 impl Steps {
-    /// Runs one step; returns true when nothing in it failed, for dependent steps.
+    /// Runs one step. Returns true if nothing in it failed, so that steps that depend on it can run.
     pub fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<Outcome>) -> bool {
         eprintln!("\n=== {name}");
         let start = Instant::now();
@@ -59,12 +59,12 @@ impl Steps {
         self.done.last().is_some_and(|step| step.counts().1 == 0)
     }
 
-    /// Records a skipped step, and prints the reason.
+    /// Records a step that is skipped, and prints the reason.
     pub fn leave_out(&mut self, name: &'static str, reason: &str) {
         self.run(name, || Ok(Outcome::LeftOut(reason.into())));
     }
 
-    /// Returns true when a step could not run here.
+    /// Returns true if some step could not run here.
     pub fn has_left_out(&self) -> bool {
         let mut outcomes = self.done.iter().map(|step| &step.outcome);
         outcomes.any(|outcome| matches!(outcome, Outcome::LeftOut(_)))
@@ -78,8 +78,8 @@ impl Steps {
             .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1))
     }
 
-    /// Output of failed tests, the table of all steps with the minutes of each, a note and, as its last line, `N
-    /// passed, N failed`, which CI reads.
+    /// Formats the output of failed tests, the table of all steps with their durations, and a note. CI reads the last
+    /// line, `N passed, N failed`.
     pub fn summary(&self, note: &str) -> String {
         let width = self
             .done
@@ -122,7 +122,7 @@ impl Steps {
     }
 }
 
-/// Minutes and seconds.
+/// Formats a duration in minutes and seconds.
 fn minutes(time: Duration) -> String {
     format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
 }

@@ -1,4 +1,4 @@
-//! Folders and builds of this workspace, as cargo knows them.
+//! Folders of this workspace, as cargo reports them, and its builds.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 
 use crate::{Result, command};
 
-/// The cargo that runs this task; also right where several toolchains are installed.
+/// Returns a command of the cargo that runs this task, which may be one of several installed toolchains.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds `isolane` and `isolane-shape-main` in the release profile, in one call: separate calls would rebuild the
-/// libraries with different features.
+/// Returns the command that builds `isolane` and `isolane-shape-main` in the release profile. Separate commands would
+/// build the libraries twice, with different features.
 pub fn build_commands() -> Command {
     let mut build = cargo();
     build.args(["build", "--release"]);
@@ -38,28 +38,28 @@ pub fn build_examples(package: &str, examples: &[&str]) -> Result<()> {
     command::run(&mut build)
 }
 
-/// The folders of the workspace, as `cargo metadata` names them.
+/// Folders of the workspace, as `cargo metadata` reports them.
 #[derive(Deserialize)]
 pub struct Metadata {
     /// Folder of the workspace's manifest.
     pub workspace_root: PathBuf,
-    /// Folder where cargo builds, whatever the environment or configuration says.
+    /// Folder in which cargo builds, with environment and configuration taken into account.
     pub target_directory: PathBuf,
 }
 
 impl Metadata {
-    /// Reads it from cargo.
+    /// Reads the folders from cargo.
     pub fn read() -> Result<Self> {
         cargo_metadata()
     }
 
-    /// The command `isolane` as a release build leaves it.
+    /// Path of the command `isolane` of the release build.
     pub fn isolane(&self) -> PathBuf {
         self.target_directory.join("release/isolane")
     }
 }
 
-/// Reads some fields of `cargo metadata`, with all features on, so that optional dependencies are listed too.
+/// Reads some fields of `cargo metadata`. All features are on, so optional dependencies are listed too.
 pub fn cargo_metadata<T: DeserializeOwned>() -> Result<T> {
     let mut metadata = cargo();
     metadata.args(["metadata", "--format-version", "1", "--all-features"]);

@@ -1,8 +1,8 @@
 //! libFuzzer: instrumented builds of the targets, and their runs.
 //!
-//! Stable Rust has the compiler pass, so neither nightly nor `cargo fuzz` is needed, only a C++ compiler for libFuzzer
-//! itself. (`cargo +nightly fuzz run --features libfuzzer TARGET` does the same with AddressSanitizer, for the unsafe
-//! code below the participant.)
+//! Stable Rust has the compiler pass for the instrumentation. So the build needs neither nightly nor `cargo fuzz`, only
+//! a C++ compiler for libFuzzer. (`cargo +nightly fuzz run --features libfuzzer TARGET` also uses AddressSanitizer, for
+//! the unsafe code that participants use.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 
-/// Edge coverage with counters, and traced comparisons, by which it finds numbers.
+/// Compiler options for edge coverage with counters, and for traced comparisons, with which libFuzzer finds numbers.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -22,16 +22,16 @@ const COVERAGE: [&str; 6] = [
     "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
 ];
 
-/// Longest input, as `isolane_fuzz::limits::MAX_INPUT_BYTES`.
+/// Maximum length of an input in bytes, the same as `isolane_fuzz::limits::MAX_INPUT_BYTES`.
 const MAX_INPUT_BYTES: usize = 4096;
-/// Timeout of an input, after which it counts as a hang: most take less than a millisecond.
+/// Time after which an input counts as a hang. Most inputs take less than a millisecond.
 const HANG_SECONDS: u64 = 20;
-/// Memory above which an input counts as an unbounded allocation; a participant has some 60 MiB of frames.
+/// Memory above which an input counts as an unbounded allocation. A participant has about 60 MiB of frames.
 const MEMORY_MIB: u64 = 2048;
 
-/// The targets as libFuzzer programs.
+/// Targets, built as libFuzzer programs.
 pub(super) struct Fuzzer {
-    /// The package `fuzz`.
+    /// Folder of the package `fuzz`.
     home: PathBuf,
     /// Folder of the built targets, and of inputs found beyond the saved corpus.
     folder: PathBuf,
@@ -43,9 +43,9 @@ pub(super) struct Fuzzer {
 pub(super) struct Ran {
     pub(super) inputs: u64,
     pub(super) seconds: f64,
-    /// Edges of the code that some input has reached.
+    /// Number of edges of the code that some input has reached.
     pub(super) coverage: u64,
-    /// Inputs in the corpus.
+    /// Number of inputs in the corpus.
     pub(super) corpus: u64,
     /// File of the failing input.
     pub(super) finding: Option<String>,
@@ -65,7 +65,7 @@ impl Fuzzer {
             .arg(home.join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&build_folder)
-            // With a target, code that runs during the build (macros, scripts) is built without these.
+            // With `--target`, these flags do not apply to code that runs during the build (macros, scripts).
             .args(["--target", &host])
             .env(
                 "RUSTFLAGS",
@@ -82,7 +82,7 @@ impl Fuzzer {
         })
     }
 
-    /// Runs a target from its corpus for this time, or until a failure.
+    /// Runs a target, starting from its corpus, for `time` or until a failure.
     pub(super) fn run(&self, target: &str, time: Duration) -> Result<Ran> {
         let artifacts = self.home.join("artifacts").join(target);
         fs::create_dir_all(&artifacts)?;
@@ -93,7 +93,7 @@ impl Fuzzer {
         let mut fuzz = Command::new(self.programs.join(target));
         fuzz.arg(format!("-max_total_time={}", time.as_secs().max(1)))
             .arg(format!("-timeout={HANG_SECONDS}"))
-            // A slow input that does not hang would be reported like a finding.
+            // Otherwise an input that is slow, but does not hang, would be reported like a finding.
             .arg(format!("-report_slow_units={HANG_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
             .arg(format!("-max_len={MAX_INPUT_BYTES}"))
@@ -124,8 +124,8 @@ impl Fuzzer {
         Ok(ran)
     }
 
-    /// Repeats a hang. libFuzzer measures wall-clock time, so an input may appear to hang on a busy machine. The
-    /// targets are deterministic, so a second run distinguishes the two.
+    /// Runs an input that hung a second time. libFuzzer measures wall-clock time, so an input may appear to hang on a
+    /// busy machine. A deterministic target that hangs does so again.
     fn is_found_again(&self, target: &str, ran: &mut Ran, input: &str) -> Result<bool> {
         let mut again = Command::new(self.programs.join(target));
         again
@@ -150,7 +150,7 @@ impl Fuzzer {
         Ok(is_found)
     }
 
-    /// Writes a minimal set of inputs with the full coverage of the findings and the saved corpus into a folder.
+    /// Writes to a folder a minimal set of inputs with the coverage of the saved corpus and the inputs found since.
     pub(super) fn minimise(&self, target: &str, into: &Path) -> Result<()> {
         let mut merge = Command::new(self.programs.join(target));
         merge
@@ -195,7 +195,7 @@ fn read_log(text: &str) -> Ran {
             ran.message.get_or_insert_with(|| line.trim().into());
         }
     }
-    // A run that ends by a hang prints no final count: take the last line with one.
+    // After a hang, libFuzzer prints no final count, so the last line with a count is used.
     if ran.inputs == 0 {
         let counts = text.lines().filter_map(|line| line.strip_prefix('#'));
         let mut counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
@@ -204,13 +204,13 @@ fn read_log(text: &str) -> Ran {
     ran
 }
 
-/// Returns true when libFuzzer kept an input because it took too long.
+/// Returns true if libFuzzer saved an input because it took too long.
 fn is_timeout(input: &str) -> bool {
     let name = Path::new(input).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with("timeout-"))
 }
 
-/// Target triple of this machine.
+/// Returns the target triple of this machine.
 fn host() -> Result<String> {
     let version = command::output(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8(version)?;

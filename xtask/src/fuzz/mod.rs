@@ -1,16 +1,15 @@
-//! `cargo xtask fuzz`: runs the targets of `lab/fuzz/`, for any time by hand, or briefly as a step of `cargo xtask test
-//! --all`.
+//! `cargo xtask fuzz`: runs the targets of `lab/fuzz/`. `cargo xtask test --all` runs them briefly as a step.
 //!
-//! - [`step`] replays the saved corpus and mutates it for a bounded time, on stable Rust;
+//! - [`step`] replays the saved corpus and mutates it for a bounded time;
 //! - [`run`] searches further inputs with libFuzzer (`libfuzzer.rs`), replays one input, grows the saved corpus, or
 //!   checks that seeded bugs are found (`seeded.rs`).
 //!
 //! The commands write only two kinds of files into the source tree: failing inputs (`lab/fuzz/artifacts`, not in git)
 //! and, with `--grow`, the corpus.
 //!
-//! `--grow` adds new inputs to the saved corpus, and removes superfluous ones. If the corpus is then too large for a
-//! repository, the longest inputs are removed as well. They are the slowest to run, and mutation of the others finds
-//! most of them again.
+//! `--grow` adds new inputs to the saved corpus, and removes superfluous ones. If the corpus is then too large for the
+//! repository, the longest inputs are removed as well. They take the most time to run, and mutation of the other inputs
+//! finds most of them again.
 
 mod libfuzzer;
 mod seeded;
@@ -27,7 +26,7 @@ use serde::Serialize;
 
 use libfuzzer::{Fuzzer, Ran};
 
-/// Every target: `lab/fuzz/fuzz_targets` has a program of each name.
+/// Names of all targets. `lab/fuzz/fuzz_targets` has a program of each name.
 pub(crate) const TARGETS: [&str; 8] = [
     "rtps",
     "discovery",
@@ -39,10 +38,9 @@ pub(crate) const TARGETS: [&str; 8] = [
     "model",
 ];
 
-/// Longest time for which one target runs before the next one, in seconds. Reading the corpus again costs little
-/// against it.
+/// Maximum time in seconds for which a target runs before the next one. Reading the corpus takes far less time.
 const MAX_SLICE_SECONDS: u64 = 75;
-/// Number of findings of a target after which it is skipped, because more would say nothing new.
+/// Number of findings of a target after which it is skipped. Further findings rarely show another bug.
 const MAX_FINDINGS: usize = 3;
 
 /// Arguments of `cargo xtask fuzz`.
@@ -68,7 +66,7 @@ pub(crate) struct FuzzArguments {
     json: Option<PathBuf>,
 }
 
-/// Runs the command. Returns true when nothing failed; with `--seeded`, when every bug was found.
+/// Runs the command. Returns true if no input failed; with `--seeded`, if every bug was found.
 pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let targets: Vec<&str> = match &arguments.target {
@@ -150,10 +148,10 @@ fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     Ok(report)
 }
 
-/// Maximum size of one target's corpus in the repository, in bytes. All of them together stay below 1 MiB.
+/// Maximum size in bytes of one target's corpus in the repository. All corpora together are smaller than 1 MiB.
 const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 
-/// Replaces the corpus of these targets by the smallest one with the same coverage, within its bound.
+/// Replaces the corpus of each target with a minimal one of the same coverage, as far as it is within the bound.
 fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
@@ -186,7 +184,7 @@ fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Files in a folder, the shortest first.
+/// Returns the files in a folder with their lengths, the shortest first.
 fn inputs(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut inputs = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -197,7 +195,7 @@ fn inputs(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(inputs)
 }
 
-/// The schema of the JSON.
+/// Schema of the JSON.
 const SCHEMA: &str = "isolane/fuzz/1";
 
 /// All runs.
@@ -264,7 +262,7 @@ impl Report {
         row.map_or(0, |row| row.findings.len())
     }
 
-    /// Returns true when no target failed and every seeded bug was found.
+    /// Returns true if no target failed and every seeded bug was found.
     fn passed(&self) -> bool {
         self.targets.iter().all(|row| row.findings.is_empty())
             && self.seeded.iter().all(|bug| bug.found_by.is_some())

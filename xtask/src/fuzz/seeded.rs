@@ -12,12 +12,12 @@ use serde::Deserialize;
 use super::libfuzzer::Fuzzer;
 use super::{Report, SeededReport, folder};
 
-/// Seeded bug: text of a file, and its replacement.
+/// Seeded bug: text in a source file, and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bug {
     what: String,
-    /// Targets that should find it, the most likely first.
+    /// Targets that should find the bug, the most likely one first.
     targets: Vec<String>,
     file: PathBuf,
     find: String,
@@ -39,7 +39,7 @@ impl Bug {
     }
 }
 
-/// All bugs with their names, in order.
+/// Returns all bugs with their names, in the order of the names.
 fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
     let mut bugs = Vec::new();
     for entry in fs::read_dir(home.join("seeded"))? {
@@ -64,7 +64,7 @@ fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
     Ok(bugs)
 }
 
-/// Inserts one bug at a time, and fuzzes its targets for at most `time` together.
+/// Inserts one bug at a time, and fuzzes the bug's targets. Each bug takes at most `time`, all its targets together.
 pub(super) fn run(metadata: &Metadata, time: Duration) -> Result<Report> {
     let home = metadata.workspace_root.join("lab/fuzz");
     let copy = folder(metadata).join("seeded/tree");

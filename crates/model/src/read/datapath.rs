@@ -13,13 +13,13 @@ use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values;
 
-/// Keys of earlier versions, and what replaces them.
+/// Keys of earlier versions, each with advice about its replacement.
 const MOVED: [(&str, &str); 1] = [(
     "waiting",
     "set `waiting` in [host.NAME]; for busy polling, also `busy_poll = true` here",
 )];
 
-/// Returns the reader of a choice among `kinds`.
+/// Returns a function that reads a choice among `kinds`.
 pub(super) fn choice(kinds: Kinds) -> impl FnOnce(&DeValue<'_>) -> Result<DatapathChoice, Wrong> {
     move |value| {
         let names = kinds.iter().map(|kind| kind.name());
@@ -31,7 +31,7 @@ pub(super) fn choice(kinds: Kinds) -> impl FnOnce(&DeValue<'_>) -> Result<Datapa
     }
 }
 
-/// Reads the options of all kinds; `None` if any is wrong.
+/// Reads the options of all kinds; `None` if any value is wrong.
 pub(super) fn read(
     host: &mut Table<'_>,
     kinds: Kinds,
@@ -139,7 +139,7 @@ fn per_level(
     };
     let mut numbers = [None; 8];
     for (key, value) in entries {
-        // One digit: another spelling of the same level would take its place.
+        // A level has one digit: a second spelling such as `07` would overwrite the number of level 7.
         let digit = Some(key.get_ref()).filter(|key| key.len() == 1);
         let level = digit.and_then(|key| key.parse().ok()).and_then(Level::new);
         let Some(level) = level else {

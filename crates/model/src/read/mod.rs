@@ -1,8 +1,8 @@
 //! Parser of descriptions: text to [`System`].
 //!
-//! A description passes through UTF-8 text and a tree of TOML values with their spans to the typed system. The TOML
-//! parser continues after an error, and so does this module, so that all problems of a file are reported together. A
-//! system is returned only without errors. No input makes it panic, or loop longer than the text.
+//! The bytes become UTF-8 text, then a tree of TOML values with their spans, then the typed system. The TOML parser and
+//! this module continue after an error, so that all problems of a file are reported together. A system is returned only
+//! if there is no error. For any input, this module never panics and has no loop longer than the text.
 
 mod datapath;
 mod host;
@@ -52,7 +52,7 @@ pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<P
     Ok(tuning)
 }
 
-/// Reads a file and interprets its tree; also returns the warnings.
+/// Parses a file, interprets its tree with a function, and returns the result with the warnings.
 fn read_whole<T>(
     bytes: &[u8],
     file_name: &str,
@@ -67,7 +67,7 @@ fn read_whole<T>(
     let text = Arc::new(Text::new(file_name, &content));
     let mut report = Report::new(text);
     if let Err(error) = core::str::from_utf8(bytes) {
-        // The line is not drawn: it can contain arbitrary bytes, including terminal control sequences.
+        // The line is not repeated, because it can contain arbitrary bytes, including terminal control sequences.
         let first = error.valid_up_to();
         let line = content[..first].matches('\n').count() + 1;
         let what = format!("{file_name} is not UTF-8 text: byte {first}, in line {line}");
@@ -115,8 +115,8 @@ fn read_system(tree: &DeTable<'_>, kinds: Kinds, report: &mut Report) -> Option<
     })
 }
 
-/// Reads the hosts, and separately their names: a host with a wrong setting still exists for the topics that name
-/// it.
+/// Reads the hosts. Returns their names separately, because topics may name a host that has a wrong setting without a
+/// further error.
 fn read_hosts<'a>(
     root: &mut Table<'a>,
     kinds: Kinds,
@@ -131,7 +131,7 @@ fn read_hosts<'a>(
     (hosts.into_iter().collect(), names)
 }
 
-/// Returns the tables `[kind.NAME]` in the order of the file, at most `limit`.
+/// Returns the tables `[kind.NAME]` in the order of the file, at most `limit` of them.
 fn named_tables<'a>(
     root: &mut Table<'a>,
     kind: &'static str,

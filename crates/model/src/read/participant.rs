@@ -16,7 +16,7 @@ use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values::{self, shortened};
 
-/// Other parts of the description that participants refer to; `topics` as far as they were valid.
+/// Other parts of the description to which participants refer; `topics` has only the valid topics.
 pub(super) struct Others<'a> {
     pub(super) domain: Option<Domain>,
     pub(super) hosts: &'a [&'a str],
@@ -24,7 +24,7 @@ pub(super) struct Others<'a> {
     pub(super) topics: &'a [Option<Topic>],
 }
 
-/// Reads all participants; `None` if anything is wrong.
+/// Reads all participants; `None` if any value is missing or wrong.
 pub(super) fn read_all(
     tables: Vec<Table<'_>>,
     others: &Others<'_>,

@@ -1,4 +1,4 @@
-//! Port conflicts of described participants: with others on the host, and with the ports of the RTPS domains.
+//! Port conflicts of described participants: with other participants of the host, and with the ports of RTPS domains.
 
 use core::ops::Range;
 
@@ -9,7 +9,8 @@ use crate::participant::Participant;
 use super::report::{Report, Wrong};
 use super::values::shortened;
 
-/// Returns true if the ports conflict neither with the participants `before`, nor with the domain's ports.
+/// Returns true if the participant's ports conflict neither with those of the participants `before`, nor with those of
+/// the domain. Reports a conflict.
 pub(super) fn are_its_own(
     participant: &Participant,
     before: &[Participant],
@@ -47,7 +48,7 @@ pub(super) fn are_its_own(
     true
 }
 
-/// Returns true if `other` uses any of `ports`. A port is taken at all addresses of a host.
+/// Returns true if `other` has the same host or address, and uses any of `ports`.
 fn shares(participant: &Participant, other: &Participant, ports: &Range<u16>) -> bool {
     let shares_address = other.host.value == participant.host.value
         || other.address.value == participant.address.value;
@@ -78,7 +79,7 @@ fn shared(participant: &Participant, other: &Participant) -> Wrong {
     Wrong::new(what, label).help(help)
 }
 
-/// First suggested port without a conflict.
+/// First suggested port that conflicts with no participant.
 fn free(participant: &Participant, before: &[Participant]) -> Option<u16> {
     let mut ports = SUGGESTED_PORTS.step_by(usize::from(Participant::PORTS));
     ports.find(|&port| {

@@ -10,7 +10,7 @@ const EXAMPLE: &str = "protect.topics = { capacity = 2000, period = \"10ms\", re
 const TOPICS: &str = "topics = { capacity = 2000, period = \"10ms\", reserved = 200 }";
 const OTHERS: &str = "others = { capacity = 1000, period = \"10ms\" }";
 
-/// Reads the protection of a host; `None` if anything is wrong.
+/// Reads the protection of a host; `None` if any value is missing or wrong.
 pub(super) fn read(host: &mut Table<'_>, report: &mut Report) -> Option<HostProtection> {
     let Some(mut table) = host.table("protect", EXAMPLE, report)? else {
         return Some(HostProtection::default());

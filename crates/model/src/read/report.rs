@@ -48,9 +48,9 @@ impl Wrong {
 pub(crate) struct Report {
     text: Arc<Text>,
     problems: Vec<Problem>,
-    /// Lines with a syntax error. Values recovered there by the parser are not reported again.
+    /// Lines with a syntax error. A value that the parser recovered on such a line is not reported again.
     broken_lines: BTreeSet<usize>,
-    /// True after a broken `[header]`: the lines below it are in the wrong table, so only syntax is reported.
+    /// True after a syntax error in a `[header]`. The keys below are in the wrong table, so only syntax is reported.
     broken_header: bool,
 }
 
@@ -64,7 +64,7 @@ impl Report {
         }
     }
 
-    /// Source of a value at a span.
+    /// Returns the source of a value at this span.
     pub(super) fn source(&self, span: &Range<usize>) -> Source {
         Source::File {
             name: Arc::clone(&self.text.name),
@@ -81,7 +81,7 @@ impl Report {
 
     /// Reports an invalid value.
     pub(super) fn error(&mut self, span: Range<usize>, wrong: Wrong) {
-        // The parser places values that it could not read at 0..0.
+        // The parser gives the span 0..0 to values that it could not read.
         let made_up = span == (0..0) && !self.broken_lines.is_empty();
         let on_broken_line = self.broken_lines.contains(&self.text.line_of(span.start));
         if !made_up && !on_broken_line && !self.broken_header {

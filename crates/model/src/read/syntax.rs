@@ -14,7 +14,7 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
         .map(|error| (place_of(content, error), error.message()))
         .collect();
     errors.sort_by_key(|(span, _)| span.start);
-    // A repeated table repeats all its keys: report one mistake, not ten.
+    // All keys of a repeated table are repeated as well, but only the table is reported.
     let mut repeated_table: Option<Range<usize>> = None;
     for (span, message) in errors {
         let in_header = line_at(content, span.start).trim_start().starts_with('[');
@@ -44,12 +44,12 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
             Wrong::new(format!("`{name}` is given twice"), "the second one")
                 .help("remove one of them")
         };
-        // Only the second value is lost from the tree, so other problems are still reported.
+        // This is not reported as `in_header`: only the second value is missing in the tree.
         report.syntax(span, wrong, false);
     }
 }
 
-/// Span of an error. The parser gives none for a key with too many parts; the line with the most dots is used.
+/// Span of an error. For a key with too many parts the parser gives no span, so the line with the most dots is used.
 fn place_of(content: &str, error: &Error) -> Range<usize> {
     if error.message() != "recursion limit" {
         return error.span().unwrap_or(0..0);

@@ -94,8 +94,8 @@ impl<'a> Table<'a> {
         self.entries.get(key)
     }
 
-    /// Returns the table that is the value of a key; `Some(None)` if the key is absent. `None` if the value is no
-    /// table, which is reported with `example`.
+    /// Returns the table that is the value of a key; `Some(None)` if the key is absent. If the value is not a table,
+    /// reports this with `example` and returns `None`.
     pub(super) fn table(
         &mut self,
         key: &'static str,
@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
         Some(Some(self.inside(key, value.span(), entries)))
     }
 
-    /// Reads a key with a conversion of its value.
+    /// Reads a key, and converts its value.
     pub(crate) fn field<T>(
         &mut self,
         key: &'static str,
@@ -136,7 +136,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns a required value, or reports it as missing with the suggestion `why`.
+    /// Returns a required value. If the key is absent, reports it as missing, with the suggestion `why`.
     pub(super) fn require<T>(
         &self,
         key: &'static str,
@@ -151,7 +151,7 @@ impl<'a> Table<'a> {
         field.given()
     }
 
-    /// Reports the unknown keys; for a renamed key, with its present name.
+    /// Reports the unknown keys. For a renamed key, the report has the present name.
     pub(super) fn finish(self, report: &mut Report) {
         for (key, _) in self.entries {
             let written: &str = key.get_ref();
@@ -207,12 +207,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Returns the value, or `default` if absent. `None` only for a wrong value.
+    /// Returns the value, or `default` if the key is absent. `None` only for a wrong value.
     pub(crate) fn or(self, default: T) -> Option<Sourced<T>> {
         self.or_from(default, Source::Default)
     }
 
-    /// Returns the value like [`Field::or`], with a source for the default.
+    /// Returns the value like [`Field::or`], with `source` as the source of the default.
     pub(crate) fn or_from(self, default: T, source: Source) -> Option<Sourced<T>> {
         match self {
             Self::Given(value, _) => Some(value),

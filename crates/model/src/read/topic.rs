@@ -204,8 +204,8 @@ fn budget(table: &mut Table<'_>, report: &mut Report) -> Option<Option<Budget>> 
     }))
 }
 
-/// Warns about a deadline longer than the period. The analysis covers it (several instances in one busy period), but
-/// two samples are then in flight at once, which is rarely intended.
+/// Warns about a deadline longer than the period. The analysis is valid for such a deadline. But two samples may then
+/// be in flight at once, which is rarely intended.
 fn warn_about_deadline(
     table: &Table<'_>,
     period: &Field<Duration>,
@@ -224,7 +224,7 @@ fn warn_about_deadline(
     }
 }
 
-/// Warns about durability without reliability: only reliable readers receive history.
+/// Warns about TRANSIENT_LOCAL durability without reliability, because only reliable readers receive history.
 fn warn_about_durability(
     table: &Table<'_>,
     reliability: &Field<Reliability>,

@@ -12,8 +12,8 @@ use super::values;
 
 const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
 
-/// Former keys: name, present name, and whether the value is inverted. They are refused, and the error names the present
-/// key.
+/// Former keys: name, present name, and whether the value is inverted. A former key is refused, and the error names the
+/// present key.
 pub(super) const RENAMED_KEYS: &[(&str, &str, bool)] = &[
     ("moderation_us", "coalescing_us", false),
     ("xdp_offloads_off", "xdp_offloads", true),
@@ -43,7 +43,7 @@ pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> 
     tuning
 }
 
-/// Conversion of a switch's value.
+/// Type of a switch's value, with its conversion from TOML.
 pub(crate) trait SwitchValue: Sized {
     fn read(value: &DeValue<'_>) -> Result<Self, Wrong>;
 }

@@ -1,4 +1,4 @@
-//! Conversions of TOML values to typed settings. Their error messages complete "`key` in [table] ...".
+//! Conversions of TOML values to typed settings. Their error messages follow the words "`key` in [table]".
 
 use core::num::NonZeroU32;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Content filter of a reader, announced so that writers can filter for it (RTPS 2.5 §8.7.4,
+//! Content filter of a reader, announced so that writers can filter samples for the reader (RTPS 2.5 §8.7.4,
 //! `ContentFilterProperty_t`).
 
 use super::parse_payload;
@@ -14,7 +14,7 @@ use crate::{
 pub struct ContentFilterProperty<'a> {
     /// Name of the content-filtered topic.
     pub filtered_topic_name: &'a str,
-    /// Name of the topic.
+    /// Name of the topic that is filtered.
     pub related_topic_name: &'a str,
     /// Name of the filter class; the standard's is [`Self::DDSSQL`].
     pub class_name: &'a str,
@@ -29,7 +29,7 @@ impl<'a> ContentFilterProperty<'a> {
     pub const DDSSQL: &'static str = "DDSSQL";
 
     /// Finds the raw parameter value in a reader's announcement, with its byte order. `None` if there is no filter,
-    /// or it is longer than [`MAX_CONTENT_FILTER_BYTES`].
+    /// or the filter is longer than [`MAX_CONTENT_FILTER_BYTES`].
     #[must_use]
     pub fn find(announcement: &'a [u8]) -> Option<(&'a [u8], ByteOrder)> {
         let list = parse_payload(announcement).ok()?;
@@ -45,7 +45,7 @@ impl<'a> ContentFilterProperty<'a> {
         let id = pid::CONTENT_FILTER_PROPERTY;
         let invalid = Error::InvalidParameter(id);
         let mut reader = Reader::new(value, order);
-        // The last string may lack padding, so alignment precedes each read.
+        // The last string may lack padding. So padding is skipped before each read, not after it.
         let string = |reader: &mut Reader<'a>| {
             align(reader, value.len());
             reader.string().ok_or(invalid)

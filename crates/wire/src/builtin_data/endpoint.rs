@@ -11,7 +11,7 @@ use crate::{
     qos::QosPolicies,
 };
 
-/// Discovery data of a writer or reader; the GUID's entity kind says which, and if the topic is keyed.
+/// Discovery data of a writer or reader. The entity kind in its GUID says which, and whether the topic is keyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointData {
     /// GUID of the endpoint.
@@ -22,7 +22,7 @@ pub struct EndpointData {
     pub type_name: heapless::String<MAX_NAME_BYTES>,
     /// QoS policies.
     pub qos: QosPolicies,
-    /// Unicast locators. If these and `multicast` are empty, the participant's default locators apply.
+    /// Unicast locators. If they and `multicast` are empty, the participant's default locators apply.
     pub unicast: LocatorList,
     /// Multicast locators.
     pub multicast: LocatorList,
@@ -126,14 +126,14 @@ impl EndpointData {
         if data.type_name.is_empty() {
             return Err(Error::MissingParameter(pid::TYPE_NAME));
         }
-        // The endpoint's own prefix identifies its participant; a different one is an error.
+        // The prefix of the endpoint's GUID identifies its participant. Another prefix is an error.
         if participant.is_some_and(|participant| participant.prefix != data.guid.prefix) {
             return Err(Error::InvalidParameter(pid::PARTICIPANT_GUID));
         }
         Ok(data)
     }
 
-    /// Writes the announcement and returns its length. Values equal to their default are omitted.
+    /// Writes the announcement and returns its length in bytes. Values equal to their default are omitted.
     ///
     /// # Errors
     /// [`BufferTooSmall`].
@@ -141,7 +141,7 @@ impl EndpointData {
         self.emit_filtered(None, buffer)
     }
 
-    /// Writes the announcement of a reader with a filter, encoded as
+    /// Writes the announcement of a reader with a content filter, an encoded
     /// [`ContentFilterProperty`](super::ContentFilterProperty).
     ///
     /// # Errors

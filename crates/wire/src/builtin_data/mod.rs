@@ -1,9 +1,8 @@
 //! Discovery data of participants and endpoints (RTPS 2.5 §8.5, §9.6.3).
 //!
-//! An announcement is a payload: an encapsulation header and a parameter list. An omitted parameter has the
-//! standard's default; an unknown one is skipped, unless its must-understand flag is set. A payload that holds
-//! only the GUID ends a participant or endpoint. Liveliness assertions are not parameter lists, see
-//! [`ParticipantMessage`].
+//! The payload of an announcement is an encapsulation header and a parameter list. An omitted parameter has the
+//! standard's default. An unknown parameter is skipped, unless its must-understand flag is set. The payload of a
+//! dispose has only the GUID. Liveliness assertions are not parameter lists, see [`ParticipantMessage`].
 
 mod content_filter;
 mod endpoint;
@@ -23,7 +22,7 @@ use crate::{
     parameter::{Parameter, ParameterList, ParameterWriter, pid},
 };
 
-/// Replaces the cursor's error with one that names the parameter.
+/// Replaces the reader's error with one that names the parameter.
 fn valid<T>(id: u16, value: Result<T, Error>) -> Result<T, Error> {
     value.map_err(|_| Error::InvalidParameter(id))
 }
@@ -32,11 +31,11 @@ fn read_guid(id: u16, reader: &mut Reader<'_>) -> Result<Guid, Error> {
     valid(id, reader.array().copied().map(Guid::from_bytes))
 }
 
-/// Adds a locator if it is UDP and the list has room; vendors also announce locators of private kinds.
+/// Adds a locator if it is a UDP locator and the list has room. Vendors also announce locators of private kinds.
 fn read_locator(id: u16, reader: &mut Reader<'_>, list: &mut LocatorList) -> Result<(), Error> {
     let locator = valid(id, Locator::read(reader))?;
     if locator.is_udp() {
-        // A locator beyond the capacity is skipped: those before it reach the same entity.
+        // A locator beyond the capacity is skipped, because the earlier locators reach the same entity.
         let _ = list.push(locator);
     }
     Ok(())
@@ -50,7 +49,7 @@ fn put_locators(list: &mut ParameterWriter<'_>, id: u16, locators: &LocatorList)
     }
 }
 
-/// Handles an unknown parameter: skipped, or an error with must-understand.
+/// Skips an unknown parameter, or returns an error if its must-understand flag is set.
 fn skip(parameter: &Parameter<'_>) -> Result<(), Error> {
     if parameter.must_understand {
         return Err(Error::MustUnderstand(parameter.id));
@@ -81,7 +80,8 @@ fn encapsulation_header(id: EncapsulationId) -> [u8; ENCAPSULATION_BYTES] {
     [high, low, 0, 0]
 }
 
-/// Splits a payload into byte order and body. Its encapsulation is `big_endian` or the following, little-endian one.
+/// Splits a payload into byte order and body. The only valid encapsulations are `big_endian` and its little-endian
+/// variant, the next identifier.
 fn split_encapsulation(
     payload: &[u8],
     big_endian: EncapsulationId,
@@ -95,7 +95,7 @@ fn split_encapsulation(
     }
 }
 
-/// Kind of entity that a key names.
+/// Kind of entity whose GUID is a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// A participant.
@@ -104,8 +104,8 @@ pub enum KeyKind {
     Endpoint,
 }
 
-/// Reads the GUID from the key payload of a disposed participant or endpoint (RTPS 2.5 §8.5.3): the endpoint's, or else
-/// the participant's. `None` if the payload is not a parameter list, or has neither.
+/// Reads the GUID from the key payload of a disposed participant or endpoint (RTPS 2.5 §8.5.3). An endpoint's GUID
+/// takes precedence. `None` if the payload is not a parameter list, or has no GUID.
 #[must_use]
 pub fn parse_key_guid(payload: &[u8]) -> Option<Guid> {
     let list = parse_payload(payload).ok()?;

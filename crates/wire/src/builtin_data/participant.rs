@@ -59,15 +59,15 @@ pub struct ParticipantData {
     pub metatraffic_unicast: LocatorList,
     /// Multicast locators of the built-in endpoints.
     pub metatraffic_multicast: LocatorList,
-    /// Unicast locators of endpoints that announce none.
+    /// Unicast locators of endpoints that announce no locators.
     pub default_unicast: LocatorList,
-    /// Multicast locators of endpoints that announce none.
+    /// Multicast locators of endpoints that announce no locators.
     pub default_multicast: LocatorList,
     /// Name for display, cut to the bound; empty if there is none.
     pub entity_name: heapless::String<MAX_ENTITY_NAME_BYTES>,
     /// USER_DATA of the participant.
     pub user_data: Octets,
-    /// Digest of the static endpoint description, if this isolane participant is described statically.
+    /// Digest of the static description of the participant's endpoints; only isolane participants announce it.
     pub static_digest: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ impl ParticipantData {
                 pid::USER_DATA => {
                     data.user_data = Octets::read(reader).ok_or(Error::InvalidParameter(id))?;
                 }
-                // The identifier is vendor-specific.
+                // Other vendors may give this identifier another meaning.
                 pid::ISOLANE_STATIC_DIGEST if data.vendor == VENDOR_ID => {
                     data.static_digest = Some(u64::from_be_bytes(*valid(id, reader.array())?));
                 }
@@ -210,14 +210,14 @@ fn cut<const N: usize>(text: &str) -> heapless::String<N> {
 pub struct ParticipantMessage<'a> {
     /// GUID prefix of the sender.
     pub participant: GuidPrefix,
-    /// Kind: a `KIND_*`, or a vendor's if the first bit is set.
+    /// Kind: a `KIND_*` constant, or a vendor's kind if the first bit is set.
     pub kind: [u8; 4],
     /// Data of the kind; empty for liveliness assertions.
     pub data: &'a [u8],
 }
 
 impl<'a> ParticipantMessage<'a> {
-    /// Size of encapsulation header, prefix, kind, and length of the data.
+    /// Size in bytes of encapsulation header, prefix, kind, and the length field of the data.
     const FIXED_BYTES: usize = ENCAPSULATION_BYTES + 12 + 4 + 4;
 
     /// Reserved kind.
@@ -230,7 +230,7 @@ impl<'a> ParticipantMessage<'a> {
     /// Parses a payload.
     ///
     /// # Errors
-    /// [`Error::UnknownEncapsulation`] if it is not plain CDR; [`Error::Truncated`].
+    /// [`Error::UnknownEncapsulation`] if the payload is not plain CDR; [`Error::Truncated`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let (order, rest) = split_encapsulation(payload, EncapsulationId::CDR_BE)?;
         let mut reader = Reader::new(rest, order);

@@ -10,7 +10,7 @@ use super::{
 /// Borrowed view of an array in a sample. The elements are checked when the view is created, and decoded at
 /// each access.
 pub struct ArrayView<'a, T, const N: usize> {
-    /// All elements, or none if the writer's older type does not have this member.
+    /// All `N` elements, or no elements if the writer's older type does not have this member.
     elements: SequenceView<'a, T>,
 }
 
@@ -129,8 +129,8 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
                 ElementKind::PrimitiveArray
             }
             ElementKind::Other => ElementKind::Array,
-            // IDL's a[2][3] has a single DHEADER, before the outer dimension. Writing one for each dimension would be
-            // unreadable to peers, so such types are refused.
+            // IDL's a[2][3] has a single DHEADER, before the outer dimension. This code would write a DHEADER for each
+            // dimension, which peers cannot read, so such types are refused.
             ElementKind::Array => panic!("arrays of several dimensions can only hold primitives"),
         }
     };

@@ -1,4 +1,4 @@
-//! CDR decoder, and payloads read with it.
+//! CDR decoder, and functions that read payloads.
 
 use super::encode::padding;
 use super::limits::{MAX_DEPTH, UNBOUNDED};
@@ -9,16 +9,16 @@ use super::{
 
 /// Reads CDR from a slice whose start is the origin of alignment, after the encapsulation header.
 ///
-/// A decoder is a position in borrowed bytes: cheap to copy, and its results live as long as the bytes.
-/// It ends where the innermost delimited value ends, so reads never pass the length in a DHEADER.
+/// A decoder is a position in borrowed bytes. It is cheap to copy, and its results live as long as the bytes.
+/// The bytes end with the innermost value that has a DHEADER, so no read passes the end of that value.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
-    /// Bytes from the origin of alignment to the end of the innermost delimited value.
+    /// Bytes from the origin of alignment to the end of the innermost value that has a DHEADER.
     bytes: &'a [u8],
     position: usize,
     representation: Representation,
     order: ByteOrder,
-    /// DHEADER of the next structure according to the encapsulation; `None` if the reader's type decides.
+    /// Whether the next structure has a DHEADER according to the encapsulation; `None` if the reader's type decides.
     has_dheader: Option<bool>,
     /// True inside a structure whose extensibility differs from that of the writer's type.
     extensibility_mismatch: bool,
@@ -46,8 +46,8 @@ impl<'a> Decoder<'a> {
     /// Creates a decoder of a payload, which begins with its encapsulation header.
     ///
     /// The encapsulation header, not the reader's type, decides whether the outermost structure has a DHEADER. So
-    /// a type declared final on one side and appendable on the other can still be read, unless it contains
-    /// nested structures: no header describes those.
+    /// a type declared final on one side and appendable on the other can still be read. This does not hold for a type
+    /// with nested structures, whose DHEADERs no header describes.
     ///
     /// # Errors
     /// Those of [`Encapsulation::split`].
@@ -59,13 +59,13 @@ impl<'a> Decoder<'a> {
         Ok(decoder)
     }
 
-    /// Bytes read so far, including padding.
+    /// Number of bytes read so far, including padding.
     #[inline]
     pub const fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes left in the innermost delimited value.
+    /// Number of bytes left in the innermost value that has a DHEADER.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.position)
@@ -137,8 +137,8 @@ impl<'a> Decoder<'a> {
         core::str::from_utf8(text).map_err(|_| CdrError::InvalidString)
     }
 
-    /// Reads the length of a sequence of `T` and checks that the input can hold as many elements, each of at
-    /// least one byte. A loop over the elements is therefore never longer than the input.
+    /// Reads the length of a sequence of `T` and checks that the input has enough bytes for the elements. Each element
+    /// takes at least one byte, so a loop over the elements is never longer than the input.
     ///
     /// # Errors
     /// [`CdrError::BoundExceeded`]; [`CdrError::Truncated`].
@@ -154,8 +154,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a structure: its DHEADER if present, then the members that `read` takes. With a DHEADER, further
-    /// members are skipped. Without one they can only be at the end of the payload, and are ignored.
+    /// Reads a structure: its DHEADER if present, then the members that `read` takes. With a DHEADER, members that
+    /// `read` does not take are skipped. Without a DHEADER, such members can only be at the end of the payload.
     ///
     /// # Errors
     /// [`CdrError::NestedTooDeep`]; [`CdrError::Truncated`]; [`CdrError::OtherExtensibility`]; those of `read`.
@@ -202,9 +202,9 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// Reads a serialized key, as a dispose or unregister carries it. Cyclone DDS 0.10 writes the key of an
-    /// appendable type without DHEADERs under an encapsulation that requires them (`D_CDR2`). So a key that
-    /// cannot be read with DHEADERs, but has exactly the length of one without, is read without.
+    /// Reads the serialized key of a dispose or unregister. Cyclone DDS 0.10 writes the key of an appendable type
+    /// without DHEADERs under an encapsulation that requires them (`D_CDR2`). So if the key cannot be read with
+    /// DHEADERs, it is read without; that result is used only if no byte is left.
     ///
     /// # Errors
     /// Those of `read`.
@@ -241,7 +241,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a collection: in XCDR2 its DHEADER if `needs_delimiter`, then what `read` takes.
+    /// Reads a collection: its DHEADER in XCDR2 if `needs_delimiter`, then the elements with `read`.
     ///
     /// # Errors
     /// [`CdrError::Truncated`]; those of `read`.
@@ -260,7 +260,7 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// Reads a DHEADER and returns a decoder limited to the length it gives.
+    /// Reads a DHEADER and returns a decoder that ends with the delimited value.
     #[inline]
     fn delimited(&mut self) -> Result<Self, CdrError> {
         let length = self.primitive::<u32>()? as usize;
@@ -283,7 +283,7 @@ impl<'a> Decoder<'a> {
 ///
 /// An appendable structure may end early if the writer has an older version of the type. The missing
 /// members get their initial values (XTypes 1.3 §7.2.2.4.4.4.7), see [`CdrType::initial`]. XCDR1 has no
-/// DHEADER, so there this is detected only at the end of the payload.
+/// DHEADERs, so there missing members are detected only at the end of the payload.
 #[derive(Debug)]
 pub struct Members<'a> {
     decoder: Decoder<'a>,
@@ -391,8 +391,8 @@ pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
     T::decode(&mut Decoder::of_payload(payload)?)
 }
 
-/// Reads a sample into `value`, reusing its allocations. After an error `value` is valid but mixes parts of
-/// both samples.
+/// Reads a sample into `value`, reusing its allocations. After an error, `value` is valid, but contains parts of the
+/// earlier and of the new sample.
 ///
 /// # Errors
 /// The decoding error of an invalid payload.

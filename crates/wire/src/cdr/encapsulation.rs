@@ -1,8 +1,8 @@
 //! Encapsulation header of a serialized payload.
 //!
-//! RTPS 2.5 §10.2 and XTypes 1.3 §7.6.3.1.2: a 16-bit identifier, always big-endian, then 16 bits of
-//! options. The two lowest option bits give the number of padding bytes after the body. Alignment in the
-//! body counts from its own start, after these four bytes.
+//! The header is a 16-bit identifier, always big-endian, then 16 bits of options (RTPS 2.5 §10.2, XTypes 1.3
+//! §7.6.3.1.2). The two lowest option bits give the number of padding bytes after the body. Alignment in the
+//! body counts from the body's start, after this header.
 
 use core::fmt;
 
@@ -37,7 +37,7 @@ impl Representation {
 /// Extensibility of a type: how its versions may differ (XTypes 1.3 §7.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// No members can be added: both sides have the same. The default of `#[derive(TopicType)]`.
+    /// No members can be added: both sides have the same members. The default of `#[derive(TopicType)]`.
     Final,
     /// Members may be added at the end. The default of IDL (XTypes 1.3 §7.3.3.1.1).
     Appendable,
@@ -84,7 +84,7 @@ impl EncapsulationId {
         }
     }
 
-    /// Name of the identifier in the standards; `None` if it is not defined there.
+    /// Name of the identifier in the standards; `None` if the standards do not define it.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -102,8 +102,8 @@ impl EncapsulationId {
         })
     }
 
-    /// Extensibility of the writer's type; `None` if the identifier does not give it: in XCDR1, final and
-    /// appendable types share one.
+    /// Extensibility of the writer's type; `None` if the identifier does not give it. In XCDR1, final and
+    /// appendable types have the same identifier.
     #[must_use]
     pub const fn extensibility(self) -> Option<&'static str> {
         match self.0 {
@@ -154,7 +154,7 @@ impl Encapsulation {
         }
     }
 
-    /// Encapsulation identifier (XTypes 1.3 Table 60; the values in its Table 39 are a known misprint).
+    /// Encapsulation identifier (XTypes 1.3 Table 60; Table 39 has other values, a known misprint).
     #[inline]
     pub const fn identifier(self) -> u16 {
         let big_endian = match (self.representation, self.delimited) {

@@ -1,4 +1,4 @@
-//! CDR encoder, and payloads written with it.
+//! CDR encoder, and functions that write payloads.
 
 use super::limits::UNBOUNDED;
 use super::{
@@ -8,15 +8,15 @@ use super::{
 
 /// Writes CDR to a slice whose start is the origin of alignment, after the encapsulation header.
 ///
-/// Padding is written as zeros, so earlier contents of the buffer never leave this host. After an error
-/// the buffer's content is unspecified; the value must be encoded again from its start.
+/// Padding is written as zeros, so earlier contents of the buffer are never sent. After an error, the buffer's
+/// content is unspecified, and the value must be encoded again from its start.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
     position: usize,
     representation: Representation,
     order: ByteOrder,
-    /// False for key hashes, which are computed over final types (XTypes 1.3 §7.6.8).
+    /// False for key hashes, for which every structure counts as final (XTypes 1.3 §7.6.8).
     delimits_structures: bool,
     /// Bound of the member being written: elements of its `Vec`s, bytes of its `String`s.
     bound: usize,
@@ -48,7 +48,7 @@ impl<'a> Encoder<'a> {
         encoder
     }
 
-    /// Bytes written so far, including padding.
+    /// Number of bytes written so far, including padding.
     #[inline]
     pub const fn position(&self) -> usize {
         self.position
@@ -79,7 +79,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes consecutive primitives without a length; a single copy in this machine's byte order.
+    /// Writes consecutive primitives without a length. In this machine's byte order, this is a single copy.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`].
@@ -108,7 +108,7 @@ impl<'a> Encoder<'a> {
     /// Writes a string: its length including the NUL, its bytes, the NUL.
     ///
     /// # Errors
-    /// [`CdrError::InvalidString`] if the text contains a NUL, which would end it for every peer;
+    /// [`CdrError::InvalidString`] if the text contains a NUL, at which readers would end the string;
     /// [`CdrError::NoRoom`].
     #[inline]
     pub fn string(&mut self, value: &str) -> Result<(), CdrError> {
@@ -121,7 +121,7 @@ impl<'a> Encoder<'a> {
         self.primitive(0_u8)
     }
 
-    /// Writes a structure: its DHEADER if needed, then what `write` writes.
+    /// Writes a structure: its DHEADER if needed, then the members with `write`.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`], and those of `write`.
@@ -131,7 +131,7 @@ impl<'a> Encoder<'a> {
         extensibility: Extensibility,
         write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
     ) -> Result<(), CdrError> {
-        // Members set their own bounds; restore the enclosing member's for the elements that follow.
+        // The members overwrite `bound`. It is restored for the elements that follow in the enclosing member.
         let bound = self.bound;
         let delimited = self.delimits_structures
             && extensibility == Extensibility::Appendable
@@ -141,7 +141,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes a collection: in XCDR2 its DHEADER if `needs_delimiter`, then what `write` writes.
+    /// Writes a collection: its DHEADER in XCDR2 if `needs_delimiter`, then the elements with `write`.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`], and those of `write`.
@@ -165,7 +165,7 @@ impl<'a> Encoder<'a> {
         value.encode(self)
     }
 
-    /// Writes a member as part of a key: only the key members of a structure that has any.
+    /// Writes a member as part of a key. Of a structure with key members, only these are written.
     ///
     /// # Errors
     /// Those of the member's [`CdrType::encode_as_key`].
@@ -212,7 +212,7 @@ impl<'a> Encoder<'a> {
         let start = self.position;
         write(self)?;
         let end = self.position;
-        // The length is known only now.
+        // The length is known only after the value was written.
         self.position = start - size_of::<u32>();
         self.length(end - start)?;
         self.position = end;
@@ -242,7 +242,7 @@ pub fn write_payload<T: TopicType>(
     })
 }
 
-/// Writes a payload: the encapsulation header, what `write` writes, and padding to a multiple of 4 bytes.
+/// Writes a payload: the encapsulation header, the body with `write`, and padding to a multiple of 4 bytes.
 #[inline]
 pub(super) fn encapsulate(
     representation: Representation,

@@ -16,26 +16,26 @@ pub enum CdrError {
     /// both sides.
     #[error("a string or sequence exceeds the bound of its member, #[topic(bound = N)]")]
     BoundExceeded,
-    /// A string has no NUL at its end, has one before its end, or is not UTF-8. Drop the sample.
+    /// A string has no NUL at its end, contains another NUL, or is not UTF-8. Drop the sample.
     #[error("a string is not NUL-terminated UTF-8")]
     InvalidString,
     /// A boolean is neither 0 nor 1. Drop the sample.
     #[error("a boolean is neither 0 nor 1")]
     InvalidBoolean,
-    /// No enumerator has this value: the writer's type is newer. Drop the sample.
+    /// No enumerator has this value; the writer's type may be newer. Drop the sample.
     #[error("an enumeration has no enumerator of value {0}")]
     UnknownEnumerator(i32),
     /// The encapsulation identifier names a representation that isolane does not support. Drop the sample.
     #[error("the encapsulation identifier {0:#06x} is not supported")]
     UnknownEncapsulation(u16),
-    /// The writer's type is appendable and the reader's final, or the reverse, and the type has nested
-    /// structures. Declare both alike, with or without `#[topic(appendable)]`.
+    /// One of the writer's and the reader's types is appendable, the other final, and they have nested structures.
+    /// Declare both types with `#[topic(appendable)]`, or both without.
     #[error("the writer's type is of another extensibility, and has nested structures")]
     OtherExtensibility,
     /// Structures are nested deeper than [`MAX_DEPTH`](super::limits::MAX_DEPTH). Drop the sample.
     #[error("structures are nested too deeply")]
     NestedTooDeep,
-    /// The key is longer than [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES). Shorten it.
+    /// The key is longer than [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES). Use a shorter key.
     #[error("the serialised key is too long to be hashed")]
     KeyTooLong,
 }

@@ -1,8 +1,8 @@
 //! Member paths of content filters and queries (DDS 1.4 Annex B, FIELDNAME).
 //!
-//! A path leads from the topic's type inwards: members after dots, elements of arrays and sequences in
-//! brackets, counted from 0: `position.x`, `wheels[2].pressure`. It must end at a value that can be compared:
-//! structures and whole collections cannot.
+//! A path leads from the topic's type to a nested member, for example `position.x` or `wheels[2].pressure`. Elements
+//! of arrays and sequences are in brackets and count from 0. The path must name a value that can be compared;
+//! structures and whole collections cannot be compared.
 
 /// Type of a field in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

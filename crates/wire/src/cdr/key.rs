@@ -1,8 +1,8 @@
 //! Keys of instances: key hashes, and key payloads of a dispose or unregister.
 //!
-//! Key hash (RTPS 2.5 §9.6.4.8, XTypes 1.3 §7.6.8): the key members, in the order of their ids, are serialized in
-//! big-endian XCDR2 as a final type. If no value of the type can need more than 16 bytes, these bytes
-//! padded with zeros are the hash; otherwise the hash is their MD5.
+//! For a key hash, the key members are serialized in the order of their ids, in big-endian XCDR2 as a final type
+//! (RTPS 2.5 §9.6.4.8, XTypes 1.3 §7.6.8). If no key of the type can be longer than 16 bytes, the hash is the
+//! serialized key, padded with zeros. Otherwise the hash is the MD5 of the serialized key.
 
 use md5::{Digest, Md5};
 
@@ -56,7 +56,7 @@ pub fn key_hash_of_payload<T: TopicType>(
 fn hash<T: TopicType>(
     write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
 ) -> Result<KeyHash, CdrError> {
-    // A constant for most types: the compiler keeps one of the three arms.
+    // For most types `max_key_bytes` is a constant, so the compiler keeps one of the three arms.
     match T::max_key_bytes() {
         Some(0..=16) => {
             let mut hash = KeyHash::default();
@@ -81,8 +81,8 @@ fn digest<const ROOM: usize>(
     Ok(Md5::digest(encoder.written()).into())
 }
 
-/// Writes a sample's key with its encapsulation header, as a dispose or unregister carries it. Returns the
-/// number of bytes; 4, the header alone, for a type without key.
+/// Writes the payload of a dispose or unregister: a sample's key with its encapsulation header. Returns the number
+/// of bytes. For a type without key, it writes the header alone and returns 4.
 ///
 /// # Errors
 /// Those of [`CdrType::encode`](super::CdrType::encode).
@@ -97,8 +97,8 @@ pub fn write_key_payload<T: TopicType>(
     })
 }
 
-/// Extracts the key of a serialized sample into `out`, encoded as by [`write_key_payload`] in the payload's
-/// representation. Returns the number of bytes.
+/// Writes the key of a serialized sample to `out`, as [`write_key_payload`] does in the payload's representation.
+/// Returns the number of bytes.
 ///
 /// # Errors
 /// The decoding error of an invalid payload; [`CdrError::NoRoom`].
@@ -133,7 +133,7 @@ pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrEr
 }
 
 /// Reads the key from a key hash, as a value whose other members are [initial](super::CdrType::initial). `None` if
-/// keys of this type can be longer than a hash, which is then an MD5 digest.
+/// keys of this type can be longer than a hash; the hash is then an MD5 digest.
 ///
 /// # Errors
 /// The decoding error of an invalid hash.

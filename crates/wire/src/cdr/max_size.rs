@@ -15,14 +15,14 @@ enum Part {
     KeyHash,
 }
 
-/// Accumulates the maximum size of a sample or key by walking its type as an [`Encoder`](super::Encoder)
-/// walks a value.
+/// Accumulates the maximum size of a sample or key. It visits the members of the type in the order in which an
+/// [`Encoder`](super::Encoder) writes them.
 ///
-/// Taking every string and sequence at its bound is correct: the end position never decreases when the
-/// start position grows.
+/// Each string and sequence counts with its bound. The sum is the maximum, because a longer member never makes the
+/// end position of a later member smaller.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxSize {
-    /// End position; `None` if unbounded or beyond `limit`.
+    /// Maximum end position; `None` if unbounded or above `limit`.
     end: Option<usize>,
     limit: usize,
     representation: Representation,
@@ -34,20 +34,20 @@ pub struct MaxSize {
 }
 
 impl MaxSize {
-    /// Returns the maximum size of a type's key in the input of a key hash; `None` if unbounded or beyond
+    /// Returns the maximum size in bytes of a type's key as input of the key hash; `None` if unbounded or above
     /// [`MAX_KEY_BYTES`].
     #[inline]
     pub fn of_key<T: CdrType>() -> Option<usize> {
         Self::of::<T>(Part::KeyHash, Representation::Xcdr2, MAX_KEY_BYTES)
     }
 
-    /// Returns an upper bound of a value's size in either representation, without encapsulation header. `None` if
-    /// unbounded or beyond [`MAX_MEASURED_BYTES`].
+    /// Returns an upper bound in bytes of a value's size in both representations, without encapsulation header. `None`
+    /// if unbounded or above [`MAX_MEASURED_BYTES`].
     pub fn of_sample<T: CdrType>() -> Option<usize> {
         Self::of_payload::<T>(Part::Sample)
     }
 
-    /// Returns an upper bound of the size of a type's key in a dispose or unregister.
+    /// Returns an upper bound in bytes of the size of a type's key in a dispose or unregister.
     pub fn of_key_payload<T: CdrType>() -> Option<usize> {
         Self::of_payload::<T>(Part::Key)
     }
@@ -72,7 +72,7 @@ impl MaxSize {
         size.end
     }
 
-    /// Bound stated by the member being measured, if any.
+    /// Bound that the member being measured states, if any.
     #[inline]
     pub const fn bound(&self) -> Option<usize> {
         self.bound
@@ -119,7 +119,7 @@ impl MaxSize {
             return self.payload_elements::<T>(count);
         }
         for _ in 0..count {
-            // Every element adds at least a byte, so the limit ends this loop even for a huge count.
+            // Every element adds at least a byte, so the limit ends this loop early for a huge count.
             if self.end.is_none() {
                 return;
             }
@@ -127,7 +127,7 @@ impl MaxSize {
         }
     }
 
-    /// Adds `count` elements of a payload, each taken to begin at its largest alignment.
+    /// Adds `count` elements of a payload, each rounded up to a multiple of its largest alignment.
     fn payload_elements<T: CdrType>(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -171,7 +171,7 @@ impl MaxSize {
         }
     }
 
-    /// Adds a structure whose members `measure` adds.
+    /// Adds a structure; `measure` adds its members.
     #[inline]
     pub fn structure(&mut self, measure: impl FnOnce(&mut Self)) {
         let Some(depth_left) = self.depth_left.checked_sub(1) else {
@@ -196,8 +196,8 @@ impl MaxSize {
     }
 }
 
-/// Returns the maximum payload size of a type's samples in either representation, including the encapsulation
-/// header. `None` if a string or sequence is unbounded, or the size is beyond
+/// Returns the maximum payload size in bytes of a type's samples in both representations, including the
+/// encapsulation header. `None` if a string or sequence is unbounded, or the size is above
 /// [`MAX_MEASURED_BYTES`](super::limits::MAX_MEASURED_BYTES).
 pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
     let bytes = MaxSize::of_sample::<T>()?;

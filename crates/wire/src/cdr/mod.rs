@@ -1,23 +1,23 @@
 //! CDR serialization of samples (DDS-XTypes 1.3 §7.4).
 //!
 //! A structure is encoded as its members in order, each at its alignment, in one of two versions (XCDR1,
-//! XCDR2) and either byte order. An [`Encoder`] writes a value to a slice without allocation; a short slice
-//! is [`CdrError::NoRoom`]. A [`Decoder`] reads a view, which borrows strings and collections from the slice,
-//! or an owned value, whose bounds limit its memory.
+//! XCDR2) and either byte order. An [`Encoder`] writes a value to a slice without allocation; if the slice is too
+//! short, it returns [`CdrError::NoRoom`]. A [`Decoder`] reads a view, which borrows strings and collections from
+//! the slice, or an owned value, whose memory is limited by the bounds of its type.
 //!
-//! Three layers, each using only those before it:
-//! - [`Encapsulation`]: the header that names version and byte order;
+//! There are three layers, each of which uses only the layers before it:
+//! - [`Encapsulation`]: the header that gives version and byte order;
 //! - [`Encoder`], [`Decoder`]: primitives, strings, DHEADERs, alignment;
-//! - [`CdrType`]: the encoding of a type; [`TopicType`] adds name and key. `#[derive(TopicType)]` generates both
-//!   as a list of members.
+//! - [`CdrType`]: the encoding of a type; [`TopicType`] adds name and key. `#[derive(TopicType)]` implements both
+//!   traits for a structure.
 //!
-//! Other modules use the functions on top: [`write_payload`], [`view_payload`], [`read_payload`],
+//! Other modules use these functions: [`write_payload`], [`view_payload`], [`read_payload`],
 //! [`write_key_payload`], [`read_key`], [`key_hash`], [`key_hash_of_payload`].
 //!
-//! Input from a peer never panics, never loops longer than its bytes, and never allocates beyond the type's
-//! bounds. Appendable types skip members added by newer writers, and give initial values to those that
-//! older writers lack ([`Members`]). Mutable types, optional members, unions, maps and wide characters are
-//! not supported; their encapsulations are refused with [`CdrError::UnknownEncapsulation`].
+//! For any input, decoding never panics, has no loop longer than the input, and never allocates beyond the type's
+//! bounds. A reader of an appendable type skips members that only a newer writer has, and gives initial
+//! values to members that an older writer lacks ([`Members`]). Mutable types, optional members, unions, maps and wide
+//! characters are not supported. Payloads of mutable types are refused with [`CdrError::UnknownEncapsulation`].
 
 mod array;
 mod decode;

@@ -31,8 +31,8 @@ pub trait Primitive: Copy + Debug + Default + sealed::Sealed {
     /// Writes `values` to `target`, which has exactly their size.
     #[inline]
     fn put_all(values: &[Self], target: &mut [u8], order: ByteOrder) {
-        // The order is constant within the loop and each step has a constant size, so the compiler emits a block
-        // copy, or vector shuffles for the foreign order.
+        // The byte order is constant within the loop, and each step has a constant size. So the compiler emits a block
+        // copy for this machine's byte order, and vector shuffles for the other one.
         for (target, value) in target.chunks_exact_mut(Self::BYTES).zip(values) {
             value.put(target, order);
         }
@@ -141,7 +141,7 @@ impl Primitive for bool {
 
 /// IDL's `char`: one byte, by convention a character of ISO 8859-1 (IDL 4.2 §7.4.1.4.4).
 ///
-/// A separate type, because Rust's `char` is any Unicode scalar value.
+/// This is not Rust's `char`, which is any Unicode scalar value.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Char8(pub u8);
 

@@ -1,7 +1,7 @@
 //! CDR sequences: `CdrType` for [`BoundedSequence`] and, with feature `alloc`, `Vec`; and their lazily decoded view.
 //!
-//! The member that holds a `Vec` states its bound, `#[topic(bound = N)]`, or it has none
-//! ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding allocates only for elements whose bytes are present; decoding
+//! A `Vec` member has the bound of its attribute `#[topic(bound = N)]`; without the attribute it is
+//! [`UNBOUNDED`](super::limits::UNBOUNDED). Decoding allocates only for elements whose bytes are present. Decoding
 //! into a value with enough capacity does not allocate.
 
 use core::fmt::{self, Debug};

@@ -1,7 +1,7 @@
 //! CDR strings: `CdrType` for [`BoundedString`] and, with feature `alloc`, `String`.
 //!
-//! The member that holds a `String` states its bound, `#[topic(bound = N)]`, or it has none
-//! ([`UNBOUNDED`](super::limits::UNBOUNDED)).
+//! A `String` member has the bound of its attribute `#[topic(bound = N)]`; without the attribute it is
+//! [`UNBOUNDED`](super::limits::UNBOUNDED).
 
 use super::{
     BoundedString, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind, FieldPath,

@@ -11,8 +11,8 @@ use super::{
 /// Implemented here for the primitives, [`Char8`](super::Char8), strings, sequences and arrays;
 /// `#[derive(TopicType)]` implements it for structures and enumerations.
 ///
-/// There are two ways to read. [`view`](Self::view) checks everything once and borrows: numbers are held by
-/// value, strings and collections as references to the input. [`decode`](Self::decode) returns an owned value.
+/// There are two ways to read. [`view`](Self::view) checks the input once and returns a view: it has numbers by
+/// value, and strings and collections as references to the input. [`decode`](Self::decode) returns an owned value.
 /// Both accept exactly the same input.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no CDR form, so it cannot be a member of a topic's type",
@@ -30,8 +30,8 @@ pub trait CdrType: Sized {
     /// Borrowed form of a value.
     type View<'a>: Copy + Debug;
 
-    /// Returns the value of a member that the writer's older type does not have: zero, false, empty, the first
-    /// enumerator; member by member for structures (XTypes 1.3 §7.2.2.4.4.4.7).
+    /// Returns the value of a member that the writer's older type does not have (XTypes 1.3 §7.2.2.4.4.4.7): zero,
+    /// false, empty, or the first enumerator. A structure has the initial value of each member.
     fn initial() -> Self;
 
     /// Returns the view of [`initial`](Self::initial).
@@ -61,8 +61,8 @@ pub trait CdrType: Sized {
     /// The decoding error of invalid input.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError>;
 
-    /// Reads the value into `self`, reusing its allocations. After an error `self` is valid but mixes parts of
-    /// both values.
+    /// Reads the value into `self`, reusing its allocations. After an error, `self` is valid, but contains parts of the
+    /// earlier and of the new value.
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
@@ -72,8 +72,8 @@ pub trait CdrType: Sized {
         Ok(())
     }
 
-    /// Writes the value as part of a key. A structure with key members writes only those; one without writes all
-    /// members (XTypes 1.3 §7.2.2.4.4.4.8).
+    /// Writes the value as part of a key. Of a structure with key members, only these are written; of a structure
+    /// without key members, all members are written (XTypes 1.3 §7.2.2.4.4.4.8).
     ///
     /// # Errors
     /// Those of [`encode`](Self::encode).
@@ -92,7 +92,7 @@ pub trait CdrType: Sized {
         encoder: &mut Encoder<'_>,
     ) -> Result<(), CdrError>;
 
-    /// Reads the key members of a value; the others are [`initial`](Self::initial).
+    /// Reads the key members of a value; the other members are [`initial`](Self::initial).
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
@@ -101,17 +101,17 @@ pub trait CdrType: Sized {
         Self::decode(decoder)
     }
 
-    /// Adds the maximum size of [`encode_as_key`](Self::encode_as_key).
+    /// Adds the maximum number of bytes that [`encode_as_key`](Self::encode_as_key) writes to `size`.
     fn measure_key(size: &mut MaxSize);
 
-    /// Adds the maximum size of [`encode`](Self::encode).
+    /// Adds the maximum number of bytes that [`encode`](Self::encode) writes to `size`.
     #[inline]
     fn measure(size: &mut MaxSize) {
         Self::measure_key(size);
     }
 
-    /// Number of elements of a sequence or bytes of a string; for nested ones, the largest of all. `None` for
-    /// types without a length.
+    /// Number of elements of a sequence, or of bytes of a string. For a sequence of sequences or strings, the largest
+    /// of these numbers. `None` for types without a length.
     #[inline]
     fn length(&self) -> Option<usize> {
         None
@@ -121,7 +121,7 @@ pub trait CdrType: Sized {
     #[inline]
     fn lengths(&self, _visit: &mut dyn FnMut(MemberLength)) {}
 
-    /// Writes consecutive values, in one copy where the type allows.
+    /// Writes consecutive values, in one copy if the type allows.
     ///
     /// # Errors
     /// Those of [`encode`](Self::encode).
@@ -130,7 +130,7 @@ pub trait CdrType: Sized {
         values.iter().try_for_each(|value| value.encode(encoder))
     }
 
-    /// Reads consecutive values into existing ones, in one copy where the type allows.
+    /// Reads consecutive values into `values`, in one copy if the type allows.
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
@@ -141,13 +141,13 @@ pub trait CdrType: Sized {
             .try_for_each(|value| value.decode_into(decoder))
     }
 
-    /// Field type at the end of `path`; `None` if the type has no such member, or the member cannot be compared.
+    /// Type of the field that `path` names; `None` if the type has no such member, or the member cannot be compared.
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind>;
 
-    /// Field value at the end of `path`; `None` also if a sequence has no such element.
+    /// Value of the field that `path` names; `None` also if a sequence has no such element.
     fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>>;
 
-    /// Checks and skips `count` consecutive values; in constant time for types whose bit patterns are all valid.
+    /// Checks and skips `count` consecutive values. Takes constant time for types without invalid bit patterns.
     ///
     /// # Errors
     /// Those of [`view`](Self::view).
@@ -159,7 +159,7 @@ pub trait CdrType: Sized {
 
 /// Structure whose values are the samples of a topic. Implemented by `#[derive(TopicType)]`.
 ///
-/// [`CdrType`] defines the encoding; nested structures implement only that.
+/// [`CdrType`] defines the encoding. Nested structures implement only [`CdrType`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a topic",
     note = "put #[derive(TopicType)] on the struct; enumerations, numbers and collections can only be members"
@@ -168,7 +168,7 @@ pub trait TopicType: CdrType {
     /// Type name that discovery compares, for example `vehicle::BrakePressure`.
     const TYPE_NAME: &'static str;
 
-    /// True if members are marked as key: the topic then has an instance for each key value.
+    /// True if members are marked as key. The topic then has an instance for each key value.
     const KEYED: bool;
 
     /// Extensibility of the type.
@@ -205,8 +205,8 @@ pub trait TopicType: CdrType {
         }
     }
 
-    /// Returns the maximum size of a key in big-endian XCDR2, as used for the key hash. `None` if unbounded or
-    /// beyond [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
+    /// Returns the maximum size in bytes of a key as input of the key hash (big-endian XCDR2). `None` if the size is
+    /// unbounded or above [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
     #[inline]
     fn max_key_bytes() -> Option<usize> {
         if Self::KEYED {
@@ -217,7 +217,7 @@ pub trait TopicType: CdrType {
     }
 }
 
-/// Category of an element type: decides about the DHEADER of its collection and how elements are skipped.
+/// Category of an element type. It decides whether a collection has a DHEADER, and how its elements are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementKind {
     /// A primitive.
@@ -241,7 +241,7 @@ impl ElementKind {
     }
 
     /// Returns true if a sequence of this type has a DHEADER in XCDR2 (XTypes 1.3 §7.4.3.5, rules 11 and 12).
-    /// Enumerations are not primitives there.
+    /// In these rules, enumerations are not primitives.
     #[inline]
     pub const fn delimits_sequence(self) -> bool {
         !self.is_primitive()

@@ -1,5 +1,5 @@
-//! DATA and DATA_FRAG submessages (RTPS 2.5 §8.3.8.2, §8.3.8.3), and their prefixes, which are written before a
-//! payload that is already in place.
+//! DATA and DATA_FRAG submessages (RTPS 2.5 §8.3.8.2, §8.3.8.3). The prefix of a submessage is all of its bytes before
+//! the payload; a prefix is written before a payload that is already in the buffer.
 
 use super::{
     CoherentSetInfo, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, StatusInfo,
@@ -27,13 +27,13 @@ const FRAG_KEY: u8 = 0x04;
 /// Flag N of DATA_FRAG. (In DATA this bit is flag K.)
 const FRAG_NON_STANDARD: u8 = 0x08;
 
-/// Size of extraFlags and octetsToInlineQos in bytes; the latter counts from its own end.
+/// Size of extraFlags and octetsToInlineQos in bytes. octetsToInlineQos counts from its own end.
 const BEFORE_COUNTED: usize = 4;
 /// Value of octetsToInlineQos that isolane writes in a DATA: two entity ids and a sequence number.
 const OCTETS_TO_INLINE_QOS: u16 = 16;
 /// Size of the fixed part of a DATA's body in bytes.
 const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize;
-/// Size of the fragment fields in bytes, which a DATA_FRAG has after those of a DATA.
+/// Size in bytes of the fragment fields, which follow the fields that DATA and DATA_FRAG share.
 const FRAGMENT_BYTES: usize = 12;
 const FRAG_FIXED_BYTES: usize = FIXED_BYTES + FRAGMENT_BYTES;
 
@@ -65,7 +65,7 @@ pub struct Data<'a> {
     pub bytes: &'a [u8],
     /// Offset of [`bytes`](Self::bytes) in the message.
     pub payload_offset: usize,
-    /// Byte order of the submessage; the payload's is in its encapsulation header.
+    /// True if the submessage is little-endian. The payload's byte order is in its encapsulation header.
     pub little_endian: bool,
     /// True if the payload is in a vendor's format and must not be decoded.
     pub non_standard: bool,
@@ -114,7 +114,7 @@ impl<'a> Data<'a> {
         StatusInfo::of(self.inline_qos.as_ref())
     }
 
-    /// LIFESPAN of this sample from inline QoS (RTPS 2.5 §8.7.2.2); if absent, the writer's applies.
+    /// LIFESPAN of this sample from inline QoS (RTPS 2.5 §8.7.2.2). If it is absent, the writer's LIFESPAN applies.
     #[must_use]
     pub fn lifespan(&self) -> Option<Duration> {
         let list = self.inline_qos.as_ref()?;
@@ -156,9 +156,9 @@ pub struct DataFrag<'a> {
     pub writer: EntityId,
     /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// Number of the first fragment here; fragments count from 1.
+    /// Number of the first fragment in this submessage; fragments are numbered from 1.
     pub first_fragment: u32,
-    /// Number of fragments here, at least 1.
+    /// Number of fragments in this submessage, at least 1.
     pub fragments: u16,
     /// Fragment size in bytes, at least 1; only the change's last fragment may be shorter.
     pub fragment_size: u16,
@@ -168,11 +168,11 @@ pub struct DataFrag<'a> {
     pub inline_qos: Option<ParameterList<'a>>,
     /// Kind of the payload; never [`PayloadKind::None`].
     pub payload: PayloadKind,
-    /// The fragments without padding; the length matches the fragment fields.
+    /// Fragments without padding; their length matches the fragment fields.
     pub bytes: &'a [u8],
     /// Offset of [`bytes`](Self::bytes) in the message.
     pub payload_offset: usize,
-    /// Byte order of the submessage; the payload's is in its encapsulation header.
+    /// True if the submessage is little-endian. The payload's byte order is in its encapsulation header.
     pub little_endian: bool,
     /// True if the payload is in a vendor's format and must not be decoded.
     pub non_standard: bool,
@@ -183,8 +183,8 @@ impl<'a> DataFrag<'a> {
     ///
     /// # Errors
     /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFragment`] if a number or
-    /// size is 0, a fragment is beyond the end of the sample or larger than it, or the payload is longer than
-    /// its fragments; [`Error::InvalidParameter`] or [`Error::MustUnderstand`] for inline QoS;
+    /// size is 0, a fragment is larger than the sample or ends beyond it, or bytes other than padding follow the
+    /// fragments; [`Error::InvalidParameter`] or [`Error::MustUnderstand`] for inline QoS;
     /// [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
@@ -200,7 +200,7 @@ impl<'a> DataFrag<'a> {
         let rest = common.after_fields::<FRAG_FIXED_BYTES>(body)?;
         let (inline_qos, rest) = read_inline_qos(flags, rest, order)?;
         let bytes = rest.get(..length).ok_or(Error::Truncated)?;
-        // Only padding of the submessage to a multiple of four may follow.
+        // After the fragments, only padding of the submessage to a multiple of four is allowed.
         if rest.len() - length > 3 {
             return Err(Error::InvalidFragment);
         }
@@ -250,7 +250,7 @@ impl<'a> DataFrag<'a> {
     }
 }
 
-/// Size of the fragments in bytes; `None` if the fields contradict each other.
+/// Size of a DATA_FRAG's fragments in bytes; `None` if its fields contradict each other.
 fn fragments_len(first: u32, count: u16, size: u16, sample_size: u32) -> Option<usize> {
     let (count, size) = (u64::from(count), u64::from(size));
     let sample_size = u64::from(sample_size);
@@ -286,7 +286,7 @@ impl CommonFields {
     }
 
     /// Returns the bytes after the fields: inline QoS and payload. Later minor versions may insert fields after the
-    /// `FIXED` bytes, never remove any.
+    /// `FIXED` bytes, but never remove fields.
     #[inline]
     fn after_fields<'a, const FIXED: usize>(&self, body: &'a [u8]) -> Result<&'a [u8], Error> {
         let end = BEFORE_COUNTED + usize::from(self.octets_to_inline_qos);
@@ -297,7 +297,7 @@ impl CommonFields {
     }
 }
 
-/// DATA submessage up to its payload, written before a payload that is already in place.
+/// DATA submessage up to its payload, written before a payload that is already in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPrefix {
     /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
@@ -315,7 +315,7 @@ pub struct DataPrefix {
 }
 
 impl DataPrefix {
-    /// Size of the longest prefix in bytes: with key hash and status.
+    /// Size in bytes of a prefix with key hash and status, the longest that [`emit`](Self::emit) writes.
     pub const MAX_BYTES: usize = SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + InlineQos::MAX_BYTES;
 
     /// Bytes that [`emit`](Self::emit) writes: submessage header, fixed part and inline QoS.
@@ -325,9 +325,9 @@ impl DataPrefix {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + self.inline_qos(None).buffer_len()
     }
 
-    /// Writes the prefix to the first [`buffer_len`](Self::buffer_len) bytes of `prefix`. `payload_len` is in bytes,
-    /// includes the encapsulation header and padding to a multiple of four, and is 0 without a payload. A
-    /// submessage longer than its length field allows must be the last of its message.
+    /// Writes the prefix to the first [`buffer_len`](Self::buffer_len) bytes of `prefix`. `payload_len` is in bytes and
+    /// includes the encapsulation header and padding to a multiple of four; it is 0 without a payload. A submessage
+    /// that is too long for its length field must be the last of its message.
     ///
     /// # Panics
     /// If the buffer is too short.
@@ -342,7 +342,7 @@ impl DataPrefix {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + self.inline_qos(Some(set)).buffer_len()
     }
 
-    /// Writes the prefix as [`emit`](Self::emit), with coherent set and group parameters.
+    /// Writes the prefix like [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
     /// If the buffer is shorter than [`len_with_set`](Self::len_with_set).
@@ -391,9 +391,9 @@ pub struct DataFragPrefix {
     pub writer: EntityId,
     /// Sequence number, at least 1.
     pub sequence: SequenceNumber,
-    /// Number of the first fragment here; fragments count from 1.
+    /// Number of the first fragment in this submessage; fragments are numbered from 1.
     pub first_fragment: u32,
-    /// Number of fragments here, at least 1.
+    /// Number of fragments in this submessage, at least 1.
     pub fragments: u16,
     /// Fragment size in bytes; only the change's last fragment may be shorter.
     pub fragment_size: u16,
@@ -429,7 +429,7 @@ impl DataFragPrefix {
         SUBMESSAGE_HEADER_BYTES + FRAG_FIXED_BYTES + self.inline_qos(Some(set)).buffer_len()
     }
 
-    /// Writes the prefix as [`emit`](Self::emit), with coherent set and group parameters.
+    /// Writes the prefix like [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
     /// If the buffer is shorter than [`len_with_set`](Self::len_with_set).
@@ -479,8 +479,8 @@ const SEQUENCE_AT: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + BEFORE_COUNTED + 
 
 /// Preformatted prefix of a message with one sample to all readers: header, INFO_TS and the prefix of a DATA.
 ///
-/// Between a writer's samples without inline QoS only timestamp, sequence number and length differ. The rest is
-/// formatted once and copied for each sample.
+/// The prefixes of a writer's samples without inline QoS differ only in timestamp, sequence number and length. The
+/// other bytes are formatted once and copied for each sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplePrefix {
     bytes: [u8; SAMPLE_PREFIX_BYTES],
@@ -505,8 +505,8 @@ impl SamplePrefix {
         Self { bytes }
     }
 
-    /// Writes the prefix of one sample. `payload_len` is that of [`DataPrefix::emit`]; the DATA is the last submessage
-    /// of its message.
+    /// Writes the prefix of one sample. `payload_len` is as in [`DataPrefix::emit`]. The DATA must be the last
+    /// submessage of its message.
     #[inline]
     pub fn emit(
         &self,

@@ -1,8 +1,8 @@
 //! HEADER_EXTENSION: length, send time and checksum of the whole message (RTPS 2.5 §8.3.7, §9.4.5.2).
 //!
-//! A HEADER_EXTENSION follows the header directly. Receivers of earlier versions skip it. Parsing does not verify its
-//! claims; [`HeaderExtension::verify`] does. The send time is not the source timestamp of the samples, which is in
-//! INFO_TS (§8.3.7.4, §8.3.8.11).
+//! A HEADER_EXTENSION follows the header directly. Receivers of earlier RTPS versions skip it. Parsing does not verify
+//! length and checksum; [`HeaderExtension::verify`] does. The send time differs from the source timestamp of the
+//! samples, which is in INFO_TS (§8.3.7.4, §8.3.8.11).
 
 use crc::{CRC_32_ISCSI, CRC_64_XZ, Crc};
 use md5::{Digest as _, Md5};
@@ -23,7 +23,7 @@ const TIMESTAMP: u8 = 0x04;
 const U_EXTENSION: u8 = 0x08;
 /// Flag W: eight bytes for later versions are present.
 const W_EXTENSION: u8 = 0x10;
-/// Shift of flags C2 and C1: the kind of checksum.
+/// Shift of the flags C2 and C1, which give the kind of checksum.
 const CHECKSUM_SHIFT: u8 = 5;
 /// Flag P: parameters are present.
 const PARAMETERS: u8 = 0x80;
@@ -52,10 +52,10 @@ impl<'a> HeaderExtension<'a> {
     /// Parses a submessage body at `body_offset` of its message.
     ///
     /// # Errors
-    /// Each invalidates the whole message: [`Error::HeaderExtensionMisplaced`] if the body is not directly after the
-    /// message header; [`Error::MessageLength`] if the length is less than that of header and extension;
-    /// [`Error::MustUnderstand`], because this version defines no parameters; [`Error::InvalidParameter`];
-    /// [`Error::Truncated`].
+    /// Each error invalidates the whole message: [`Error::HeaderExtensionMisplaced`] if the extension does not directly
+    /// follow the message header; [`Error::MessageLength`] if the length is less than that of header and extension;
+    /// [`Error::MustUnderstand`] for any must-understand parameter, because this version defines none;
+    /// [`Error::InvalidParameter`]; [`Error::Truncated`].
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         if body_offset != BODY_AT {
             return Err(Error::HeaderExtensionMisplaced);
@@ -104,7 +104,7 @@ impl<'a> HeaderExtension<'a> {
         }
     }
 
-    /// Checksum of a message with this extension; `None` if the message ends before it.
+    /// Checksum of a message with this extension; `None` if the message ends before the checksum field does.
     fn checksum_of(&self, kind: ChecksumKind, message: &[u8]) -> Option<MessageChecksum> {
         let (before, rest) = message.split_at_checked(self.checksum_at())?;
         let behind = rest.get(kind.bytes()..)?;
@@ -133,8 +133,8 @@ impl<'a> HeaderExtension<'a> {
             + parameters.map_or(0, |list| list.as_bytes().len() + SENTINEL_BYTES)
     }
 
-    /// Number of bytes that [`emit`](Self::emit) writes. An empty extension is omitted: a length of 0 would
-    /// extend it to the end of the message.
+    /// Number of bytes that [`emit`](Self::emit) writes. An empty extension is omitted, because a length field of 0
+    /// would mean "to the end of the message".
     #[must_use]
     pub fn buffer_len(&self) -> usize {
         match self.body_len() {
@@ -198,7 +198,7 @@ impl<'a> HeaderExtension<'a> {
     /// header and this extension as written by [`emit`](Self::emit), and must not change afterwards.
     ///
     /// # Panics
-    /// If the message ends before that.
+    /// If the message is shorter than its header and this extension.
     pub fn seal(&mut self, message: &mut [u8]) {
         let said = message.len() as u32;
         if let Some(bytes) = &mut self.message_bytes {
@@ -269,8 +269,8 @@ impl ChecksumKind {
 
 /// Checksum of a whole message (RTPS 2.5 §9.4.2.15).
 ///
-/// Covers header, extension and everything after it, with the checksum field taken as zero. The standard's form is
-/// always big-endian, so it is kept as bytes.
+/// The checksum covers the whole message, with the checksum field taken as zero. It is stored as bytes, because it is
+/// big-endian in every message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MessageChecksum {
     kind: ChecksumKind,
@@ -290,7 +290,7 @@ impl MessageChecksum {
         }
     }
 
-    /// Takes as many bytes as the kind has; further ones are ignored.
+    /// Copies as many bytes as a checksum of this kind has, and ignores further bytes.
     pub(super) fn new(kind: ChecksumKind, bytes: &[u8]) -> Self {
         let mut checksum = Self::zero(kind);
         let places = &mut checksum.value[..kind.bytes()];
@@ -312,7 +312,7 @@ impl MessageChecksum {
         &self.value[..self.kind.bytes()]
     }
 
-    /// Computes the checksum of a message that has the field between `before` and `behind`.
+    /// Computes the checksum of a message whose checksum field is between `before` and `behind`.
     pub(super) fn of(kind: ChecksumKind, before: &[u8], behind: &[u8]) -> Self {
         let zero = Self::zero(kind);
         let parts = [before, zero.bytes(), behind];

@@ -1,5 +1,5 @@
-//! INFO_* submessages, which state the timestamp, source, destination or reply locators of those that follow (RTPS
-//! 2.5 §8.3.8.8 to §8.3.8.11, §9.4.5.15).
+//! INFO_* submessages, which state the timestamp, source, destination or reply locators of the following submessages
+//! (RTPS 2.5 §8.3.8.8 to §8.3.8.11, §9.4.5.15).
 
 use super::{SUBMESSAGE_HEADER_BYTES, SubmessageBody, SubmessageId};
 use crate::{
@@ -24,7 +24,7 @@ const TIMESTAMP_BYTES: usize = 8;
 /// Size of an address and a port in bytes.
 const ADDRESS_BYTES: usize = 8;
 
-/// Flag I of INFO_TS: no timestamp; invalidates an earlier one.
+/// Flag I of INFO_TS: there is no timestamp, and an earlier one is invalidated.
 const INVALIDATE: u8 = 0x02;
 
 /// Flag M of INFO_REPLY and INFO_REPLY_IP4: multicast locators follow.
@@ -71,8 +71,8 @@ impl SubmessageBody for InfoTimestamp {
     }
 }
 
-/// INFO_SRC: source participant of the following submessages, replacing the message header's. Also resets the
-/// reply locators and the timestamp.
+/// INFO_SRC: source participant of the following submessages, instead of the one in the message header. It also resets
+/// the reply locators and the timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoSource {
     /// RTPS version of the source.
@@ -147,7 +147,7 @@ impl SubmessageBody for InfoDestination {
     }
 }
 
-/// INFO_REPLY: reply locators for the following submessages, replacing the message's source address.
+/// INFO_REPLY: reply locators for the following submessages, instead of the datagram's source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoReply<'a> {
     /// Unicast locators of the sender.

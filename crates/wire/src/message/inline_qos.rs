@@ -19,7 +19,7 @@ const STATUS_BYTES: usize = 4 + 4;
 const NUMBER_BYTES: usize = 4 + 8;
 const WRITERS_BYTES: usize = 4 + 4;
 
-/// Splits inline QoS, if flagged, from the bytes after it.
+/// Splits inline QoS, if flag Q is set, from the bytes after it.
 #[inline]
 pub(super) fn read_inline_qos(
     flags: u8,
@@ -77,10 +77,10 @@ pub(super) struct InlineQos<'a> {
 }
 
 impl InlineQos<'_> {
-    /// Maximum length without coherent set and group parameters.
+    /// Maximum length in bytes of a list without coherent set and group parameters.
     pub(super) const MAX_BYTES: usize = KEY_HASH_BYTES + STATUS_BYTES + SENTINEL_BYTES;
 
-    /// Length of the list; 0 without parameters.
+    /// Length of the list in bytes; 0 if there are no parameters.
     #[inline]
     pub(super) fn buffer_len(&self) -> usize {
         let key_hash_len = self.key_hash.map_or(0, |_| KEY_HASH_BYTES);
@@ -92,7 +92,7 @@ impl InlineQos<'_> {
         }
     }
 
-    /// Writes the list; nothing without parameters.
+    /// Writes the list; writes nothing if there are no parameters.
     #[inline]
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         if let Some(hash) = self.key_hash {
@@ -128,10 +128,10 @@ impl StatusInfo {
     const DISPOSED: u8 = 0x01;
     const UNREGISTERED: u8 = 0x02;
 
-    /// Reads the status from inline QoS; no flags without the parameter.
+    /// Reads the status from inline QoS. Without the parameter, no flag is set.
     #[inline]
     pub(super) fn of(inline_qos: Option<&ParameterList<'_>>) -> Self {
-        // The flags are always big-endian: the last byte.
+        // The value is always big-endian, so the flags are in its last byte.
         match inline_qos.and_then(|list| list.find(pid::STATUS_INFO)) {
             Some([_, _, _, flags, ..]) => Self {
                 disposed: flags & Self::DISPOSED != 0,
@@ -159,9 +159,9 @@ pub type GroupDigest = [u8; 4];
 
 /// Coherent set and group sequence number of a sample (RTPS 2.5 §8.7.5, §8.7.6, §9.6.4).
 ///
-/// A sample of a coherent set carries the sequence number of the set's first sample. A sample with another number or
-/// none ends the set. So that readers need not wait for one, a DATA without payload, with SEQUENCENUMBER_UNKNOWN, can
-/// end it. With GROUP access scope, each sample also carries its group sequence number.
+/// Each sample of a coherent set carries the sequence number of the set's first sample. The writer's next sample with
+/// another such number, or with none, ends the set. A DATA without payload, with SEQUENCENUMBER_UNKNOWN, ends the set
+/// before the next sample. With GROUP access scope, each sample also carries its group sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoherentSetInfo {
     /// Sequence number of the set's first sample; [`SequenceNumber::UNKNOWN`] at the end of a set; `None` outside
@@ -169,9 +169,9 @@ pub struct CoherentSetInfo {
     pub coherent_set: Option<SequenceNumber>,
     /// Group sequence number of the sample.
     pub group_sequence: Option<SequenceNumber>,
-    /// Group sequence number of the set's first sample; also present at the end of a set.
+    /// Group sequence number of the set's first sample. The end of a set carries it as well.
     pub group_coherent_set: Option<SequenceNumber>,
-    /// Digest of the publisher's writers, at the end of a set.
+    /// Digest of the publisher's writers; present only at the end of a set.
     pub writers: Option<GroupDigest>,
 }
 
@@ -244,8 +244,8 @@ fn number(value: &[u8], order: ByteOrder) -> Option<SequenceNumber> {
     SequenceNumber::read(&mut Reader::new(value, order)).ok()
 }
 
-/// Computes the digest of a group's writers, given in ascending order: the first bytes of the MD5 of their
-/// sequence, big-endian.
+/// Computes the digest of a group's writers, given in ascending order: the first four bytes of the MD5 of their
+/// number (big-endian) and their entity ids.
 #[must_use]
 pub fn group_digest(writers: impl ExactSizeIterator<Item = EntityId>) -> GroupDigest {
     let mut digest = Md5::new();

@@ -1,15 +1,15 @@
 //! RTPS message: a header, then submessages (RTPS 2.5 §8.3, §9.4).
 //!
-//! Reading: [`Header::parse`], then [`Submessages`], which yields each submessage as a plain value, checked
-//! against the standard's validity clauses (§8.3.8). Payloads, inline QoS and locator lists are borrowed from
-//! the message.
+//! To read a message, call [`Header::parse`], then iterate over [`Submessages`]. Each submessage is a plain value,
+//! checked against the standard's validity clauses (§8.3.8). Payloads, inline QoS and locator lists are borrowed
+//! from the message.
 //!
-//! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload is already in the
-//! frame, and a [`SamplePrefix`], or header, INFO_TS and [`DataPrefix`], is written before it. All output is
-//! little-endian.
+//! To write a message, append submessages with a [`MessageWriter`]. On the hot path the payload is already in the
+//! frame. There the bytes before the payload are written: a [`SamplePrefix`], or header, INFO_TS and [`DataPrefix`].
+//! All output is little-endian.
 //!
-//! This file has the structure of the message: its header, the header of each submessage, and their sequence. The
-//! bodies are in the submodules.
+//! This file has the message header, the submessage header, and the sequence of submessages. The submodules have the
+//! bodies of the submessages.
 
 mod data;
 mod header_extension;
@@ -44,13 +44,13 @@ pub const HEADER_BYTES: usize = 20;
 /// RTPS version that isolane implements, major and minor.
 pub const VERSION: [u8; 2] = [2, 5];
 
-/// Vendor id of isolane. The OMG has not assigned this id; peers treat it as a vendor without extensions, as
-/// intended.
+/// Vendor id of isolane. The OMG has not assigned this id, so other implementations use no vendor extensions with
+/// isolane.
 pub const VENDOR_ID: [u8; 2] = [0x01, 0xee];
 
 const MAGIC: [u8; 4] = *b"RTPS";
 
-/// Message header: the source of all submessages up to an INFO_SRC.
+/// Message header: names the source of all submessages before the first INFO_SRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// RTPS version of the sender, major and minor.
@@ -113,7 +113,7 @@ impl Header {
 /// Size of a submessage header in bytes: id, flags, length.
 pub const SUBMESSAGE_HEADER_BYTES: usize = 4;
 
-/// Flag E of every submessage: little-endian.
+/// Flag E of every submessage: the submessage is little-endian.
 pub(super) const LITTLE_ENDIAN: u8 = 0x01;
 
 /// Submessage ids (RTPS 2.5 §9.4.5.1.1).
@@ -148,7 +148,7 @@ impl SubmessageId {
     pub const DATA: u8 = 0x15;
     /// Fragments of a change.
     pub const DATA_FRAG: u8 = 0x16;
-    /// First id reserved for other specifications (RTPS 2.5 Table 9.14): DDS Security, which isolane skips.
+    /// First id reserved for other specifications (RTPS 2.5 Table 9.14): for DDS Security, which isolane skips.
     pub const FIRST_OF_SECURITY: u8 = 0x30;
     /// Last id reserved for other specifications.
     pub const LAST_OF_SECURITY: u8 = 0x3f;
@@ -158,8 +158,8 @@ impl SubmessageId {
 
 /// Iterator over the submessages of a message.
 ///
-/// A malformed body yields an error, and iteration continues after it, because its length is known. A truncated
-/// header, or a length beyond the message, yields an error and ends the iteration.
+/// A malformed body yields an error, and iteration continues with the next submessage, because the body's length is
+/// known. A truncated header, or a length beyond the message, yields an error and ends the iteration.
 #[derive(Debug, Clone)]
 pub struct Submessages<'a> {
     message: &'a [u8],
@@ -190,8 +190,8 @@ impl<'a> Submessages<'a> {
             return (!rest.is_empty()).then(|| self.end());
         };
         let length = match u16_of(order_of(flags), [a, b]) {
-            // Length 0 extends the last submessage to the end of the message, except those that may be empty (RTPS 2.5
-            // §9.4.5.1.3).
+            // Length 0 means "to the end of the message" (RTPS 2.5 §9.4.5.1.3). In PAD and INFO_TS, which may be
+            // empty, 0 means an empty body.
             0 if !matches!(id, SubmessageId::PAD | SubmessageId::INFO_TS) => rest.len(),
             length => usize::from(length),
         };
@@ -226,8 +226,8 @@ impl<'a> Iterator for Submessages<'a> {
 
 /// Submessage that is not decoded yet.
 ///
-/// A receiver of mostly one kind checks [`id`](Self::id) and decodes that kind directly ([`Data::parse`]), because
-/// a [`Submessage`] is as large as its largest variant.
+/// A [`Submessage`] is as large as its largest variant. A receiver that gets mostly one kind avoids copying it: the
+/// receiver checks [`id`](Self::id) and parses that kind directly, for example with [`Data::parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawSubmessage<'a> {
     /// Submessage id.
@@ -300,7 +300,7 @@ pub enum Submessage<'a> {
     Gap(Gap),
     /// Source timestamp of the following submessages; `None` invalidates an earlier one.
     InfoTimestamp(Option<Timestamp>),
-    /// Source participant of the following submessages, replacing the message header's.
+    /// Source participant of the following submessages, instead of the one in the message header.
     InfoSource(InfoSource),
     /// Destination participant of the following submessages; [`GuidPrefix::UNKNOWN`] for all.
     InfoDestination(GuidPrefix),
@@ -316,7 +316,7 @@ pub enum Submessage<'a> {
     Data(Data<'a>),
     /// Fragments of a change.
     DataFrag(DataFrag<'a>),
-    /// Submessage that isolane does not decode: a vendor's, DDS Security's, or a later minor version's.
+    /// Submessage that isolane does not decode: of a vendor, of DDS Security, or of a later minor version.
     Other {
         /// Submessage id; vendor-specific from 0x80.
         id: u8,
@@ -334,14 +334,14 @@ pub(super) fn write_header(writer: &mut Writer<'_>, id: u8, flags: u8, body: usi
     writer.u16(length_field(body));
 }
 
-/// Length field for a body of `body` bytes. Only DATA and DATA_FRAG can exceed the field; it is then zero, "to the
-/// end of the message" (RTPS 2.5 §9.4.5.1.3).
+/// Length field for a body of `body` bytes. Only DATA and DATA_FRAG can be too long for the field. The field is then
+/// zero, "to the end of the message" (RTPS 2.5 §9.4.5.1.3).
 #[inline]
 pub(super) fn length_field(body: usize) -> u16 {
     u16::try_from(body).unwrap_or(0)
 }
 
-/// Body of a submessage that is written as a whole, without a payload behind it.
+/// Body of a submessage without a payload.
 pub(super) trait SubmessageBody {
     const ID: u8;
 
@@ -412,8 +412,8 @@ pub struct MessageWriter<'a> {
     length: usize,
 }
 
-/// Maximum body of a submessage that is not the last, in bytes: the length field has two bytes, and the next
-/// submessage is aligned to four.
+/// Maximum length in bytes of the body of a submessage that is not the last one. The length field has two bytes, and
+/// the next submessage is aligned to four.
 const MAX_BODY_BYTES: usize = 0xfffc;
 
 /// Defines methods that append a submessage without payload.
@@ -525,10 +525,10 @@ impl<'a> MessageWriter<'a> {
     }
 
     /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
-    /// of four; it is empty if the prefix has no payload.
+    /// of four. If `prefix` has no payload, `payload` must be empty.
     ///
     /// # Errors
-    /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
+    /// [`BufferTooSmall`], also if the submessage is too long for its length field; nothing was written.
     #[inline]
     pub fn data(
         &mut self,
@@ -543,7 +543,7 @@ impl<'a> MessageWriter<'a> {
     /// Appends a DATA_FRAG; the fragments are copied as in [`data`](Self::data).
     ///
     /// # Errors
-    /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
+    /// [`BufferTooSmall`], also if the submessage is too long for its length field; nothing was written.
     #[inline]
     pub fn data_frag(
         &mut self,
@@ -555,7 +555,7 @@ impl<'a> MessageWriter<'a> {
         })
     }
 
-    /// Appends a DATA with coherent set or group parameters, as [`data`](Self::data).
+    /// Appends a DATA like [`data`](Self::data), with coherent set or group parameters.
     ///
     /// # Errors
     /// Those of [`data`](Self::data).
@@ -570,7 +570,7 @@ impl<'a> MessageWriter<'a> {
         })
     }
 
-    /// Appends a DATA_FRAG with coherent set or group parameters, as [`data_frag`](Self::data_frag).
+    /// Appends a DATA_FRAG like [`data_frag`](Self::data_frag), with coherent set or group parameters.
     ///
     /// # Errors
     /// Those of [`data_frag`](Self::data_frag).

@@ -1,6 +1,6 @@
-//! Submessages of reliable delivery (RTPS 2.5 §8.3.8): a HEARTBEAT states what a writer has available, an ACKNACK what
-//! a reader acknowledges and requests, and a GAP which changes are irrelevant to it. HEARTBEAT_FRAG and NACK_FRAG do
-//! the same for the fragments of one change.
+//! Submessages of reliable delivery (RTPS 2.5 §8.3.8). A HEARTBEAT names the changes that a writer has available. An
+//! ACKNACK names those that a reader acknowledges and requests. A GAP names those that are irrelevant to a reader.
+//! HEARTBEAT_FRAG names the available fragments of one change, and NACK_FRAG the requested ones.
 
 use super::{SUBMESSAGE_HEADER_BYTES, SubmessageBody, SubmessageId};
 use crate::{
@@ -41,9 +41,9 @@ pub struct Heartbeat {
     pub reader: EntityId,
     /// Entity id of the writer that sends this HEARTBEAT.
     pub writer: EntityId,
-    /// firstSN: the oldest available change; `last + 1` if there is none.
+    /// firstSN: the oldest available change; `last + 1` if no change is available.
     pub first: SequenceNumber,
-    /// lastSN: the newest change ever available.
+    /// lastSN: the newest change that was ever available.
     pub last: SequenceNumber,
     /// Incremented with each new HEARTBEAT, so that duplicates are detected.
     pub count: i32,
@@ -139,8 +139,8 @@ impl SubmessageBody for Heartbeat {
 
 impl HeartbeatGroup {
     /// Parses and validates the group information (RTPS 2.5 §8.3.8.6.3). That clause requires
-    /// `current <= last`, which fails for every group with more than one writer. Here `current` must not
-    /// precede the others.
+    /// `current <= last`, which is false for most HEARTBEATs of a group with several writers. Here `current`
+    /// must not be less than `first` and `last`.
     #[cold]
     fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let rest = body.get(HEARTBEAT_BODY_BYTES..).ok_or(Error::Truncated)?;
@@ -175,7 +175,7 @@ pub struct AckNack {
     pub reader: EntityId,
     /// Entity id of the destination writer.
     pub writer: EntityId,
-    /// readerSNState: all changes below the base are acknowledged; the members are missing and requested.
+    /// readerSNState: all changes below the set's base are acknowledged; the set's members are requested.
     pub state: SequenceNumberSet,
     /// Incremented with each new ACKNACK, so that duplicates are detected.
     pub count: i32,
@@ -184,8 +184,8 @@ pub struct AckNack {
 }
 
 impl AckNack {
-    /// Parses the submessage body. An empty set with base 0, not allowed by the standard, is accepted: some
-    /// implementations send it before they have received a HEARTBEAT.
+    /// Parses the submessage body. An empty set with base 0 is accepted although the standard forbids it. Some
+    /// implementations send such a set before they have received a HEARTBEAT.
     ///
     /// # Errors
     /// [`Error::InvalidSet`] or [`Error::Truncated`].
@@ -228,8 +228,8 @@ impl SubmessageBody for AckNack {
     }
 }
 
-/// GAP: changes that are irrelevant to a reader, from `start` to before the base of `list`, and the members of
-/// `list`. The range may be empty, or so large that it must not be walked number by number.
+/// GAP: changes that are irrelevant to a reader. They are the range from `start` to before the base of `list`, and the
+/// members of `list`. The range may be empty, or too large for a loop over its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
@@ -242,7 +242,7 @@ pub struct Gap {
     pub list: SequenceNumberSet,
     /// Group sequence numbers of the irrelevant changes.
     pub group: Option<GapGroup>,
-    /// filteredCount: number of these changes that the writer holds but a filter excludes; they are not lost.
+    /// filteredCount: number of irrelevant changes that the writer has, but a filter excludes. They are not lost.
     pub filtered: Option<i64>,
 }
 
@@ -346,7 +346,7 @@ pub struct HeartbeatFrag {
     pub writer: EntityId,
     /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// Number of the last available fragment; all from 1 are available.
+    /// Number of the last available fragment; all fragments from 1 to this one are available.
     pub last_fragment: u32,
     /// Incremented with each new HEARTBEAT_FRAG, so that duplicates are detected.
     pub count: i32,
@@ -402,7 +402,7 @@ pub struct NackFrag {
     pub writer: EntityId,
     /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// Missing, requested fragments. Unlike in an ACKNACK, those below the base are not acknowledged.
+    /// Requested fragments. Unlike an ACKNACK, a NACK_FRAG does not acknowledge what is below the base.
     pub state: FragmentNumberSet,
     /// Incremented with each new NACK_FRAG, so that duplicates are detected.
     pub count: i32,

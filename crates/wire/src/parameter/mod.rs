@@ -37,8 +37,8 @@ pub struct ParameterList<'a> {
 }
 
 impl<'a> ParameterList<'a> {
-    /// Checks the list at the start of `bytes` up to its sentinel. Returns it and its size including the
-    /// sentinel.
+    /// Checks the list at the start of `bytes` up to its sentinel. Returns the list, and its size in bytes including
+    /// the sentinel.
     ///
     /// # Errors
     /// [`Error::Truncated`] if the input ends before the sentinel; [`Error::InvalidParameter`] if a length is
@@ -118,7 +118,7 @@ impl<'a> ParameterList<'a> {
     }
 }
 
-/// Position after the parameter at `position`; `None` if that is the sentinel.
+/// Position after the parameter at `position`; `None` if that parameter is the sentinel.
 #[inline]
 fn next_position(bytes: &[u8], position: usize, order: ByteOrder) -> Result<Option<usize>, Error> {
     let head = bytes.get(position..).and_then(<[u8]>::first_chunk::<4>);
@@ -174,8 +174,8 @@ impl<'a> Iterator for Parameters<'a> {
 
 /// Writer of a little-endian parameter list.
 ///
-/// After a parameter that does not fit, it and all later ones are omitted, and [`finish`](Self::finish) returns
-/// the error. So callers check once, at the end.
+/// A parameter that does not fit is omitted, together with all later ones, and [`finish`](Self::finish) returns
+/// the error. So callers check for an error only once, at the end.
 #[derive(Debug)]
 pub struct ParameterWriter<'a> {
     buffer: &'a mut [u8],
@@ -194,8 +194,8 @@ impl<'a> ParameterWriter<'a> {
         }
     }
 
-    /// Reserves a zeroed value of `length` bytes after its identifier and length; `None` if it does not fit.
-    /// Values are padded with zeros to a multiple of four.
+    /// Writes identifier and length of a parameter, and reserves `length` zeroed bytes for its value. `None` if the
+    /// parameter does not fit. Values are padded with zeros to a multiple of four.
     fn reserve(&mut self, id: u16, length: usize) -> Option<&mut [u8]> {
         let padded = length.next_multiple_of(4);
         let room = match u16::try_from(padded) {
@@ -262,7 +262,7 @@ impl<'a> ParameterWriter<'a> {
         self
     }
 
-    /// Writes the sentinel and returns the length of the list including it.
+    /// Writes the sentinel and returns the length of the list in bytes, including the sentinel.
     ///
     /// # Errors
     /// [`BufferTooSmall`] if any parameter, or the sentinel, did not fit.

@@ -52,7 +52,7 @@ pub const TOPIC_DATA: u16 = 0x002e;
 pub const UNICAST_LOCATOR: u16 = 0x002f;
 /// Multicast locator of the endpoint; may repeat.
 pub const MULTICAST_LOCATOR: u16 = 0x0030;
-/// Unicast locator of endpoints that announce none; may repeat.
+/// Unicast locator of endpoints that announce no locators; may repeat.
 pub const DEFAULT_UNICAST_LOCATOR: u16 = 0x0031;
 /// Unicast locator of the built-in endpoints; may repeat.
 pub const METATRAFFIC_UNICAST_LOCATOR: u16 = 0x0032;
@@ -68,7 +68,7 @@ pub const HISTORY: u16 = 0x0040;
 pub const RESOURCE_LIMITS: u16 = 0x0041;
 /// True if the reader expects inline QoS with every sample: a boolean.
 pub const EXPECTS_INLINE_QOS: u16 = 0x0043;
-/// Multicast locator of endpoints that announce none; may repeat.
+/// Multicast locator of endpoints that announce no locators; may repeat.
 pub const DEFAULT_MULTICAST_LOCATOR: u16 = 0x0048;
 /// TRANSPORT_PRIORITY: a long.
 pub const TRANSPORT_PRIORITY: u16 = 0x0049;
@@ -100,7 +100,7 @@ pub const ENTITY_NAME: u16 = 0x0062;
 pub const GROUP_COHERENT_SET: u16 = 0x0063;
 /// Group sequence number of a sample, counted over the whole publisher.
 pub const GROUP_SEQ_NUM: u16 = 0x0064;
-/// Writers of a publisher.
+/// Digest of the writers of a publisher.
 pub const WRITER_GROUP_INFO: u16 = 0x0065;
 /// Key hash: sixteen bytes.
 pub const KEY_HASH: u16 = 0x0070;

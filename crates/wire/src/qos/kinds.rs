@@ -58,7 +58,7 @@ macro_rules! kinds {
 kinds! {
     /// RELIABILITY kind (DDS 1.4 §2.2.3.14).
     ///
-    /// The default is that of readers and topics; the writers' default is [`Reliable`](Self::Reliable).
+    /// The default of readers and topics is best-effort; the default of writers is [`Reliable`](Self::Reliable).
     ReliabilityKind, default BestEffort {
         /// Lost samples are not sent again.
         BestEffort = 1,
@@ -135,8 +135,8 @@ kinds! {
     }
 }
 
-/// Data representation (DDS-XTypes 1.3 §7.6.3.1.1). Unknown numbers are kept, because a list may also contain
-/// known ones.
+/// Data representation (DDS-XTypes 1.3 §7.6.3.1.1). Unknown numbers are valid, because an announced list may contain
+/// known and unknown numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataRepresentationId(pub i16);
 
@@ -153,14 +153,14 @@ impl DataRepresentationId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyId(pub u32);
 
-/// Defines the constants and their names.
+/// Defines the policy ids and their names.
 macro_rules! policies {
     ($($name:ident = $number:literal,)+) => {
         #[allow(missing_docs, reason = "the names are the policies'")]
         impl PolicyId {
             $(pub const $name: Self = Self($number);)+
 
-            /// Name of the policy in the standard; `UNKNOWN` if it has none.
+            /// Name of the policy in the standard; `UNKNOWN` if the standard does not define this id.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {

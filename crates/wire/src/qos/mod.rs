@@ -1,7 +1,7 @@
 //! QoS policies of discovery data (DDS 1.4 §2.2.3, RTPS 2.5 §9.6.3, §9.6.4).
 //!
-//! [`QosPolicies`] holds one value of each policy; an omitted one has the standard's default. Kinds are
-//! ordered as the standard orders them for matching: the greater one offers more. Matching itself is not
+//! [`QosPolicies`] holds one value of each policy; an omitted policy has the standard's default. Kinds are ordered as
+//! the standard orders them for matching: a greater kind offers more than a smaller one. Matching itself is not
 //! implemented here.
 
 mod kinds;

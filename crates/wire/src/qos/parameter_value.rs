@@ -22,14 +22,14 @@ pub(crate) trait ParameterValue: Sized {
     fn bytes(&self) -> usize;
 }
 
-/// Generates the reading and writing of policies from a table: parameter, member of [`QosPolicies`].
+/// Generates the reading and writing of policies from a table of parameters and members of [`QosPolicies`].
 macro_rules! parameters {
     ($($id:ident: $policy:ident,)+) => {
         impl QosPolicies {
             /// Stores the value of a policy parameter. Returns false if the parameter is not a policy.
             pub(crate) fn take(&mut self, id: u16, reader: &mut Reader<'_>) -> Result<bool, Error> {
                 if id == pid::PARTITION {
-                    // Distinguishes a value beyond its bounds from an invalid one.
+                    // `ParameterValue::read` could not distinguish a value beyond its bounds from an invalid one.
                     self.partition = read_partition(reader)?;
                     return Ok(true);
                 }
@@ -41,8 +41,8 @@ macro_rules! parameters {
                 Ok(true)
             }
 
-            /// Adds every policy that differs from its default. RELIABILITY is always added: its default differs
-            /// between writers and readers.
+            /// Adds every policy that differs from its default. RELIABILITY is always added, because its default
+            /// differs between writers and readers.
             pub(crate) fn put(&self, list: &mut ParameterWriter<'_>) {
                 let default = Self::default();
                 put(list, pid::RELIABILITY, &self.reliability);
@@ -98,7 +98,7 @@ impl ParameterValue for i32 {
     }
 }
 
-/// Boolean of one byte: the two of PRESENTATION share a word.
+/// Boolean of one byte. The two booleans of PRESENTATION share a word of four bytes.
 impl ParameterValue for bool {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let [byte] = *reader.array().ok()?;
@@ -128,7 +128,7 @@ impl ParameterValue for Duration {
     }
 }
 
-/// Implements the encoding of structures: their members in order.
+/// Implements the encoding of structures: the encodings of their members in order.
 macro_rules! structures {
     ($($name:ident { $($member:ident),+ })+) => {
         $(impl ParameterValue for $name {

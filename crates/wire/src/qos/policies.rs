@@ -45,7 +45,7 @@ impl Default for Reliability {
 pub struct History {
     /// Keep last or keep all.
     pub kind: HistoryKind,
-    /// Samples kept of each instance with KEEP_LAST; default 1.
+    /// Maximum number of samples of each instance with KEEP_LAST; default 1.
     pub depth: i32,
 }
 
@@ -58,7 +58,7 @@ impl Default for History {
     }
 }
 
-/// RESOURCE_LIMITS; each can be [`LENGTH_UNLIMITED`].
+/// RESOURCE_LIMITS; each limit can be [`LENGTH_UNLIMITED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Samples of all instances together.
@@ -148,7 +148,7 @@ impl Default for ReaderDataLifecycle {
 }
 
 /// Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3), at most [`MAX_OCTETS`]. Longer
-/// data of a peer is cut, see [`is_truncated`](Self::is_truncated): a cut value is better than an unreachable peer.
+/// data of a peer is cut ([`is_truncated`](Self::is_truncated)), because refusing it would make the peer unreachable.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Octets {
     kept: heapless::Vec<u8, MAX_OCTETS>,
@@ -203,7 +203,7 @@ impl Octets {
     }
 }
 
-/// Formats the octets as escaped ASCII: most are text.
+/// Formats the octets as escaped ASCII, because most values are text.
 impl fmt::Debug for Octets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cut = if self.is_truncated { ", cut" } else { "" };
@@ -211,8 +211,8 @@ impl fmt::Debug for Octets {
     }
 }
 
-/// QoS policies of discovery data, and READER_DATA_LIFECYCLE, which is not announced: peers' endpoints have its
-/// default.
+/// QoS policies of discovery data, and READER_DATA_LIFECYCLE, which is not announced. The value parsed from a peer's
+/// announcement has the default of READER_DATA_LIFECYCLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QosPolicies {
     /// RELIABILITY.
@@ -243,7 +243,7 @@ pub struct QosPolicies {
     pub partition: Partition,
     /// LIFESPAN: time until a sample expires; default infinite.
     pub lifespan: Duration,
-    /// TIME_BASED_FILTER: minimum time between samples of an instance; default zero, no limit.
+    /// TIME_BASED_FILTER: minimum time between samples of an instance. The default is zero: no filter.
     pub time_based_filter: Duration,
     /// READER_DATA_LIFECYCLE.
     pub reader_data_lifecycle: ReaderDataLifecycle,
@@ -302,7 +302,7 @@ impl QosPolicies {
         Self::default()
     }
 
-    /// Returns the defaults of writers: those of readers, but reliable (DDS 1.4 §2.2.3).
+    /// Returns the defaults of writers: as those of readers, but reliable (DDS 1.4 §2.2.3).
     #[must_use]
     pub fn writer_default() -> Self {
         let mut policies = Self::default();

@@ -15,22 +15,22 @@ use serde_json::Value;
 use super::process::Processes;
 use super::{Check, HOSTS};
 
-/// Number of writers of a member process, and number of its readers. Each writer matches this many readers, and each
-/// reader this many writers (example `domain_member`).
+/// Number of writers, and of readers, of each process. Each writer also matches this many readers, and each reader this
+/// many writers (example `domain_member`).
 const ENDS: u64 = 5;
-/// Samples of each writer in the example.
+/// Number of samples that each writer of the example writes.
 const SAMPLES: u64 = 20;
-/// Time from the last start by which all must have matched.
+/// Maximum time from the start of the last process until all endpoints have matched.
 const LONGEST_MATCHING: Duration = Duration::from_secs(60);
-/// Time limit of the run, longer than [`LONGEST_MATCHING`], so that a slow run reports its duration.
+/// Timeout of the run. It is longer than [`LONGEST_MATCHING`], so that a run that is too slow reports its duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time for which the critical pair runs alone, before the run with members.
 const ALONE: Duration = Duration::from_secs(10);
 /// Time for which the critical pair runs before the first member starts, and after the last one has ended.
 const AROUND: Duration = Duration::from_secs(2);
-/// Shortest stall of the machine that explains a missed deadline of the critical pair: its DEADLINE less a period.
+/// Shortest stall of the machine that makes the critical pair miss its DEADLINE: the DEADLINE less a period.
 const LONG_STALL: Duration = Duration::from_millis(240);
-/// Name of the counter that a stall raises.
+/// Name of the counter that a stall of the machine can raise.
 const DEADLINES: &str = "deadlines missed";
 /// Maximum number of pairs with missing samples that are printed by name.
 const NAMED: usize = 5;
@@ -42,15 +42,15 @@ struct Critical {
     delivered: u64,
     lost: u64,
     out_of_order: u64,
-    /// Missed DEADLINEs, of both ends.
+    /// Missed DEADLINEs of writer and reader together.
     deadlines_missed: u64,
-    /// Priority inversions, of both ends.
+    /// Priority inversions of writer and reader together.
     inversions: u64,
-    /// Inversions that the kernel's late delivery caused, of both ends.
+    /// Priority inversions that late delivery by the kernel caused, of writer and reader together.
     kernel_late: u64,
     repaired: u64,
     longest_gap_ms: f64,
-    /// Disturbance by the machine.
+    /// Disturbance of the pair by the machine.
     machine: Disturbance,
 }
 
@@ -59,11 +59,11 @@ struct Critical {
 pub(super) struct MembersReport {
     processes: u32,
     endpoints: u64,
-    /// From the last start to the last match; null unless all have matched.
+    /// Time from the start of the last process to the last match; null unless all endpoints have matched.
     matched_seconds: Option<f64>,
-    /// Processes of which all endpoints have matched.
+    /// Number of processes whose endpoints have all matched.
     matched: usize,
-    /// From the first write to the last delivery, pauses between samples included.
+    /// Time from the first write to the last delivery, including the pauses between samples.
     delivered_seconds: Option<f64>,
     pairs: u64,
     samples: u64,
@@ -74,7 +74,7 @@ pub(super) struct MembersReport {
     /// Number of leases that expired although the process had not ended.
     leases_expired: u64,
     largest_resident_bytes: u64,
-    /// CPU time of all members until all had matched, and until the end.
+    /// CPU time of all processes until all had matched, and until the end.
     cpu_seconds: [f64; 2],
     critical_alone: Critical,
     critical: Critical,
@@ -132,7 +132,7 @@ pub(super) fn run(
         members.tell("write")?;
         let last = members.wait_for("delivered", PATIENCE)?;
         delivered_seconds = last.map(|last| seconds(begin, last));
-        // Time in which a duplicate would arrive.
+        // A duplicate sample would arrive in this time.
         thread::sleep(AROUND);
     }
     let (cpu, largest_resident_bytes) = (members.cpu_seconds(), members.largest_resident_bytes());
@@ -203,7 +203,7 @@ impl Critical {
         }
     }
 
-    /// Returns true when the machine stalled for so long that a missed deadline was unavoidable.
+    /// Returns true if the machine stalled so long that a missed DEADLINE was unavoidable.
     fn is_stalled(&self) -> bool {
         let longest_us = self.machine.longest_stall_us;
         longest_us.is_some_and(|us| u128::from(us) >= LONG_STALL.as_micros())
@@ -279,7 +279,7 @@ impl MembersReport {
         self.checks = checks;
     }
 
-    /// Figures that are reported but not judged.
+    /// Formats the numbers that are reported but not judged.
     pub(super) fn text(&self) -> String {
         let [cpu_matched, cpu] = self.cpu_seconds;
         let delivered = self.delivered_seconds.unwrap_or(f64::NAN);

@@ -1,11 +1,11 @@
 //! `cargo xtask domain-size`: many processes of one domain, on hosts joined by a bridge.
 //!
 //! - Two hundred processes with 2,000 endpoints: time to match, delivery of each reliable sample, and the counts of a
-//!   critical pair among them, compared with its counts alone (`members.rs`).
-//! - Many `isolane sub` of one `isolane pub`, the cases in which a review found readers without samples (`readers.rs`).
+//!   critical pair that runs at the same time, compared with the counts of the pair alone (`members.rs`).
+//! - Many `isolane sub` for one `isolane pub`, in cases in which readers once got no samples (`readers.rs`).
 //!
-//! The hosts are unnamed namespaces: the kernel removes them with their last process, however this command ends. Its
-//! processes die with it.
+//! The hosts are unnamed namespaces, which the kernel removes with their last process. The processes end with this
+//! command, even if it is killed.
 
 mod members;
 mod process;
@@ -27,11 +27,11 @@ use readers::{
     FORTY_FIVE, MORE_THAN_THE_PORTS, Readers, ReadersReport, TEN_BY_UNICAST, TWENTY_BY_UNICAST,
 };
 
-/// The schema of the JSON.
+/// Schema of the JSON.
 const SCHEMA: &str = "isolane/domain-size/1";
 /// Number of hosts on the bridge.
 const HOSTS: u8 = 3;
-/// Example program of each member.
+/// Example program that each process runs.
 const MEMBER: &str = "domain_member";
 
 /// Arguments of `cargo xtask domain-size`.
@@ -57,7 +57,7 @@ enum Part {
     Readers,
 }
 
-/// A gate, and whether it holds.
+/// Gate, and whether it holds.
 #[derive(Debug, Serialize)]
 struct Check {
     what: String,
@@ -72,7 +72,7 @@ struct Report {
     readers: Vec<ReadersReport>,
 }
 
-/// Runs the command. Returns true when all gates hold.
+/// Runs the command. Returns true if all gates hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     packages::require_root("domain-size")?;
     let metadata = Metadata::read()?;
@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.checks().all(|check| check.holds))
 }
 
-/// Cases with few processes, as a step of `cargo xtask test --all`, which has built isolane.
+/// Runs the cases with few processes as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let folder = folder(metadata)?;
     let cases = [FORTY_FIVE, TEN_BY_UNICAST, TWENTY_BY_UNICAST];
@@ -142,7 +142,7 @@ fn build(metadata: &Metadata) -> Result<PathBuf> {
     Ok(metadata.target_directory.join("release"))
 }
 
-/// Runs each case on new hosts, without state of the previous case.
+/// Runs each case on new hosts, which have no state of the previous case.
 fn run_readers(isolane: &Path, folder: &Path, cases: &[Readers]) -> Result<Vec<ReadersReport>> {
     let run = |case: &Readers| case.run(&BridgedHosts::new(HOSTS)?, isolane, folder);
     cases.iter().map(run).collect()

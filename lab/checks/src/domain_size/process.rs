@@ -1,4 +1,4 @@
-//! A process of the domain: started on a host, its output read by line, killed when dropped.
+//! Processes of the domain. Their output is read line by line, and they are killed when dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,11 +13,11 @@ use isolane_support::process::{Killed, resident_bytes};
 use isolane_support::{Result, command};
 use serde_json::Value;
 
-/// A line of a process, or the end of its output.
+/// Line that a process printed, or the end of its output.
 struct Said {
     from: usize,
     at: Instant,
-    /// `None` at the end.
+    /// Printed line; `None` at the end of the output.
     line: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Processes {
     receiver: Receiver<Said>,
     /// Times at which processes printed each word.
     words: BTreeMap<String, Vec<Instant>>,
-    /// Result of each process, in the order of the starts.
+    /// Result of each process, in the order in which the processes were started.
     results: Vec<Option<Value>>,
 }
 
@@ -38,7 +38,7 @@ struct Process {
     input: Option<ChildStdin>,
 }
 
-/// Time from the end of a process's input until it must have ended.
+/// Maximum time from the end of a process's input to the end of the process.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 impl Processes {
@@ -53,7 +53,7 @@ impl Processes {
         }
     }
 
-    /// Starts another process, with its log in that folder.
+    /// Starts another process, with its log in `folder`.
     pub(super) fn start(&mut self, mut program: Command, name: &str, folder: &Path) -> Result<()> {
         let log = File::create(folder.join(format!("{name}.log")))?;
         program
@@ -75,7 +75,7 @@ impl Processes {
                 line,
             };
             for line in lines.map(Some).chain([None]) {
-                // The receiver may have given up.
+                // The receiver may have been dropped after an error.
                 if sender.send(said(line)).is_err() {
                     return;
                 }
@@ -94,7 +94,7 @@ impl Processes {
         self.processes.len()
     }
 
-    /// Waits until all have printed a word; returns the time of the last one, or `None` at the timeout.
+    /// Waits until all processes have printed a word. Returns the time of the last one, or `None` after the timeout.
     ///
     /// # Errors
     /// A process has ended.
@@ -164,13 +164,13 @@ impl Processes {
         results.collect()
     }
 
-    /// CPU time of all processes so far, in seconds.
+    /// Returns the CPU time of all processes so far, in seconds.
     pub(super) fn cpu_seconds(&self) -> f64 {
         let ids = self.processes.iter().map(|process| process.child.0.id());
         ids.filter_map(cpu_seconds).sum()
     }
 
-    /// Resident bytes of the largest process.
+    /// Returns the resident memory of the largest process, in bytes.
     pub(super) fn largest_resident_bytes(&self) -> u64 {
         let ids = self.processes.iter().map(|process| process.child.0.id());
         ids.filter_map(resident_bytes).max().unwrap_or(0)
@@ -180,10 +180,10 @@ impl Processes {
 /// USER_HZ, the unit of `/proc/PID/stat` on every architecture (proc_pid_stat(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU time in seconds: utime + stime (proc_pid_stat(5)).
+/// Returns the CPU time of a process in seconds: utime + stime (proc_pid_stat(5)).
 fn cpu_seconds(process: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may have any character; field 3 follows it.
+    // Field 2, the name in parentheses, may have any character. Field 3 follows it.
     let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(2);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(ticks as f64 / TICKS_PER_SECOND)

@@ -1,5 +1,4 @@
-//! Many `isolane sub` of one `isolane pub`, started from the command line, and the output of `isolane ls` and `isolane
-//! why` about them.
+//! Many `isolane sub` for one `isolane pub`, and the output of `isolane ls` and `isolane why` about them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,30 +17,30 @@ use super::Check;
 const TOPIC: &str = "Many";
 /// Time between two samples.
 const PERIOD: &str = "50ms";
-/// Samples that each reader must get.
+/// Number of samples that each reader must get.
 const SAMPLES: usize = 10;
-/// Time limit from the last start until each reader has its samples.
+/// Maximum time from the start of the last process until each reader has its samples.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Polling interval of the readers' output.
 const LOOK: Duration = Duration::from_millis(200);
 /// Listening time of `ls` and `why`, in seconds.
 const LISTEN: &str = "5";
 
-/// A case.
+/// Case: number and kind of the readers.
 pub(super) struct Readers {
     pub(super) name: &'static str,
     pub(super) readers: usize,
     /// Number of hosts.
     pub(super) hosts: usize,
     pub(super) reliable: bool,
-    /// Uses 127.0.0.1 with `--peer`, without multicast.
+    /// True to use 127.0.0.1 with `--peer`, without multicast.
     pub(super) by_unicast: bool,
     pub(super) writer_first: bool,
-    /// `ls` and `why` must name all endpoints.
+    /// True if `ls` and `why` must name all endpoints.
     pub(super) is_listed: bool,
 }
 
-/// Cases D10, D32, D33 of the hostile review, and D9.
+/// First of the four cases in which readers once got no samples. The other three follow.
 pub(super) const FORTY_FIVE: Readers = Readers {
     name: "45 readers on two hosts",
     readers: 45,
@@ -84,13 +83,13 @@ pub(super) const MORE_THAN_THE_PORTS: Readers = Readers {
 pub(super) struct ReadersReport {
     name: &'static str,
     readers: usize,
-    /// From the last start until each reader had its samples; null if one timed out.
+    /// Time from the start of the last process until each reader had its samples; null after the timeout.
     seconds: Option<f64>,
     pub(super) checks: Vec<Check>,
 }
 
 impl Readers {
-    /// Starts everything, and judges.
+    /// Starts writer and readers, waits for their samples, and judges the result.
     pub(super) fn run(
         &self,
         hosts: &BridgedHosts,
@@ -164,7 +163,7 @@ impl Readers {
                 let started = program.spawn();
                 started.map_err(|error| command::cannot_start(&program, &error).into())
             };
-            // Concurrently, and without other domains, since the machine is busy with this one.
+            // The machine is busy, so both run at the same time, and `why` does not look at other domains.
             let (ls, why) = (ask(&["ls"])?, ask(&["why", TOPIC, "--no-other-domains"])?);
             let listing: Value = serde_json::from_slice(&ls.wait_with_output()?.stdout)?;
             let answer: Value = serde_json::from_slice(&why.wait_with_output()?.stdout)?;
@@ -201,7 +200,7 @@ impl Readers {
         }
     }
 
-    /// Checks that `why` reports a match of all.
+    /// Checks that `why` reports that all endpoints match.
     fn judge_answer(&self, answer: &Value) -> Check {
         let first = &answer["reasons"][0]["sentence"];
         Check {
@@ -214,7 +213,7 @@ impl Readers {
 }
 
 impl ReadersReport {
-    /// Figures that are reported but not judged.
+    /// Formats the numbers that are reported but not judged.
     pub(super) fn text(&self) -> String {
         match self.seconds {
             Some(seconds) => format!(
@@ -226,14 +225,14 @@ impl ReadersReport {
     }
 }
 
-/// A started program and the file of its output.
+/// Started program and the file of its output.
 struct Started {
     _child: Killed,
     output: PathBuf,
 }
 
 impl Started {
-    /// Number of lines printed so far.
+    /// Returns the number of lines printed so far.
     fn lines(&self) -> usize {
         let text = fs::read(&self.output).unwrap_or_default();
         text.iter().filter(|&&byte| byte == b'\n').count()

@@ -1,9 +1,9 @@
 //! Check of the demo's page in a browser, at the widths of a desktop and a phone, and on paper.
 //!
-//! A script that inspects the laid-out page is inserted into a copy. A frame of each width shows that copy, and the
-//! script's findings come back as text in the document that Chromium prints. The browser runs in a network namespace
-//! without interfaces, so the page cannot load anything from outside; requests are checked too. Screenshots and the
-//! paper version stay in the page's folder for people.
+//! A script that inspects the laid-out page is inserted into a copy of the page. A frame of each width shows the copy.
+//! The script's findings are text in the document that Chromium prints. The browser runs in a network namespace without
+//! interfaces, so the page cannot load anything from outside; the script also reports requests. Screenshots and the
+//! paper version remain in a folder for people to look at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,27 +20,27 @@ const PROBE: &str = include_str!("probe.html");
 const HARNESS: &str = include_str!("harness.html");
 /// Widths in CSS pixels: a small phone, a tablet in portrait, a desktop.
 const WIDTHS: [u32; 3] = [360, 768, 1280];
-/// Number of pictures of a comparison: the distribution of round trips, and the tail.
+/// Number of pictures for each comparison: the distribution of round trips, and its tail.
 const PICTURES_OF_A_COMPARISON: usize = 2;
 
-/// Findings in a frame.
+/// Findings of the script in one frame.
 #[derive(Debug, Deserialize)]
 struct Seen {
     width: u32,
-    /// Width of the content: more than the frame's means horizontal scrolling.
+    /// Width of the content. If it is greater than the frame's width, the page scrolls horizontally.
     scroll_width: u32,
     pictures: usize,
-    /// Pictures too small to read, and labels that exceed theirs.
+    /// Pictures that are too small to read, and labels that do not fit into their picture.
     unreadable: Vec<String>,
-    /// Rows of runs.
+    /// Number of table rows with runs.
     rows: usize,
-    /// Requests to the outside.
+    /// Requests of the page to other servers.
     requests: Vec<String>,
-    /// Words that betray an unformatted value.
+    /// Words of values that were not formatted, such as `NaN` or `None`.
     slips: Vec<String>,
 }
 
-/// Opens the page of the demo's report, and checks it.
+/// Opens the page that the demo wrote, and checks it.
 pub fn check(metadata: &Metadata) -> Result<Outcome> {
     let page = metadata.target_directory.join("demo.html");
     let report = fs::read(metadata.target_directory.join("demo.json"))?;
@@ -110,7 +110,7 @@ fn fault(look: &Seen, runs: usize) -> Option<String> {
     Some(format!("at {width} px: {fault}"))
 }
 
-/// Writes the copy with the script, and the document with the frames; returns the latter.
+/// Writes the copy with the script and the document with the frames. Returns the path of the document.
 fn prepare(page: &str, folder: &Path) -> Result<PathBuf> {
     let Some((before, after)) = page.rsplit_once("</body>") else {
         return Err("the page has no end".into());
@@ -151,7 +151,7 @@ fn read(document: &str) -> Result<Vec<Seen>> {
     }
 }
 
-/// Command without a network, with an empty profile, and without a sandbox (impossible as root).
+/// Returns Chromium's command, without network, with an empty profile, and without its sandbox, which root cannot use.
 fn chromium(folder: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args([

@@ -1,8 +1,8 @@
 //! Target `protocol`: local participants in virtual time under arbitrary network and user behaviour.
 //!
-//! An input selects the world (number of local participants, endpoints) and then operations. Raw bytes, composed
-//! messages and eavesdroppers' messages arrive. Datagrams in flight are altered, duplicated or lost, and time passes.
-//! Users write, take, create and delete. `World::check` examines every participant after each operation.
+//! An input selects the number of local participants and their endpoints, then operations. Raw bytes, messages of
+//! `adversary` and messages of `eavesdropper` arrive. Datagrams in flight are altered, duplicated or lost, and time
+//! passes. Users write, take, create and delete. `World::check` examines every participant after each operation.
 
 mod operations;
 mod states;
@@ -39,7 +39,7 @@ pub fn protocol(bytes: &[u8]) {
 }
 
 impl World {
-    /// Checks that ledgers balance, tables respect their limits, and every datagram was counted.
+    /// Checks that ledgers balance, tables are within their limits, and every datagram was counted.
     fn check(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             let protocol = &node.protocol;
@@ -97,7 +97,7 @@ impl World {
     }
 }
 
-/// Checks that a sent datagram is a complete, valid message of its participant.
+/// Checks that a sent datagram is a complete, valid message of the participant with this prefix.
 fn check_sent(datagram: &[u8], prefix: GuidPrefix) {
     let header = Header::parse(datagram).expect("a participant sends RTPS");
     assert_eq!(header.prefix, prefix);
@@ -111,7 +111,7 @@ fn check_sent(datagram: &[u8], prefix: GuidPrefix) {
     assert!(count > 0, "an empty message");
 }
 
-/// State of the local participants as text.
+/// Formats the state of the local participants.
 fn describe(nodes: &[Node]) -> String {
     let mut text = String::new();
     for (index, node) in nodes.iter().enumerate() {

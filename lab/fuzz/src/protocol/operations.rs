@@ -23,7 +23,7 @@ const LIE: u8 = 1;
 const TIME: u8 = 2;
 pub(crate) const OPERATIONS: u8 = 14;
 
-/// Durations in microseconds: from less than a step to more than the longest accepted lease.
+/// Times that pass, in microseconds: from less than a step to more than the longest accepted lease.
 const TIMES_US: [u64; 10] = [
     10,
     500,
@@ -37,12 +37,12 @@ const TIMES_US: [u64; 10] = [
     301_000_000,
 ];
 
-/// Writes the operation in which `bytes` arrive at a node, for seeds.
+/// Writes, for seeds, the operation in which `bytes` arrive at a node.
 pub(crate) fn arrival(script: &mut Script, to: u8, bytes: &[u8]) {
     script.put(&[ARRIVAL, to]).put_bytes(bytes);
 }
 
-/// Writes the operation in which time passes, for seeds.
+/// Writes, for seeds, the operation in which time passes.
 pub(crate) fn time(script: &mut Script, choice: u8) {
     script.put(&[TIME, choice]);
 }
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// Disposes and restarts a participant, once in four times.
+    /// Lets a participant announce its departure, and restarts it. Does nothing in three of four cases.
     fn say_farewell(&mut self, input: &mut Input<'_>) {
         let index = input.index(self.nodes.len());
         if input.byte() >= 64 {

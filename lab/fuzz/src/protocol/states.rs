@@ -1,28 +1,28 @@
 //! Table of the states that protocol and time-based policies can reach, and of those that inputs have reached.
 //!
-//! A state is reached when its count is above zero at any participant, or when an operation observes it. No check has
-//! examined a state that no input reaches; the saved corpus reaches all (`tests/replay.rs`).
+//! A state is reached if its counter is above zero at any participant, or if an operation observes it. A state that no
+//! input reaches is not tested. The saved corpus reaches all states (`tests/replay.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use Shown::{LocalParticipant, Observed, Reader, ReaderReported, Writer, WriterReported};
 use isolane_rtps::{Counters, ReaderLedger, ReaderStatus, WriterLedger, WriterStatus};
 
-/// Evidence of a state.
+/// How a state is detected: by a counter, a reported status, or an observation.
 #[derive(Clone, Copy)]
 enum Shown {
     LocalParticipant(fn(&Counters) -> u64),
     Writer(fn(&WriterLedger) -> u64),
     Reader(fn(&ReaderLedger) -> u64),
-    /// A status reported to a writer's user.
+    /// A status was reported to a writer's user.
     WriterReported(WriterStatus),
-    /// A status reported to a reader's user.
+    /// A status was reported to a reader's user.
     ReaderReported(ReaderStatus),
-    /// An observation of an operation.
+    /// An operation observed the state.
     Observed(Seen),
 }
 
-/// Observations of operations.
+/// States that operations observe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A participant is known.
@@ -162,7 +162,7 @@ pub(super) fn note_seen(seen: Seen) {
     note(|shown| matches!(shown, Observed(state) if state == seen));
 }
 
-/// Participant states reached by the inputs of this process.
+/// States that the inputs of this process have reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
     /// Number of reached states.
@@ -173,7 +173,7 @@ pub struct Reached {
     pub unreached: Vec<&'static str>,
 }
 
-/// States reached so far.
+/// Returns the states reached so far.
 #[must_use]
 pub fn reached() -> Reached {
     let states = STATES.iter().zip(&REACHED);

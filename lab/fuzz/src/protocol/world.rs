@@ -40,7 +40,7 @@ pub(super) const LIMITS: Limits = Limits {
     sample_bytes: 1 << 30,
 };
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
-/// Maximum payloads of endpoints: below a fragment's size, near a datagram's, and beyond both.
+/// Maximum payload sizes of endpoints: below the size of a fragment, near that of a datagram, and above both.
 const PAYLOAD_BYTES: [usize; 4] = [64, 1400, 256, 70_000];
 
 /// Participant with its user's endpoints.
@@ -48,7 +48,7 @@ pub(super) struct Node {
     pub(super) protocol: LocalParticipant,
     pub(super) writers: Vec<WriterId>,
     pub(super) readers: Vec<ReaderId>,
-    /// Datagrams passed to the participant.
+    /// Number of datagrams passed to the participant.
     pub(super) received: u64,
     incarnation: u8,
 }
@@ -68,21 +68,21 @@ pub(super) struct World {
     buffer: Vec<u8>,
 }
 
-/// Node index of a sender whose address no node has.
+/// Index of a sender that is no node.
 pub(super) const STRANGER: usize = 3;
 
 pub(super) fn address(index: usize) -> Locator {
     Locator::udpv4([10, 0, 0, 1 + index as u8], 7410)
 }
 
-/// Key of a sample: the first byte behind the encapsulation header.
+/// Returns the key hash of a sample, from the first byte after the encapsulation header.
 fn key_of(payload: &[u8], _key_only: bool) -> Result<KeyHash, CdrError> {
     let key = payload.get(4).ok_or(CdrError::Truncated)?;
     Ok([key % 4; 16])
 }
 
 impl World {
-    /// Two or three local participants with the endpoints selected by the input, after mutual discovery.
+    /// Creates two or three local participants with the endpoints that the input selects, after mutual discovery.
     pub(super) fn new(input: &mut Input<'_>) -> Self {
         let choice = input.byte();
         let mut world = Self {
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// Replaces the node by another participant, without a departure announcement.
+    /// Replaces the participant of a node by a new one, without a departure announcement.
     pub(super) fn restart(&mut self, index: usize) {
         let incarnation = self.nodes[index].incarnation.wrapping_add(1);
         self.nodes[index] = self.node(index, incarnation);
@@ -148,7 +148,7 @@ impl World {
         let config = EndpointConfig {
             topic_name,
             type_name: TYPE,
-            // The topic determines it on every node.
+            // Only the topic decides, so all nodes agree.
             keyed: topic_name == TOPICS[1],
             key_of: (topic_name == TOPICS[1]).then_some(key_of),
             qos: {
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Entities that adversarial messages may name now.
+    /// Returns the entities that adversarial messages may name now.
     pub(super) fn cast(&self) -> Cast {
         let mut cast = Cast {
             entities: Cast::builtin(),
@@ -208,7 +208,7 @@ impl World {
             let guids = writers.chain(readers).map(|data| data.guid.entity);
             cast.entities.extend(guids);
         }
-        // The adversary's own entities.
+        // Participants and an address of the adversary itself.
         cast.prefixes
             .extend([GuidPrefix([0xa1; 12]), GuidPrefix([0xa2; 12])]);
         cast.locators.push(Locator::udpv4([10, 0, 0, 66], 7410));
@@ -218,7 +218,7 @@ impl World {
         cast
     }
 
-    /// Matches of a node, as known to an eavesdropper.
+    /// Returns the matches of a node, as known to an eavesdropper.
     pub(super) fn lines(&self, of: usize) -> Vec<Line> {
         let protocol = &self.nodes[of].protocol;
         let mut lines = Vec::new();
@@ -273,7 +273,7 @@ impl World {
         let from = address(from);
         node.received += 1;
         let mut message = MessageReceiver::new(from);
-        // Every delivery is a pair of submessage and reader, which bounds their number.
+        // Each pair of a submessage and a reader is delivered at most once, which bounds the number of deliveries.
         let bound = (bytes.len() / 4 + 1) * (node.readers.len() + 1);
         for _ in 0..=bound {
             let mut delivery = None;
@@ -290,7 +290,7 @@ impl World {
                 true => Seen::WholeView,
                 false => Seen::View,
             });
-            // As for a user's callback: the memory of an assembled sample is lent out.
+            // As for a user's callback, the memory of an assembled sample is lent.
             let calls = allocator_calls_of(|| {
                 if let Some(lent) = node.protocol.lend(&delivery) {
                     node.protocol.give_back(&delivery, lent);
@@ -310,7 +310,7 @@ impl World {
         self.settle();
     }
 
-    /// Runs local participants and delivers datagrams until nothing is left to do now.
+    /// Runs local participants and delivers datagrams until nothing is due.
     pub(super) fn settle(&mut self) {
         let mut steps = 0;
         loop {
@@ -333,7 +333,7 @@ impl World {
         }
     }
 
-    /// Runs the due timers and all pending work of one participant; returns the number of steps.
+    /// Runs the due timers and all filed work of one participant; returns the number of steps.
     fn work(&mut self, index: usize) -> usize {
         let now = self.now;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -354,7 +354,7 @@ impl World {
             let mut work = None;
             let calls =
                 allocator_calls_of(|| work = protocol.poll_transmit(now, priority, &mut buffer));
-            // Only a peer's content filter allocates after start, when its reader is discovered and matched.
+            // After start, only the content filter of a remote reader allocates, when the reader is discovered.
             let is_discovery = |work: &Work| work.kind == WorkKind::Discovery;
             assert!(
                 calls == 0 || work.as_ref().is_some_and(is_discovery),

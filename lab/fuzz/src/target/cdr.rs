@@ -1,6 +1,6 @@
 //! Target `cdr`: payloads of several types (nested, collections of collections, appendable, keyed, with strings bounded
-//! by type and by attribute). Reading as a view, as a value and into a value must agree. A value that was read must be
-//! unchanged after writing and reading. The key of the sample and the key alone must have the same hash.
+//! by type and by attribute). Reading as a view, as a value and into a value must agree. A value that is written and
+//! read again must be unchanged. The hash of the key must be the same from the whole sample and from the key alone.
 
 use isolane::{
     Representation, TopicType,
@@ -59,7 +59,7 @@ struct Everything {
     last: u8,
 }
 
-/// Struct whose members allocate, within the attribute's bound and the payload's length.
+/// Struct whose members allocate at most as much as their attributes' bounds and the payload's length allow.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(final_)]
 struct Growing {
@@ -124,7 +124,7 @@ fn write_and_read<T: TopicType + PartialEq + std::fmt::Debug>(
     representation: Representation,
     key: Result<KeyHash, CdrError>,
 ) {
-    // Padding and headers of nested structures can lengthen the payload.
+    // Padding and DHEADERs of nested structures can make the written payload longer than the input.
     let mut buffer = vec![0; 16 * MAX_INPUT_BYTES];
     let length = write_payload(value, representation, &mut buffer);
     let length = length.expect("what was read can be written");

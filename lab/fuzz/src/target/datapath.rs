@@ -1,5 +1,5 @@
-//! Target `datapath`: arbitrary use of frames and the memory datapath. Every datagram must be in a ledger, and every
-//! frame must return to its pool.
+//! Target `datapath`: arbitrary operations on frames and the memory datapath. Every datagram must be in a ledger, and
+//! every frame must return to its pool.
 
 use isolane_datapath::{
     Class, Datapath, Frame, Lane, LeasedFrame, Memory, Network, PoolConfig, ReceiveBurst,
@@ -10,7 +10,7 @@ use isolane_wire::locator::Locator;
 use crate::{input::Input, limits::MAX_OPERATIONS};
 
 const LANES: [Lane; 3] = [Lane::ALL[0], Lane::ALL[1], Lane::ALL[8]];
-/// Small pool, so that frames run out.
+/// Frame size in bytes; the pool has few frames, so that they run out.
 const FRAME_BYTES: usize = 2048;
 const FRAMES: usize = 6;
 /// Frame size of one participant, too small for some datagrams of the others.
@@ -115,7 +115,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
         2 => {
             if !member.transmit.is_empty() {
                 for _ in 0..=input.byte() % 24 {
-                    // A full burst reports it and keeps its addresses.
+                    // If the burst has no room for the address, it returns an error and is unchanged.
                     let _ = member.transmit.address(input.pick(places));
                 }
             }
@@ -156,7 +156,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
                 if input.flag() {
                     member.held.push(member.memory.pool().adopt(leased));
                 } else {
-                    // Dropped by another thread, as by a publisher that ends.
+                    // Another thread drops the frame, as when a publisher ends.
                     std::thread::scope(|scope| {
                         scope.spawn(|| drop(leased));
                     });
@@ -166,7 +166,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
     }
 }
 
-/// Releases everything and checks that every frame has returned: first those of users, then those of the datapath.
+/// Checks that only users and bursts hold frames, releases these, and checks that every frame has returned.
 fn finish(member: Member) {
     let Member {
         memory,

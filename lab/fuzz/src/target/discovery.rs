@@ -1,5 +1,5 @@
-//! Target `discovery`: parameter lists and announcements. A parsed announcement must be unchanged after writing and
-//! reading.
+//! Target `discovery`: parameter lists and announcements. A parsed announcement that is written and read again must be
+//! unchanged.
 
 use isolane_wire::{
     ByteOrder,
@@ -8,7 +8,7 @@ use isolane_wire::{
     qos::{Octets, QosPolicies},
 };
 
-/// Buffer for any announcement that can be read; lists of locators and names are bounded.
+/// Size in bytes of a buffer for any parsed announcement, whose lists and names are bounded.
 const ANNOUNCEMENT_BYTES: usize = 8 * 1024;
 
 /// Runs the target on a payload of SPDP, SEDP or liveliness.
@@ -62,19 +62,19 @@ pub fn discovery(payload: &[u8]) {
     }
 }
 
-/// Policies as read from their emitted form.
+/// Changes policies to what a reader gets after they are written.
 fn announce(qos: &mut QosPolicies) {
     for octets in [&mut qos.user_data, &mut qos.topic_data, &mut qos.group_data] {
         *octets = as_announced(octets);
     }
 }
 
-/// Truncated octets are emitted without the rest, and the reader cannot detect the truncation.
+/// Returns octets as a reader gets them. Truncated octets are written without a mark of the truncation.
 fn as_announced(octets: &Octets) -> Octets {
     Octets::of(octets.as_slice()).expect("no more than is kept")
 }
 
-/// Walks a list and checks that every value is complete and found by its id.
+/// Checks that every value of a list is complete, and is found by its id.
 pub(super) fn read_list(list: &ParameterList<'_>) {
     for parameter in list {
         assert!(parameter.value.len().is_multiple_of(4));

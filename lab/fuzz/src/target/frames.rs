@@ -1,5 +1,5 @@
-//! Target `frames`: Ethernet frames, IPv4 packets and UDP datagrams. Payloads must lie inside their packets, and parsed
-//! headers must be emitted unchanged.
+//! Target `frames`: Ethernet frames, IPv4 packets and UDP datagrams. A payload must be inside its packet. A parsed
+//! header that is written and read again must be unchanged.
 
 use isolane_wire::{
     ethernet::{self, EtherType},
@@ -19,7 +19,7 @@ pub fn frames(bytes: &[u8]) {
             packet(frame.payload());
         }
     }
-    // Random outer layers are seldom valid, so the bytes are also parsed as inner ones.
+    // Random outer headers are seldom valid, so the bytes are also parsed without outer headers.
     packet(bytes);
     datagram(bytes, [10, 0, 0, 1], [10, 0, 0, 2]);
 }

@@ -1,4 +1,4 @@
-//! Fuzz targets. Each accepts any bytes and panics on a violation.
+//! Fuzz targets. Each target accepts any bytes, and panics if a check fails.
 
 mod cdr;
 mod datapath;
@@ -16,7 +16,7 @@ pub use self::{
 };
 pub use crate::protocol::protocol;
 
-/// Target with its name, which its corpus, program and artifacts share.
+/// Target with its name. Its corpus, program and artifacts have the same name.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Name of the target.
@@ -41,14 +41,14 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// Target with the given name.
+/// Returns the target with this name.
 #[must_use]
 pub fn named(name: &str) -> Option<Target> {
     ALL.into_iter().find(|target| target.name == name)
 }
 
-/// Target `model`: the text of a system description. It must yield either a system, whose printed form reads back, or
-/// problems located in the text.
+/// Target `model`: the text of a system description. The result must be a system that can be printed and parsed again,
+/// or problems with locations in the text.
 pub fn model(bytes: &[u8]) {
     match System::from_bytes(bytes, "input.toml", isolane::DATAPATHS) {
         Ok(system) => {

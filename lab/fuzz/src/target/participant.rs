@@ -1,7 +1,7 @@
 //! Target `participant`: participants on an in-memory network with an adversary. After every operation the ledgers must
 //! balance and all frames must be accounted for.
 //!
-//! Time is real, so an input is only approximately reproducible; the target `protocol` covers time-dependent behaviour.
+//! Time is real, so runs of an input differ slightly. The target `protocol` tests time-dependent behaviour.
 
 use isolane::{
     DataReader, DataWriter, Level, Network, Participant, Qos, RemoteWriter, Report, TopicType,
@@ -19,9 +19,9 @@ use crate::{
     limits::{MAX_ENDPOINTS, MAX_OPERATIONS},
 };
 
-/// Maximum number of consecutive polls, each with a bounded number of activations, until nothing is left to do.
+/// Maximum number of consecutive polls. Each poll has a bounded number of activations; then nothing must be left to do.
 const MAX_POLLS: usize = 2000;
-/// Levels of each kind: the highest, a middle one, the lowest.
+/// Levels of endpoints: the highest, a middle one, the lowest.
 const LEVELS: [u8; 3] = [7, 3, 0];
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -169,7 +169,7 @@ impl World {
         cast
     }
 
-    /// Polls all participants until nothing is left to do now.
+    /// Polls all participants until nothing is due.
     fn poll(&mut self) {
         for _ in 0..MAX_POLLS {
             let ran: usize = self.hosts.iter().map(|host| host.participant.poll()).sum();
@@ -189,7 +189,7 @@ impl World {
         let choice = input.byte();
         let qos = qos(input);
         let host = &mut self.hosts[index];
-        // The second topic is keyed on every host.
+        // Endpoints of the second topic are keyed on all hosts.
         let is_keyed = topic == TOPICS[1];
         let participant = &host.participant;
         // Errors are expected: too many endpoints, or an invalid combination.
@@ -238,7 +238,7 @@ impl World {
             number,
             text: "text".try_into().unwrap_or_default(),
         };
-        // The ledger counts refusals.
+        // A refused write is in the ledger, so its error is ignored.
         match input.byte() % 3 {
             0 if !host.writers.is_empty() => {
                 let _ = host.writers[which % host.writers.len()].write(&plain);

@@ -1,7 +1,7 @@
-//! Target `rtps`: RTPS messages. Parsed submessages must obey the validity clauses of RTPS 2.5 §8.3.8 and be unchanged
-//! after writing and reading. Parsing must end within as many steps as there are bytes.
+//! Target `rtps`: RTPS messages. Parsed submessages must obey the validity clauses of RTPS 2.5 §8.3.8. If they are
+//! written and read again, they must be unchanged. Parsing must end within as many steps as there are bytes.
 //!
-//! A second, bitwise implementation reads sets here, for comparison with the one under test.
+//! This file has a second parser of sets, bit by bit, for comparison with the one under test.
 
 use isolane_wire::{
     message::{
@@ -36,7 +36,7 @@ pub fn rtps(message: &[u8]) {
         let end = submessages.offset();
         assert!(start < end && end <= message.len(), "no step forward");
         if let Ok(submessage) = submessage {
-            // The submessage is known to be complete.
+            // The iterator has checked that the submessage is complete.
             let body = &message[start + SUBMESSAGE_HEADER_BYTES..end];
             check(&submessage, message, message[start + 1], body);
         }
@@ -140,7 +140,7 @@ fn check_reply(reply: &InfoReply<'_>, body: &[u8]) {
     assert!(again.unicast.iter().eq(reply.unicast.iter()));
 }
 
-/// Checks that a sealed extension verifies, and that its checksum fails when any byte changes.
+/// Checks that a sealed extension is verified, and that its checksum is wrong after a byte of the header has changed.
 fn check_extension(extension: &HeaderExtension<'_>, message: &[u8]) {
     let _ = extension.verify(message);
     if let Some(list) = &extension.parameters {
@@ -176,8 +176,8 @@ fn number(flags: u8, bytes: &[u8], index: usize) -> u32 {
     }
 }
 
-/// Offsets from the base in a bitmap: the number of bits, then the words, with the first bit the most significant (RTPS
-/// 2.5 §9.4.2.6).
+/// Returns the offsets of a bitmap's set bits. A bitmap is the number of bits, then words whose first bit is the most
+/// significant one (RTPS 2.5 §9.4.2.6).
 fn offsets(flags: u8, bitmap: &[u8]) -> Vec<u64> {
     let bits = u64::from(number(flags, bitmap, 0));
     assert!(bits <= MAX_BITS, "a set of {bits} bits");
