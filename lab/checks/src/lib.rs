@@ -1,5 +1,5 @@
-//! Checks of the command `isolane` between hosts in network namespaces: the demo and the page it writes, isolation
-//! by counters, and a domain of hundreds of processes.
+//! Checks of the command `isolane` between hosts in network namespaces. They check the demo and its page, the counters
+//! that show isolation, and a domain of hundreds of processes.
 
 pub mod demo;
 pub mod domain_size;

@@ -321,7 +321,7 @@ impl InterfaceWatch {
     }
 }
 
-/// Described participant as which the command runs, with the whole description.
+/// Name of the described participant that the command runs (`--participant`), with the whole description.
 #[derive(Clone, Debug)]
 pub(crate) struct DescribedAs {
     pub(crate) name: Sourced<String>,

@@ -82,8 +82,8 @@ impl Publisher {
     }
 }
 
-/// Returns the head of a DATA with this mark. The end of a set changes no instance, so its head has no key and no
-/// status.
+/// Returns the head of a DATA whose sample has this mark. A mark for the end of a set removes the key hash, the status
+/// and the payload, because the end changes no instance.
 pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
     if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
         return head;
@@ -193,7 +193,7 @@ impl Writers {
         self.refresh_digest(group);
     }
 
-    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
+    /// Removes a writer from its group. If samples of the writer are in the open set, the set becomes incomplete.
     pub(crate) fn leave_publisher(&mut self, index: WriterId) {
         let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
         // With TOPIC scope the set of each writer is independent.
@@ -326,8 +326,9 @@ impl Writers {
 }
 
 impl Writer {
-    /// Returns the number below which a full history may drop ends of sets. KEEP_LAST: all ends. KEEP_ALL: the ends
-    /// that all readers acknowledged, or none if the writer is VOLATILE.
+    /// Returns the number below which a full history may drop ends of sets. With KEEP_LAST it may drop all ends. With
+    /// KEEP_ALL it may drop the ends that all readers acknowledged. A VOLATILE writer with KEEP_ALL has removed those
+    /// already, so no end may be dropped.
     fn set_ends_may_go_below(&self) -> SequenceNumber {
         let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
         match (keeps_all, self.volatile) {

@@ -1,12 +1,12 @@
 //! Ignored participants, topics and endpoints (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17).
 //!
-//! An ignored entity is removed from the tables with its matches (a participant one match a step, as after a farewell).
-//! Its later announcements are counted and dropped, so the sample path needs no check. As in the standard, ignoring
-//! cannot be undone. Peers do not learn of it: a reliable writer that matched a reader here waits for that reader until
-//! the reader or this participant is gone.
+//! An ignored entity is removed from the tables with its matches. The matches of a participant are removed one in each
+//! step of filed work, as when it leaves the domain. Later announcements of the entity are counted and dropped, so the
+//! sample path needs no check. As in the standard, ignoring cannot be undone. Peers do not learn of it: a reliable
+//! writer that matched a reader here waits for that reader until the reader or this participant is gone.
 //!
-//! Endpoints of this participant can be ignored as well. Ignoring this participant itself unmatches its own writers and
-//! readers.
+//! Endpoints of this participant can be ignored as well. If a participant ignores itself, its own writers and readers
+//! are unmatched from each other.
 
 use alloc::vec::Vec;
 
@@ -218,7 +218,7 @@ impl Discovery {
         is_ignored
     }
 
-    /// Returns whether an endpoint of this participant may not match local endpoints.
+    /// Returns whether an endpoint of this participant is ignored, so that it must not match local endpoints.
     pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
         self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
     }

@@ -1,7 +1,7 @@
 //! Settings in force: combined outcome of the plans in a journal, their current status, and the journal's compaction.
 //!
-//! The original value of a file is kept for ever. A boot resets kernel settings, so the journal keeps only those of
-//! earlier boots that the last plan still contains.
+//! The original value of a file is kept for ever. A boot resets kernel settings. So the journal forgets a kernel
+//! setting of an earlier boot, unless the last plan still contains the setting.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,8 +40,8 @@ impl Set<'_> {
         self.boot_id != boot_id && !self.setting.survives_reboot()
     }
 
-    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier boot and may
-    /// have been reassigned.
+    /// Current value; `None` if it is unreadable. It is also `None` if the setting names an interrupt or thread by a
+    /// number of an earlier boot, because the number may have been reassigned.
     pub(super) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
         if self.ended_by_reboot(boot_id) && has_boot_number(self.setting) {
             return None;
@@ -145,8 +145,8 @@ impl Contents {
 }
 
 impl<'a> Outcome<'a> {
-    /// Adds a setting. It replaces an earlier entry of the same setting. It also replaces the same step's entry of an
-    /// earlier boot, in which interrupts had other numbers.
+    /// Adds a setting. It replaces an earlier entry of the same setting. It also replaces the kernel setting that the
+    /// same step made in an earlier boot: that setting may name an interrupt by a number which has changed since.
     fn take(&mut self, found: &'a Found, before: &'a Value) {
         let Some(to) = &found.to else {
             return;
@@ -194,7 +194,8 @@ pub struct SettingStatus {
     pub before: Value,
     /// Value that the plan set.
     pub applied: Value,
-    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is of an earlier boot.
+    /// Current value; `None` if it is unreadable, or if the setting names an interrupt or thread by a number of an
+    /// earlier boot.
     pub now: Option<Value>,
     /// True if the current value is the applied one.
     pub in_force: bool,

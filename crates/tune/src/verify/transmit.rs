@@ -2,8 +2,8 @@
 //!
 //! Under `mq` and `mqprio` each transmit queue has its own discipline, whose counter the kernel reports. Datagrams of
 //! one level are sent to the discard port, and the counters are read before and after. Other programs may send
-//! meanwhile. So the check is that the queues of the level's traffic class sent at least as many frames as datagrams
-//! were sent; other queues do not count.
+//! meanwhile. So the check passes if the queues of the level's traffic class together sent at least one frame for each
+//! datagram. Frames of other queues do not count.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -31,7 +31,7 @@ pub struct TransmitReport {
     pub level: u8,
     /// Number of datagrams sent.
     pub sent: u32,
-    /// Frames each transmit queue sent meanwhile, of all programs; queues without any are omitted.
+    /// Number of frames that each transmit queue sent meanwhile, for all programs; queues without any are omitted.
     pub by_queue: BTreeMap<u32, u64>,
     /// Queues of the level's traffic class; empty without traffic classes.
     pub expected: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Runs one after another. Results of finished runs are kept if a run fails or a signal interrupts.
+//! Sequence of measurement runs. Results of finished runs are kept if a run fails or a signal interrupts.
 //!
 //! ```text
 //!   worker thread: runs  --+

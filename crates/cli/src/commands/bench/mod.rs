@@ -24,11 +24,12 @@ use crate::values::{Destination, MeasuredDatapath, word};
 /// Options of every measurement.
 #[derive(Debug, Args)]
 struct MeasurementArguments {
-    /// Write the results as JSON; `-` is standard output. A file of round trips also receives intermediate results
+    /// Write the results as JSON; `-` is standard output. `demo` and `bench rtt` also save intermediate results in a
+    /// file
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Select datapaths, separated by commas: udp, xdp, and memory for undisturbed round trips. `demo` measures its rows
-    /// with udp alone, and `throughput` joins its hosts by a link without a rate
+    /// Select datapaths, separated by commas: udp, xdp, and memory for undisturbed round trips. `demo` measures its
+    /// rows only over udp, and undisturbed round trips over the others. `throughput` uses a link without a rate limit
     #[arg(
         long,
         value_name = "LIST",

@@ -63,10 +63,10 @@ pub(crate) struct Rtt {
         default_value = "2000"
     )]
     rate: u32,
-    /// Select disturbances, separated by commas: none, flood (on the link), read-flood (a flood read by a bulk reader
-    /// of the participants; in the JSON it is `flood` with `bulk_reader` set), storm (receive work on the hosts),
-    /// joining, bulk, repair (inside the participants, over a faster link), large (inside the participants, over a veth
-    /// pair without a link)
+    /// Select disturbances, separated by commas; `none` means without disturbance. Outside the participants: flood
+    /// (on the link), read-flood (a flood that a bulk reader of the participants receives; in the JSON it is `flood`
+    /// with `bulk_reader` set), storm (receive work on the hosts). Inside the participants, over a faster link:
+    /// joining, bulk, repair. Inside the participants, over a veth pair without a link: large
     #[arg(
         long,
         value_name = "LIST",
@@ -88,10 +88,11 @@ pub(crate) struct Rtt {
     /// all levels)
     #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
-    /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket per level,
-    /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with none, flood, storm and read-flood,
-    /// through both arbiters, with 64, 512 and 1024 B, unless the options above select others. All of it takes about 35
-    /// minutes; with `--payload 64 --disturbance storm --arbiter strict` it is about a minute and a half
+    /// Measure a series of configurations that adds one remedy after the other: one socket for all levels, then a
+    /// socket per level, steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each configuration runs with
+    /// none, flood, storm and read-flood, through both arbiters, with 64, 512 and 1024 B, unless the options above
+    /// select others. The series takes about 35 minutes; with `--payload 64 --disturbance storm --arbiter strict` it
+    /// takes about a minute and a half
     #[arg(long, conflicts_with_all = ["datapath", "order"])]
     ablation: bool,
     /// Repeat the whole measurement this many times [default: 1; 3 with --ablation]
@@ -233,8 +234,8 @@ fn word_of(disturbance: Condition) -> &'static str {
     known.map_or("none", |(word, _)| word)
 }
 
-/// Places of the runs with a disturbance. Undisturbed runs are made in the place of every selected disturbance, for
-/// comparison.
+/// Connections for the runs with a disturbance. Undisturbed runs are repeated over the connection of every selected
+/// disturbance, for comparison.
 fn places(disturbance: Condition, all: &[Condition]) -> Vec<Place> {
     let place = |it: Condition| it.disturbance.map(Disturbance::place);
     if let Some(place) = place(disturbance) {

@@ -6,8 +6,8 @@ use isolane::types::BoundedString;
 /// Coloured shape on a small plane. Its key is the colour.
 ///
 /// Writers send XCDR1 unless `--representation xcdr2` is given. In XCDR1, final and appendable types have the same
-/// bytes. Cyclone DDS makes a final type of an IDL file without annotations, and Fast DDS 2.9 accepts only these bytes.
-/// In XCDR2, the bytes are those of an appendable type.
+/// bytes. Other implementations expect these bytes: Cyclone DDS makes an IDL type without annotations final, and Fast
+/// DDS 2.9 accepts only XCDR1. In XCDR2, the bytes are those of an appendable type.
 ///
 /// `additional_payload_size` has no bound of its own, but `--max-bytes` bounds the sample.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]

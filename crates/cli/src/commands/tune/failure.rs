@@ -119,7 +119,7 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         .with_remedy("isolane tune rollback tries it again; its journal is kept")
 }
 
-/// Maximum number of steps to list that `isolane tune plan` never makes.
+/// Maximum number of unplanned steps to list. `isolane tune plan` never makes such steps.
 const SHOWN_STEPS: usize = 10;
 
 /// Remedy for a plan or journal in the format of another version.

@@ -40,8 +40,8 @@ pub(crate) struct Answer {
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Answer at these ports, separated by commas [default: those of the host's described participants, else 16 that a
-    /// participant may have, its level's]
+    /// Answer at these ports, separated by commas [default: the ports of the host's described participants, or, without
+    /// any, the suggested ports of --level for 16 participants]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Answer at the ports used by `tune learn` instead
@@ -135,7 +135,8 @@ struct PortsReport<'a> {
     pairs: &'a [Pair],
     /// Ports of the pairs that `Ports::fits` accepts.
     matching_pairs: Vec<(u16, u16)>,
-    /// Flows that arrived on a single known queue, of pairs without loss, for `tune plan --receive-queues`.
+    /// Flows whose datagrams all arrived on a single known queue, for `tune plan --receive-queues`. Port pairs with
+    /// lost datagrams have no flows here.
     flows: Vec<FlowQueue>,
 }
 
