@@ -210,7 +210,8 @@ fn lints() -> Result<Outcome> {
         "-D",
         "warnings",
     ];
-    passes(cargo().args(clippy))
+    passes(cargo().args(clippy))?;
+    passes(cargo().args(["check", "--package", "isolane", "--no-default-features"]))
 }
 
 fn documentation() -> Result<Outcome> {

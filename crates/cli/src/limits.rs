@@ -76,9 +76,8 @@ pub(crate) const SAMPLE_MEMORY: u32 = 64 << 20;
 /// all participants.
 pub(crate) const SEEN_PARTICIPANTS: u32 = isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
-/// Remedy for full tables whose limit can be raised.
-const RAISE_LIMIT: &str =
-    "know more with --max-participants N, or `max_participants` of the host in isolane.toml";
+/// Remedy that raises the limit.
+const RAISE_LIMIT: &str = "raise the limit with --max-participants N, or with `max_participants` of the host in isolane.toml";
 
 /// Remedy for full tables whose limit is the maximum.
 const LIMIT_REACHED: &str = "isolane knows 2000 participants at most: name the interface whose participants are meant \

@@ -50,7 +50,7 @@ fn config_as_json_has_every_value_with_its_source() {
     let (code, out, err) = run(isolane(&["config", "--json", "-"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(json["schema"], "isolane/config/2");
+    assert_eq!(json["schema"], "isolane/config/3");
     assert_eq!(json["domain"]["value"], 3);
     assert_eq!(json["domain"]["source"], "isolane.toml:1");
     let square = &json["topics"][0];

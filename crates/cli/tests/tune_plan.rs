@@ -147,7 +147,7 @@ fn what_was_measured_is_read_from_a_file() {
     folder.write("placement.json", "[]");
     let (code, _, err) = run(&mut tune(&folder, &plan));
     assert_eq!(code, 2);
-    assert!(err.contains("cannot read the placements"), "{err}");
+    assert!(err.contains("cannot read the receive queues"), "{err}");
 }
 
 #[test]

@@ -48,17 +48,20 @@ pub trait DatapathKind: Debug + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns how a datapath with these options uses a network device; `None` if the datapath leaves devices to the
-    /// kernel. Options that are not set have their defaults.
-    fn device_use(&self, _options: &Options) -> Option<DeviceUse> {
-        None
+    /// Returns what these options use of a network device; `None` if the datapath leaves devices to the kernel. Options
+    /// that are not set have their defaults.
+    ///
+    /// # Errors
+    /// Options that contradict each other, as for [`configure`](Self::configure).
+    fn device_use(&self, _options: &Options) -> Result<Option<DeviceUse>, OptionError> {
+        Ok(None)
     }
 }
 
 /// Requirement of a datapath on a machine and one of its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// Stable identifier for programs.
+    /// Stable identifier for programs, unique among all kinds of a list: it is part of the finding's id in `doctor`.
     pub id: &'static str,
     /// Whether it is met.
     pub met: Met,

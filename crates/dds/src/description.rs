@@ -1,21 +1,26 @@
 //! Participants and QoS from a system description, `isolane.toml` (cargo feature `config`).
+//!
+//! [`System`] is the description that [`load_description`] reads. The other types are its parts: hosts, topics,
+//! participants and their settings.
 
 use std::{net::SocketAddrV4, path::Path};
 
-use isolane_datapath::{Budget, InterfaceRateLimit, Interfaces};
-use isolane_model::{
-    Durability, History, Host, Participant as Described, Problem, Reliability, Scheduling, System,
-    Topic,
-};
-use isolane_rtps::{Announces, EndpointKind, Limits};
+use isolane_datapath::{InterfaceRateLimit, Interfaces};
+use isolane_rtps::EndpointKind;
 use isolane_wire::cdr::ENCAPSULATION_BYTES;
 
 use crate::{
     datapaths::DATAPATHS,
     limits::{ENDPOINTS_PER_PARTICIPANT, MATCHES_PER_PARTICIPANT},
-    participant::builder::{Builder, Waiting},
+    participant::builder::Builder,
     participant::static_discovery::StaticDescription,
     qos::Qos,
+};
+
+pub use isolane_model::{
+    Announces, Budget, DatapathChoice, DatapathSettings, Domain, Durability, History, HistoryDepth,
+    Host, HostProtection, InterfaceBudget, OthersBudget, Participant, Problem, Reliability,
+    SampleBytes, Scheduling, Severity, Source, Sourced, System, Topic, Waiting,
 };
 
 /// Reason why a description does not say how to create a participant or an endpoint.
@@ -25,7 +30,7 @@ pub enum DescriptionError {
     #[error("the description is invalid:\n{}", lines(.0))]
     Invalid(Vec<Problem>),
     /// The description has no entry with the given name.
-    #[error("the description has no {kind} {name:?}: name one of these: {}", .known.join(", "))]
+    #[error("the description has no {kind} {name:?}: {}", remedy(kind, .known))]
     Missing {
         /// Kind of entry: host, topic, or participant.
         kind: &'static str,
@@ -53,6 +58,13 @@ fn lines(problems: &[Problem]) -> String {
     lines.join("\n")
 }
 
+fn remedy(kind: &str, known: &[String]) -> String {
+    match known {
+        [] => format!("it describes none: add [{kind}.NAME]"),
+        known => format!("name one of these: {}", known.join(", ")),
+    }
+}
+
 impl DescriptionError {
     fn missing<'a>(
         kind: &'static str,
@@ -67,17 +79,39 @@ impl DescriptionError {
     }
 }
 
-/// Reads a description file, whose hosts may choose among [`DATAPATHS`].
+/// Reads a description file, whose hosts may choose among [`DATAPATHS`]. Logs its warnings.
 ///
 /// # Errors
 /// [`DescriptionError::Invalid`], with all errors of the file.
 pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionError> {
-    System::load(path, DATAPATHS).map_err(DescriptionError::Invalid)
+    let system = System::load(path, DATAPATHS).map_err(DescriptionError::Invalid)?;
+    for warning in system.warnings() {
+        log::warn!(target: "isolane", "{warning:#}");
+    }
+    Ok(system)
+}
+
+fn missing_host(system: &System, name: &str) -> DescriptionError {
+    let hosts = system.hosts().iter();
+    DescriptionError::missing("host", name, hosts.map(|it| &it.name.value))
+}
+
+fn described_participant<'a>(
+    system: &'a System,
+    name: &str,
+) -> Result<&'a Participant, DescriptionError> {
+    system.participant(name).ok_or_else(|| {
+        let all = system.participants().iter();
+        DescriptionError::missing("participant", name, all.map(|it| &it.name.value))
+    })
 }
 
 impl Builder {
-    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the builder
-    /// creates that described participant, and the described participants match without discovery.
+    /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
+    /// participants match without discovery, and the new one is that participant, with its name.
+    ///
+    /// Without a `host`, the participant's host is used; without both, the host with this machine's name, otherwise the
+    /// only host.
     ///
     /// ```
     /// use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System, TopicType};
@@ -108,8 +142,8 @@ impl Builder {
     ///
     /// // Without `memory`, the datapath is the described one.
     /// let network = Network::new(1);
-    /// let left = Builder::from_description(&system, "left", None)?.memory(&network, [10, 0, 0, 1]).build()?;
-    /// let right = Builder::from_description(&system, "right", None)?.memory(&network, [10, 0, 0, 2]).build()?;
+    /// let left = Builder::from_description(&system, Some("left"), None)?.memory(&network, [10, 0, 0, 1]).build()?;
+    /// let right = Builder::from_description(&system, Some("right"), None)?.memory(&network, [10, 0, 0, 2]).build()?;
     ///
     /// let qos = Qos::from_description(&system, "BrakePressure")?;
     /// let writer = left.create_writer::<Brake>("BrakePressure", &qos)?;
@@ -127,45 +161,53 @@ impl Builder {
     /// [`DescriptionError::Missing`], [`DescriptionError::OtherHost`].
     pub fn from_description(
         system: &System,
-        host: &str,
+        host: Option<&str>,
         participant: Option<&str>,
     ) -> Result<Self, DescriptionError> {
-        let described = system.host(host).ok_or_else(|| {
-            let hosts = system.hosts().iter();
-            DescriptionError::missing("host", host, hosts.map(|it| &it.name.value))
-        })?;
-        let builder = Self::new(system.domain().value.get()).host(described);
-        let Some(name) = participant else {
-            return Ok(builder);
+        let own = participant.map(|name| described_participant(system, name));
+        let own = own.transpose()?;
+        let described = match host.or(own.map(|own| own.host.value.as_str())) {
+            Some(name) => system
+                .host(name)
+                .ok_or_else(|| missing_host(system, name))?,
+            None => {
+                let name = isolane_hostnet::kernel::hostname();
+                let of_machine = system.host_of_machine(&name);
+                of_machine.ok_or_else(|| missing_host(system, &name))?
+            }
         };
-        let own = system.participant(name).ok_or_else(|| {
-            let all = system.participants().iter();
-            DescriptionError::missing("participant", name, all.map(|it| &it.name.value))
-        })?;
-        if own.host.value != host {
-            return Err(DescriptionError::OtherHost {
-                participant: name.into(),
-                described: own.host.value.clone(),
-                host: host.into(),
-            });
+        let builder = Self::new(system.domain().value.get()).host(described);
+        match own {
+            None => Ok(builder),
+            Some(own) if own.host.value != described.name.value => {
+                Err(DescriptionError::OtherHost {
+                    participant: own.name.value.clone(),
+                    described: own.host.value.clone(),
+                    host: described.name.value.clone(),
+                })
+            }
+            Some(own) => Ok(builder.name(&own.name.value).described_in(system, own)),
         }
-        Ok(builder.described_in(system, own))
     }
 
     /// Applies the settings of a described host: interface, datapath, waiting, core and priority of the loop's thread,
-    /// limits, and the rate limits of all receivers.
+    /// [limits](Self::host_limits), and the rate limits of all receivers. A [host](Host::new) without an interface keeps
+    /// the builder's.
     #[must_use]
     pub fn host(self, host: &Host) -> Self {
         let mut builder = self
             .host_limits(host)
-            .interfaces(Interfaces::Named(vec![host.interface.value.clone()]))
             .datapaths(host.factories())
             .waiting(match host.waiting.value {
-                isolane_model::Waiting::Sleep => Waiting::Sleep,
-                isolane_model::Waiting::Spin => Waiting::Spin,
+                Waiting::Sleep => crate::Waiting::Sleep,
+                Waiting::Spin => crate::Waiting::Spin,
             })
             .lock_memory(host.lock_memory.value)
             .require_placement(host.scheduling.value == Scheduling::Required);
+        if !host.interface.value.is_empty() {
+            let interface = host.interface.value.clone();
+            builder = builder.interfaces(Interfaces::Named(vec![interface]));
+        }
         if let Some(level) = host.discovery_level.value {
             builder = builder.discovery_level(level);
         }
@@ -177,26 +219,34 @@ impl Builder {
         }
         let topics = host.protect.topics.as_ref().map(|topics| {
             let (capacity, period) = (topics.capacity.value, topics.period.value);
-            (Budget { capacity, period }, topics.reserved.value)
+            (
+                isolane_datapath::Budget { capacity, period },
+                topics.reserved.value,
+            )
         });
-        let foreign = host.protect.others.as_ref().map(|others| Budget {
-            capacity: others.capacity.value,
-            period: others.period.value,
-        });
+        let foreign = host
+            .protect
+            .others
+            .as_ref()
+            .map(|others| isolane_datapath::Budget {
+                capacity: others.capacity.value,
+                period: others.period.value,
+            });
         if topics.is_some() || foreign.is_some() {
             builder = builder.interface_limit(InterfaceRateLimit { topics, foreign });
         }
         builder
     }
 
-    /// Applies only the limits of a described host: the tables for remote participants, and the sample memory.
+    /// Applies only the limits of a described host: `fixed_memory`, the sample memory, and, with `max_participants`, the
+    /// tables for remote participants.
+    ///
+    /// Other limits remain as set by an earlier call of [`limits`](Self::limits). A later call replaces all.
     #[must_use]
     pub fn host_limits(self, host: &Host) -> Self {
-        let mut limits = Limits {
-            fixed_memory: host.fixed_memory.value,
-            sample_bytes: host.sample_memory.value.get() as usize,
-            ..Limits::default()
-        };
+        let mut limits = self.limits_so_far();
+        limits.fixed_memory = host.fixed_memory.value;
+        limits.sample_bytes = host.sample_memory.value.get() as usize;
         if let Some(most) = host.max_participants.value {
             let places = |of_each| u16::try_from(most.get() * of_each).unwrap_or(u16::MAX);
             limits.participants = places(1);
@@ -208,7 +258,7 @@ impl Builder {
 
     /// Builds the described participant `own`, with all other described participants as its peers.
     #[must_use]
-    pub fn described_in(self, system: &System, own: &Described) -> Self {
+    pub fn described_in(self, system: &System, own: &Participant) -> Self {
         let all = system.participants().iter();
         all.fold(self, |builder, one| {
             let description = StaticDescription::from_description(system, one);
@@ -223,12 +273,12 @@ impl Builder {
 impl StaticDescription {
     /// Creates the static description of a described participant, with the endpoints of its topics.
     #[must_use]
-    pub fn from_description(system: &System, participant: &Described) -> Self {
+    pub fn from_description(system: &System, participant: &Participant) -> Self {
         let at = SocketAddrV4::new(participant.address.value, participant.port.value);
         let announces = match participant.announces.value {
-            isolane_model::Announces::All => Announces::All,
-            isolane_model::Announces::Itself => Announces::Itself,
-            isolane_model::Announces::Nothing => Announces::Nothing,
+            Announces::All => isolane_rtps::Announces::All,
+            Announces::Itself => isolane_rtps::Announces::Itself,
+            Announces::Nothing => isolane_rtps::Announces::Nothing,
         };
         let mut description = Self::new(&participant.name.value, at).announces(announces);
         for (kind, names) in [
@@ -290,7 +340,8 @@ impl From<&Topic> for Qos {
         }
         if let Some(budget) = &topic.budget {
             let (capacity, period) = (budget.capacity.value, budget.period.value);
-            qos = qos.budget(Budget { capacity, period }, budget.over.value);
+            let limit = isolane_datapath::Budget { capacity, period };
+            qos = qos.budget(limit, budget.over.value);
         }
         qos
     }

@@ -57,7 +57,7 @@
 //!
 //! With the feature `config`, on by default, a program reads its settings from an `isolane.toml`
 //! ([`load_description`]): [`Builder::from_description`] returns the builder of a participant, and
-//! [`Qos::from_description`] the QoS of a topic.
+//! [`Qos::from_description`] the QoS of a topic. The module [`description`] has the types of its parts.
 //!
 //! # Copies and memory
 //!
@@ -153,7 +153,7 @@ macro_rules! setters {
 mod condition;
 mod datapaths;
 #[cfg(feature = "config")]
-mod description;
+pub mod description;
 mod error;
 mod filter;
 mod instance;
@@ -174,7 +174,7 @@ pub use condition::wait_set::{AttachError, WaitError, WaitSet};
 pub use condition::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use datapaths::DATAPATHS;
 #[cfg(feature = "config")]
-pub use description::{DescriptionError, load_description};
+pub use description::{DescriptionError, System, load_description};
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use instance::KeyError;
@@ -191,8 +191,6 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_executor::JobStatistics;
-#[cfg(feature = "config")]
-pub use isolane_model::System;
 pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,

@@ -281,12 +281,10 @@ impl Participant {
                 return Err(RateLimitError::Reserve { reserved, capacity });
             }
         }
-        self.core()
-            .state
-            .borrow_mut()
-            .io
-            .datapath
-            .set_interface_rate_limit(rate_limit)
+        let mut state = self.core().state.borrow_mut();
+        state.io.datapath.set_interface_rate_limit(rate_limit)?;
+        state.monitoring.limit_not_enforced = None;
+        Ok(())
     }
 
     /// Returns the name of the abstract Unix socket for observers ([`observe`](crate::observe)); `None` if the

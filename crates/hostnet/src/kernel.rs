@@ -16,6 +16,13 @@ const CAP_NET_ADMIN: u32 = 12;
 /// Includes CAP_BPF and CAP_PERFMON, which were split off from it.
 const CAP_SYS_ADMIN: u32 = 21;
 
+/// Host name of the thread's UTS namespace; empty if unreadable.
+#[must_use]
+pub fn hostname() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| String::new(), |name| name.trim_end().to_owned())
+}
+
 /// Capability names, displayed as in "CAP_BPF and CAP_NET_ADMIN".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapabilityNames(pub Vec<&'static str>);

@@ -46,7 +46,17 @@ impl System {
         self.hosts.iter().find(|host| host.name.value == name)
     }
 
-    /// Returns the topic with this name.
+    /// Returns the entry of a machine with the host name `hostname`: the host with that name, otherwise the only host.
+    /// `None` if there are several and none has that name.
+    pub fn host_of_machine(&self, hostname: &str) -> Option<&Host> {
+        let only = match self.hosts() {
+            [only] => Some(only),
+            _ => None,
+        };
+        self.host(hostname).or(only)
+    }
+
+    /// Returns the topic with a name.
     pub fn topic(&self, name: &str) -> Option<&Topic> {
         self.topics.iter().find(|topic| topic.name.value == name)
     }

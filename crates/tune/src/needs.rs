@@ -113,10 +113,7 @@ impl Needs {
                     .host(name)
                     .ok_or_else(|| names().collect::<Vec<_>>())?,
             ),
-            None => system.host(hostname).or(match system.hosts() {
-                [only] => Some(only),
-                _ => None,
-            }),
+            None => system.host_of_machine(hostname),
         };
         let mut needs = Self {
             domain: system.domain().value.get(),
@@ -186,7 +183,8 @@ fn device_use(host: &Host) -> DeviceUse {
                 given.set(spec, option);
             }
         }
-        settings.kind().device_use(&given)
+        let device = settings.kind().device_use(&given);
+        device.expect("the description was checked")
     };
     host.datapaths.iter().find_map(of_kind).unwrap_or_default()
 }

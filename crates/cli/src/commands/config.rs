@@ -42,7 +42,7 @@ impl Config {
 /// JSON form of the description (`--json`): every value with its source, and times in microseconds.
 fn of_system(system: &System) -> Value {
     json!({
-        "schema": "isolane/config/2",
+        "schema": "isolane/config/3",
         "domain": sourced(system.domain(), |domain| domain.get().into()),
         "tune": of_tuning(system.tuning()),
         "hosts": system.hosts().iter().map(of_host).collect::<Vec<_>>(),

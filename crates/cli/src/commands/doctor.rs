@@ -102,7 +102,7 @@ const GROUPS: [(&str, &str); 12] = [
     ("ports", "Ports and filters"),
     ("participant", "Described participants"),
     ("interface", "Interfaces"),
-    ("lane", "Lanes of AF_XDP"),
+    ("lane", "Lanes"),
 ];
 
 fn text(report: &Report<'_>, all: bool) -> String {

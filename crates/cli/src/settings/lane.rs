@@ -191,11 +191,7 @@ fn host<'a>(
         };
     };
     let Some(wanted) = wanted else {
-        let only = match system.hosts() {
-            [only] => Some(only),
-            _ => None,
-        };
-        return Ok(system.host(hostname).or(only));
+        return Ok(system.host_of_machine(hostname));
     };
     system.host(wanted).map(Some).ok_or_else(|| {
         Failure::wrong_usage(

@@ -27,7 +27,7 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
             let (code, out, err) = run(&mut place.tune(&verify));
             for said in [
                 "no plan is applied",
-                "not judged: --max-latency",
+                "not checked: --max-latency",
                 "Nothing was verified",
             ] {
                 assert!(code == 2 && out.contains(said), "no {said} in {out}{err}");

@@ -244,15 +244,15 @@ impl DatapathKind for XdpKind {
         Ok(requirements(&facts, &Wanted::default()))
     }
 
-    fn device_use(&self, options: &Options) -> Option<DeviceUse> {
+    fn device_use(&self, options: &Options) -> Result<Option<DeviceUse>, OptionError> {
         let names_queues = options.get("queue").or(options.get("queues")).is_some();
-        let options = XdpOptions::from_options(options).ok()?;
-        Some(DeviceUse {
+        let options = XdpOptions::from_options(options)?;
+        Ok(Some(DeviceUse {
             queues: names_queues.then_some(options.queues),
             needs_zero_copy: options.mode == BindMode::ZeroCopy
                 && options.attach == AttachMode::Native,
             vlan: options.vlan,
-        })
+        }))
     }
 }
 

@@ -368,22 +368,29 @@ impl PartialEq for Condition {
     }
 }
 
-/// Implements the conversion of a reference to a condition of one kind, which yields another handle to it.
-macro_rules! from_handles {
-    ($($Handle:ty: |$condition:ident| $of_any_kind:expr;)*) => {$(
-        impl From<&$Handle> for Condition {
-            fn from($condition: &$Handle) -> Self {
-                $of_any_kind
-            }
-        }
-    )*};
+impl From<&ReadCondition> for Condition {
+    fn from(condition: &ReadCondition) -> Self {
+        Self::Read(condition.clone())
+    }
 }
 
-from_handles! {
-    ReadCondition: |condition| Self::Read(condition.clone());
-    StatusCondition: |condition| Self::Status(condition.clone());
-    GuardCondition: |condition| Self::Guard(condition.clone());
-    Condition: |condition| condition.clone();
+impl From<&StatusCondition> for Condition {
+    fn from(condition: &StatusCondition) -> Self {
+        Self::Status(condition.clone())
+    }
+}
+
+impl From<&GuardCondition> for Condition {
+    fn from(condition: &GuardCondition) -> Self {
+        Self::Guard(condition.clone())
+    }
+}
+
+/// Another handle to the same condition.
+impl From<&Condition> for Condition {
+    fn from(condition: &Condition) -> Self {
+        condition.clone()
+    }
 }
 
 impl<T> From<&QueryCondition<T>> for Condition {

@@ -285,6 +285,12 @@ impl Builder {
         }
     }
 
+    /// Limits set so far.
+    #[cfg(feature = "config")]
+    pub(crate) fn limits_so_far(&self) -> isolane_rtps::Limits {
+        self.limits
+    }
+
     /// Restricts the participant to unicast on 127.0.0.1. It discovers participants of this host without multicast.
     #[must_use]
     pub fn loopback(mut self) -> Self {

@@ -48,22 +48,32 @@ enum Matching<'a> {
 }
 
 /// Generates the two methods of an access, of which the first leaves the samples in the cache and the second removes
-/// them.
+/// them. The list has the parameters before and after `max_samples`.
 macro_rules! read_and_take {
     ($(
         $(#[$read_doc:meta])* $read:ident,
         $(#[$take_doc:meta])* $take:ident
-        ($($argument:ident: $Type:ty),*) => $which:expr, $matching:expr, $max_samples:expr;
+        ($($before:ident: $Before:ty),*; $($after:ident: $After:ty),*) => $which:expr, $matching:expr;
     )*) => {
         impl<T: TopicType> DataReader<T> {$(
             $(#[$read_doc])*
-            pub fn $read(&self, $($argument: $Type),*) -> Result<Vec<Sample<T>>, ReadError> {
-                self.access($which, &$matching, $max_samples, Access::Read)
+            pub fn $read(
+                &self,
+                $($before: $Before,)*
+                max_samples: usize,
+                $($after: $After),*
+            ) -> Result<Vec<Sample<T>>, ReadError> {
+                self.access($which, &$matching, max_samples, Access::Read)
             }
 
             $(#[$take_doc])*
-            pub fn $take(&self, $($argument: $Type),*) -> Result<Vec<Sample<T>>, ReadError> {
-                self.access($which, &$matching, $max_samples, Access::Take)
+            pub fn $take(
+                &self,
+                $($before: $Before,)*
+                max_samples: usize,
+                $($after: $After),*
+            ) -> Result<Vec<Sample<T>>, ReadError> {
+                self.access($which, &$matching, max_samples, Access::Take)
             }
         )*}
     };
@@ -112,8 +122,7 @@ read_and_take! {
     /// # Errors
     /// [`ReadError::NotEnabled`].
     take_samples
-    (max_samples: usize, mask: StateMask)
-        => InstanceSelector::Any, Matching::States(mask), max_samples;
+    (; mask: StateMask) => InstanceSelector::Any, Matching::States(mask);
 
     /// Reads samples of one instance (§2.2.2.5.3.14).
     ///
@@ -125,8 +134,8 @@ read_and_take! {
     /// # Errors
     /// As [`read_instance`](Self::read_instance).
     take_instance
-    (instance: InstanceHandle, max_samples: usize, mask: StateMask)
-        => InstanceSelector::Instance(instance), Matching::States(mask), max_samples;
+    (instance: InstanceHandle; mask: StateMask)
+        => InstanceSelector::Instance(instance), Matching::States(mask);
 
     /// Reads samples of the next instance after `previous` that has samples in these states (§2.2.2.5.3.16). `None`
     /// selects the first such instance. Without one, the list is empty. The reader need not know `previous` any more.
@@ -140,8 +149,8 @@ read_and_take! {
     /// # Errors
     /// [`ReadError::NotEnabled`].
     take_next_instance
-    (previous: Option<InstanceHandle>, max_samples: usize, mask: StateMask)
-        => InstanceSelector::After(previous), Matching::States(mask), max_samples;
+    (previous: Option<InstanceHandle>; mask: StateMask)
+        => InstanceSelector::After(previous), Matching::States(mask);
 
     /// Reads samples that match a condition (§2.2.2.5.3.10).
     ///
@@ -153,8 +162,7 @@ read_and_take! {
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
     take_w_condition
-    (condition: &ReadCondition, max_samples: usize)
-        => InstanceSelector::Any, Matching::Condition(condition), max_samples;
+    (condition: &ReadCondition;) => InstanceSelector::Any, Matching::Condition(condition);
 
     /// Reads samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.18).
     ///
@@ -166,8 +174,8 @@ read_and_take! {
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
     take_next_instance_w_condition
-    (previous: Option<InstanceHandle>, condition: &ReadCondition, max_samples: usize)
-        => InstanceSelector::After(previous), Matching::Condition(condition), max_samples;
+    (previous: Option<InstanceHandle>, condition: &ReadCondition;)
+        => InstanceSelector::After(previous), Matching::Condition(condition);
 }
 
 impl<T: TopicType> DataReader<T> {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use isolane::{Builder, DATAPATHS, DescriptionError, Network, Qos, System};
+use isolane::{
+    Builder, DATAPATHS, DescriptionError, Limits, Network, Participant, Qos, System,
+    description::{DatapathChoice, Host},
+};
 
 use crate::support::{Message, level};
 
@@ -49,12 +52,13 @@ fn system() -> System {
 #[test]
 fn described_participants_and_topics_need_no_setting_in_the_program() {
     let (system, network) = (system(), Network::new(1));
-    let build = |host, name, address| {
+    let build = |host: Option<&str>, name, address| {
         let builder = Builder::from_description(&system, host, Some(name)).expect("described");
         builder.memory(&network, address).build().expect("valid")
     };
-    let left = build("left", "pedal", [10, 0, 0, 1]);
-    let right = build("right", "wheel", [10, 0, 0, 2]);
+    let left = build(Some("left"), "pedal", [10, 0, 0, 1]);
+    // The participant's host is the default.
+    let right = build(None, "wheel", [10, 0, 0, 2]);
     let qos = Qos::from_description(&system, "Brake").expect("described");
     let writer = left
         .create_writer::<Message>("Brake", &qos)
@@ -64,6 +68,14 @@ fn described_participants_and_topics_need_no_setting_in_the_program() {
         .expect("as described");
     // Also with a DEADLINE, which both ends have from the description.
     assert_eq!((writer.matched_readers(), reader.matched_writers()), (1, 1));
+    // Only the host "left" has a budget.
+    assert!(
+        right
+            .warnings()
+            .iter()
+            .all(|it| !it.contains("budget of the interface"))
+    );
+    assert_eq!(left.described_peers()[0].name, "wheel");
     let warnings = left.warnings();
     assert!(
         warnings
@@ -85,10 +97,12 @@ fn the_qos_of_a_topic_is_that_of_its_description() {
 #[test]
 fn a_name_that_is_not_described_is_refused_with_the_described_ones() {
     let system = system();
-    let error = |host, participant| match Builder::from_description(&system, host, participant) {
-        Ok(_) => panic!("{host}, {participant:?}"),
-        Err(error) => error.to_string(),
-    };
+    let error =
+        |host: &str, participant| match Builder::from_description(&system, Some(host), participant)
+        {
+            Ok(_) => panic!("{host}, {participant:?}"),
+            Err(error) => error.to_string(),
+        };
     assert!(error("middle", None).contains("left, right"));
     assert!(error("left", Some("horn")).contains("pedal, wheel"));
     assert!(error("right", Some("pedal")).contains("on host \"left\""));
@@ -97,6 +111,43 @@ fn a_name_that_is_not_described_is_refused_with_the_described_ones() {
         unknown,
         DescriptionError::Missing { kind: "topic", .. }
     ));
+    let only_a_host =
+        System::from_toml("[host.left]\ninterface = \"lo\"", "isolane.toml", DATAPATHS)
+            .expect("a valid description");
+    let error = Builder::from_description(&only_a_host, None, Some("pedal")).err();
+    let error = error.expect("no participant").to_string();
+    assert!(
+        error.ends_with("it describes none: add [participant.NAME]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_only_host_of_a_description_is_the_default() {
+    let only_a_host =
+        System::from_toml("[host.left]\ninterface = \"lo\"", "isolane.toml", DATAPATHS)
+            .expect("a valid description");
+    assert!(Builder::from_description(&only_a_host, None, None).is_ok());
+    let of_several = Builder::from_description(&system(), None, None).err();
+    let error = of_several.expect("this machine is neither").to_string();
+    assert!(error.contains("left, right"), "{error}");
+}
+
+#[test]
+fn a_host_keeps_what_it_does_not_say() {
+    let mut host = Host::new(DATAPATHS);
+    host.datapath.value = DatapathChoice::Named("udp");
+    let limits = Limits {
+        local_endpoints: 1,
+        ..Limits::default()
+    };
+    // Without an interface, it keeps the loopback interface.
+    let builder = Participant::builder(107).loopback().limits(limits);
+    let participant = builder.host(&host).build().expect("valid");
+    let qos = Qos::best_effort();
+    let create = || participant.create_writer::<Message>("Brake", &qos);
+    let _only = create().expect("one endpoint");
+    assert!(create().is_err(), "the limit is the builder's");
 }
 
 #[test]

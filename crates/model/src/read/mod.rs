@@ -44,10 +44,7 @@ pub(crate) fn read(bytes: &[u8], file_name: &str, kinds: Kinds) -> Result<System
 
 pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<Problem>> {
     let (tuning, _) = read_whole(bytes, file_name, |tree, report| {
-        let mut root = Table::root(tree);
-        let tuning = Tuning::read(&mut root, report);
-        root.finish(report);
-        tuning
+        tuning::read_settings(Table::root(tree), report)
     })?;
     Ok(tuning)
 }

@@ -9,7 +9,6 @@ use crate::source::{Source, Sourced};
 use crate::word::{closest, list};
 
 use super::report::{Report, Wrong};
-use super::tuning;
 use super::values::{shortened, this_is};
 
 pub(crate) struct Table<'a> {
@@ -151,24 +150,22 @@ impl<'a> Table<'a> {
         field.given()
     }
 
-    /// Reports the unknown keys. For a renamed key, the report has the present name.
+    /// Reports the unknown keys.
     pub(super) fn finish(self, report: &mut Report) {
+        self.finish_renamed(&[], report);
+    }
+
+    /// Reports the unknown keys; for a renamed key, with its present name.
+    pub(super) fn finish_renamed(self, renamed: &[RenamedKey], report: &mut Report) {
         for (key, _) in self.entries {
             let written: &str = key.get_ref();
             if self.known.contains(&written) {
                 continue;
             }
             let what = format!("unknown key {}", self.subject(&shortened(written)));
-            let renamed = tuning::RENAMED_KEYS
-                .iter()
-                .find(|(old, new, _)| *old == written && self.known.contains(new));
+            let renamed = renamed.iter().find(|it| it.former == written);
             let help = match (renamed, closest(written, self.known.iter().copied())) {
-                (Some((_, new, true)), _) => {
-                    format!(
-                        "it is `{new}` now, with the opposite value: `{written} = true` is `{new} = false`"
-                    )
-                }
-                (Some((_, new, false)), _) => format!("it is `{new}` now"),
+                (Some(renamed), _) => renamed.help(),
                 (None, Some(known)) => format!("did you mean `{known}`?"),
                 (None, None) => format!(
                     "known here: {}",
@@ -176,6 +173,47 @@ impl<'a> Table<'a> {
                 ),
             };
             report.error(key.span(), Wrong::new(what, "unknown").help(help));
+        }
+    }
+}
+
+/// Former name of a key.
+pub(super) struct RenamedKey {
+    pub(super) former: &'static str,
+    pub(super) present: &'static str,
+    /// True if the present key has the opposite value.
+    is_inverted: bool,
+}
+
+impl RenamedKey {
+    /// Key whose value has kept its meaning.
+    pub(super) const fn same(former: &'static str, present: &'static str) -> Self {
+        Self {
+            former,
+            present,
+            is_inverted: false,
+        }
+    }
+
+    /// Switch whose present value is the opposite of the former one.
+    pub(super) const fn inverted(former: &'static str, present: &'static str) -> Self {
+        Self {
+            former,
+            present,
+            is_inverted: true,
+        }
+    }
+
+    /// Suggestion for a description with the former key.
+    fn help(&self) -> String {
+        let Self {
+            former, present, ..
+        } = self;
+        match self.is_inverted {
+            true => format!(
+                "it is `{present}` now, with the opposite value: `{former} = true` is `{present} = false`"
+            ),
+            false => format!("it is `{present}` now"),
         }
     }
 }

@@ -7,40 +7,44 @@ use crate::limits::MAX_TUNED_NUMBER;
 use crate::tuning::{Isolation, Steering, Transmit, Tuning};
 
 use super::report::{Report, Wrong};
-use super::table::Table;
+use super::table::{RenamedKey, Table};
 use super::values;
 
 const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
 
-/// Former keys: name, present name, and whether the value is inverted. A former key is refused, and the error names the
-/// present key.
-pub(super) const RENAMED_KEYS: &[(&str, &str, bool)] = &[
-    ("moderation_us", "coalescing_us", false),
-    ("xdp_offloads_off", "xdp_offloads", true),
-    ("merging_off", "gro", true),
-    ("segmentation_off", "tso", true),
-    ("polling_off", "deferred_interrupts", true),
-    ("siblings_off", "smt", true),
-    ("full_speed", "performance_governor", false),
-    ("throttling_off", "rt_throttling", true),
-    ("fair_server_off", "fair_server", true),
-    ("interrupts", "irq_affinity", false),
-    ("other_interrupts", "other_irq_affinity", false),
-    ("receive_threads", "threaded_napi", false),
-    ("memory", "thp_madvise", false),
-    ("buffers", "receive_buffers", false),
-    ("ports", "reserved_ports", false),
-    ("limits", "realtime_limits", false),
+/// Former keys, which are refused.
+const RENAMED_KEYS: &[RenamedKey] = &[
+    RenamedKey::same("moderation_us", "coalescing_us"),
+    RenamedKey::inverted("xdp_offloads_off", "xdp_offloads"),
+    RenamedKey::inverted("merging_off", "gro"),
+    RenamedKey::inverted("segmentation_off", "tso"),
+    RenamedKey::inverted("polling_off", "deferred_interrupts"),
+    RenamedKey::inverted("siblings_off", "smt"),
+    RenamedKey::same("full_speed", "performance_governor"),
+    RenamedKey::inverted("throttling_off", "rt_throttling"),
+    RenamedKey::inverted("fair_server_off", "fair_server"),
+    RenamedKey::same("interrupts", "irq_affinity"),
+    RenamedKey::same("other_interrupts", "other_irq_affinity"),
+    RenamedKey::same("receive_threads", "threaded_napi"),
+    RenamedKey::same("memory", "thp_madvise"),
+    RenamedKey::same("buffers", "receive_buffers"),
+    RenamedKey::same("ports", "reserved_ports"),
+    RenamedKey::same("limits", "realtime_limits"),
 ];
+
+/// Reads the settings from `[tune]`, or from the root of a file that has only these.
+pub(super) fn read_settings(mut table: Table<'_>, report: &mut Report) -> Option<Tuning> {
+    let tuning = Tuning::read(&mut table, report);
+    table.finish_renamed(RENAMED_KEYS, report);
+    tuning
+}
 
 /// Reads the table of a description; missing settings come from the default profile.
 pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> {
-    let Some(mut table) = root.table("tune", EXAMPLE, report)? else {
-        return Some(Tuning::default());
-    };
-    let tuning = Tuning::read(&mut table, report);
-    table.finish(report);
-    tuning
+    match root.table("tune", EXAMPLE, report)? {
+        Some(table) => read_settings(table, report),
+        None => Some(Tuning::default()),
+    }
 }
 
 /// Type of a switch's value, with its conversion from TOML.
@@ -88,6 +92,25 @@ impl SwitchValue for Option<Level> {
         match value {
             DeValue::String(text) if text == "highest" => Ok(None),
             other => values::level(other).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tuning::switches;
+
+    use super::*;
+
+    #[test]
+    fn a_renamed_key_exists_by_its_present_name_only() {
+        let keys: Vec<&str> = switches().iter().map(|switch| switch.key).collect();
+        for RenamedKey {
+            former, present, ..
+        } in RENAMED_KEYS
+        {
+            assert!(keys.contains(present), "{present}");
+            assert!(!keys.contains(former), "{former}");
         }
     }
 }

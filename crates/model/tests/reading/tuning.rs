@@ -66,6 +66,8 @@ fn a_former_key_is_refused_with_its_present_name() {
         "it is `gro` now, with the opposite value: `merging_off = true` is `gro = false`";
     assert_eq!(help("merging_off"), inverted);
     assert_eq!(help("full_speed"), "it is `performance_governor` now");
+    let of_file = Tuning::from_toml("full_speed = true\n", "fast.toml").expect_err("a former key");
+    assert_eq!(of_file[0].help(), Some("it is `performance_governor` now"));
 }
 
 #[test]

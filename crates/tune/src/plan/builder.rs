@@ -181,8 +181,8 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
     let placement = match placement.is_of_other_boot(facts.boot_id.as_deref()) {
         true => {
             builder.not_planned(
-                "placements",
-                "what is known of where datagrams land is of another boot, and does not hold any more",
+                "receive-queues",
+                "the receive-queue measurements are of another boot and no longer hold",
                 "learn and measure again: isolane tune learn, isolane tune ports",
             );
             &unknown

@@ -166,8 +166,8 @@ fn restore_step(standing: &SettingStatus) -> Step {
         from,
         to: before.clone(),
         why: String::from(
-            "no longer requested: an earlier plan set it, and this one, by its description, profile and placements, \
-             would not",
+            "no longer requested: an earlier plan set it, and this one, by its description, profile and receive \
+             queues, would not",
         ),
         topics: Vec::new(),
         costs: format!("what {id} was set for"),

@@ -56,7 +56,9 @@ impl Sources {
         if let Some(queueing) = &mut self.queueing {
             device.root_qdisc = queueing.root(name).ok().flatten();
         }
-        if let (Some(netdev), Ok(index)) = (&mut self.netdev, index_of(name)) {
+        // Drivers report the features of a device that is up.
+        if let (Some(netdev), true, Ok(index)) = (&mut self.netdev, interface.is_up, index_of(name))
+        {
             device.xdp_features = netdev.xdp_features(index).ok().flatten();
         }
         if let Some(ethtool) = &mut self.ethtool {

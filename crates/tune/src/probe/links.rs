@@ -10,6 +10,7 @@ use isolane_hostnet::netlink::Rtnetlink;
 use netlink_packet_route::link::{
     InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
 };
+use serde_json::Value;
 
 use super::{text, value};
 use crate::facts::{Interface, LanePrerequisites};
@@ -122,7 +123,9 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
 pub(super) fn lanes(interfaces: &[Interface], kinds: Kinds) -> Vec<LanePrerequisites> {
     let of_kinds = |interface: &str| {
         let facts = kinds.iter().filter_map(|kind| {
-            let facts = serde_json::from_str(&kind.probe(interface)?).ok()?;
+            let facts = kind.probe(interface)?;
+            // Facts that are not JSON are recorded as a string, which `requirements` refuses with its reason.
+            let facts = serde_json::from_str(&facts).unwrap_or(Value::String(facts));
             Some((kind.name().to_owned(), facts))
         });
         facts.collect()

@@ -143,20 +143,41 @@ impl Document {
 
     /// Paths of all documents.
     pub(crate) fn paths() -> impl Iterator<Item = String> {
-        // A path depends on no parameter but the unit.
-        let others = [
-            Self::CriticalSlice { core: 0 },
-            Self::ManagerCores { cores: Vec::new() },
-            Self::KernelArguments {
+        std::iter::successors(Some(Self::first()), Self::following).map(|document| document.path())
+    }
+
+    /// First document in the order of [`following`](Self::following).
+    fn first() -> Self {
+        Self::UnitCores {
+            unit: Unit::ALL[0],
+            cores: Vec::new(),
+        }
+    }
+
+    /// Next document, in the order of the variants and of [`Unit::ALL`]. Parameters other than the unit do not change
+    /// the path. The match is exhaustive, so a new variant does not compile until it has its place.
+    fn following(&self) -> Option<Self> {
+        Some(match self {
+            Self::UnitCores { unit, .. } => {
+                let mut units = Unit::ALL.into_iter().skip_while(|it| it != unit);
+                match units.nth(1) {
+                    Some(unit) => Self::UnitCores {
+                        unit,
+                        cores: Vec::new(),
+                    },
+                    None => Self::CriticalSlice { core: 0 },
+                }
+            }
+            Self::CriticalSlice { .. } => Self::ManagerCores { cores: Vec::new() },
+            Self::ManagerCores { .. } => Self::KernelArguments {
                 core: 0,
                 lists: Vec::new(),
                 interrupts: Vec::new(),
             },
-            Self::IrqbalanceBannedCpus { core: 0 },
-            Self::RealtimeLimits,
-        ];
-        let of_units = Unit::ALL.into_iter().map(Unit::path);
-        of_units.chain(others.into_iter().map(|document| document.path()))
+            Self::KernelArguments { .. } => Self::IrqbalanceBannedCpus { core: 0 },
+            Self::IrqbalanceBannedCpus { .. } => Self::RealtimeLimits,
+            Self::RealtimeLimits => return None,
+        })
     }
 
     /// Core of the executor, if the document contains it.

@@ -430,6 +430,40 @@ fn places_of_described_peers_are_kept_for_them() {
 }
 
 #[test]
+fn a_described_endpoint_meets_the_described_deadline() {
+    let mut world = World::new(1);
+    let within = |millis| brake().qos(|qos| qos.deadline = Duration::from_millis(millis).into());
+    let described = within(10);
+    two_described(
+        &mut world,
+        one_way(Announces::Itself, std::slice::from_ref(&described)),
+    );
+    let refused = CreateError::NotAsDescribed("DEADLINE");
+    let create_writer = |world: &mut World, topic: &Topic| {
+        world.with_protocol(A, |protocol, now| {
+            protocol.create_writer(now, &topic.config_on(A)).err()
+        })
+    };
+    let create_reader = |world: &mut World, topic: &Topic| {
+        world.with_protocol(B, |protocol, now| {
+            let config = topic.config_on(B);
+            protocol
+                .create_reader(now, &config, DeliveryMode::Cache)
+                .err()
+        })
+    };
+    // A writer may not offer less than the reader's participant knows, and a reader may not request more.
+    let (shorter, longer) = (within(9), within(11));
+    assert_eq!(create_writer(&mut world, &longer), Some(refused));
+    assert_eq!(create_writer(&mut world, &brake()), Some(refused));
+    assert_eq!(create_reader(&mut world, &shorter), Some(refused));
+    let writer = world.create_writer(A, &shorter);
+    let reader = world.create_reader(B, &longer);
+    let matched = (world.matched_readers(writer), world.matched_writers(reader));
+    assert_eq!(matched, (1, 1));
+}
+
+#[test]
 fn an_endpoint_is_created_as_it_is_described_or_not_at_all() {
     let mut world = World::new(1);
     two_described(&mut world, one_way(Announces::Itself, &[report()]));

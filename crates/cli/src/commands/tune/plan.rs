@@ -179,7 +179,7 @@ impl PlanSource {
         let mut placement = FlowQueues::default();
         for path in &self.receive_queues {
             let form = "isolane tune learn --json FILE, isolane tune ports --json FILE";
-            let more: FlowQueues = recorded(path, "placements", form)?;
+            let more: FlowQueues = recorded(path, "receive queues", form)?;
             if more.is_of_other_boot(facts.boot_id.as_deref()) {
                 return Err(outdated(path));
             }
@@ -239,12 +239,12 @@ fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     format!("\nThe plan is written to {path}; {next}\n")
 }
 
-/// Failure for receive-queue measurements of another boot than the facts.
+/// Failure for receive queues of another boot.
 fn outdated(path: &Path) -> Failure {
     Failure::new(
         ExitCode::AnswerIsNo,
         format!(
-            "the placements in {} are of another boot than the facts",
+            "the receive queues in {} are of another boot than the facts",
             path.display()
         ),
         "devices have another RSS hash key after each boot: the same datagrams may arrive on other queues now",

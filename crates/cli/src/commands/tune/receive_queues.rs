@@ -40,8 +40,8 @@ pub(crate) struct Answer {
     /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Answer at these ports, separated by commas [default: the ports of the host's described participants, or, without
-    /// any, the suggested ports of --level for 16 participants]
+    /// Answer at these ports, separated by commas [default: those of the host's described participants; without any, the
+    /// ports of this level of the domain's first 16 participants]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Answer at the ports used by `tune learn` instead
@@ -412,7 +412,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
         }
         error @ LearnError::Contradiction(_) => {
             Failure::new(ExitCode::AnswerIsNo, what, error.to_string()).with_remedy(
-                "stop other traffic to these ports and try again; else isolane tune ports tells what is so",
+                "stop other traffic to these ports and try again, or measure without learning: isolane tune ports",
             )
         }
     }
@@ -437,7 +437,7 @@ impl Answer {
             Failure::forbidden(what, error)
         })?;
         tell(format!(
-            "{} answered, {} were none, {} came too fast",
+            "{} answered; {} ignored as other traffic, {} dropped by the rate limit",
             count_of(answered.questions, "question"),
             answered.foreign,
             answered.too_fast

@@ -279,7 +279,7 @@ impl Verify {
             );
             used(&mut text, &woken.activity);
             if self.max_latency.is_none() {
-                text.push_str("  not judged: --max-latency TIME says how late is too late\n");
+                text.push_str("  not checked: --max-latency TIME sets the limit\n");
             }
         }
         match (interface, &report.transmit_queues) {

@@ -262,7 +262,9 @@ pub(crate) fn digest_of(endpoints: &[EndpointData]) -> u64 {
             .with(&endpoint.guid.entity.0)
             .with(&qos.reliability.kind.number().to_be_bytes())
             .with(&qos.durability.number().to_be_bytes())
-            .with(&qos.transport_priority.to_be_bytes());
+            .with(&qos.transport_priority.to_be_bytes())
+            .with(&qos.deadline.seconds.to_be_bytes())
+            .with(&qos.deadline.fraction.to_be_bytes());
         for locator in &endpoint.unicast {
             hash = hash
                 .with(&locator.address)
@@ -334,6 +336,14 @@ impl LocalParticipant {
                     || is.data_representation == wanted.data_representation,
                 "DATA_REPRESENTATION",
             ),
+            // Peers match the described DEADLINE, so this one must be compatible where that is.
+            (
+                match kind {
+                    EndpointKind::Writer => is.deadline <= wanted.deadline,
+                    EndpointKind::Reader => is.deadline >= wanted.deadline,
+                },
+                "DEADLINE",
+            ),
         ];
         if let Some(&(_, what)) = checks.iter().find(|(agrees, _)| !agrees) {
             return Err(CreateError::NotAsDescribed(what));
@@ -386,7 +396,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use isolane_wire::guid::Guid;
+    use isolane_wire::{guid::Guid, time::Duration};
 
     use super::*;
 
@@ -430,6 +440,9 @@ mod tests {
         let (one, other) = (endpoint("A", 7), endpoint("B", 7));
         let both = digest_of(&[one.clone(), other.clone()]);
         assert_eq!(both, digest_of(&[other.clone(), one.clone()]));
+        let mut with_deadline = one.clone();
+        with_deadline.qos.deadline = Duration::from_millis(10);
+        assert_ne!(both, digest_of(&[with_deadline, other.clone()]));
         assert_ne!(both, digest_of(&[one]));
         assert_ne!(both, digest_of(&[other, endpoint("A", 6)]));
     }
