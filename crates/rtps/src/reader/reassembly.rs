@@ -10,10 +10,10 @@
 //! 1. a free place;
 //! 2. a place whose sample is no longer needed, because the reader has passed it or the writer has removed it;
 //! 3. the place of the least useful sample of the same writer: at a reliable reader the furthest ahead, because the
-//!   nearest is needed first; at a best-effort reader the oldest, because newer samples count;
+//!    nearest is needed first; at a best-effort reader the oldest, because newer samples count;
 //! 4. the place of a sample that has had no fragment for a while;
 //! 5. if its writer has no place, one of the participant that has most places: another participant that still has more
-//!   afterwards, or the writer's own participant if another writer there has several.
+//!    afterwards, or the writer's own participant if another writer there has several.
 //!
 //! Otherwise the sample finds no place and is counted. A reliable reader requests it again; at a best-effort reader it
 //! is lost. So a participant that begins samples endlessly, with any number of writers, leaves every other participant
