@@ -65,9 +65,9 @@ pub struct Subscriber {
 macro_rules! group {
     (
         $Handle:ident $Group:ident $Id:ident,
-        $(#[$create_doc:meta])* $create:ident, $delete:ident,
-        $member_in:ident, $member_data:ident,
-        $(#[$set_qos_doc:meta])* $set_member_qos:ident
+        create: $(#[$create_doc:meta])* $create:ident, delete: $delete:ident,
+        members: $member_in:ident, member_data: $member_data:ident,
+        set_qos: $(#[$set_qos_doc:meta])* by $set_member_qos:ident
     ) => {
         struct $Group {
             core: Rc<Core>,
@@ -130,25 +130,29 @@ macro_rules! group {
 
 group! {
     Publisher PublisherGroup PublisherId,
+    create:
     /// Creates a publisher with [PRESENTATION](Qos::presentation), [PARTITION](Qos::partition) and
     /// [GROUP_DATA](Qos::group_data) of `qos`; its other policies have no effect.
-    create_publisher, delete_publisher, writer_in, writer_data,
+    create_publisher, delete: delete_publisher, members: writer_in, member_data: writer_data,
+    set_qos:
     /// Changes PARTITION and GROUP_DATA of the publisher and all its writers, which are announced and matched again.
     ///
     /// # Errors
     /// [`QosError`] of the first writer that refuses the change; the writers before it are changed.
-    set_writer_qos
+    by set_writer_qos
 }
 
 group! {
     Subscriber SubscriberGroup SubscriberId,
+    create:
     /// Creates a subscriber from the same policies of `qos` as [`create_publisher`](Self::create_publisher).
-    create_subscriber, delete_subscriber, reader_in, reader_data,
+    create_subscriber, delete: delete_subscriber, members: reader_in, member_data: reader_data,
+    set_qos:
     /// Changes PARTITION and GROUP_DATA of the subscriber, as [`Publisher::set_qos`].
     ///
     /// # Errors
     /// As [`Publisher::set_qos`].
-    set_reader_qos
+    by set_reader_qos
 }
 
 /// Returns a member's policies, with PRESENTATION, PARTITION and GROUP_DATA of its group.

@@ -40,6 +40,7 @@ pub use facts::{
     Loader, Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes,
     RootQdisc, Scheduling, Timestamps, TrafficClasses,
 };
+pub use isolane_hostnet::kernel::hostname;
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
 pub use needs::{DescribedFlow, DescribedPlace, Direction, NeededTopic, Needs};

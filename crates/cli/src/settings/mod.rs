@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use isolane::Interfaces;
 use isolane_model::{Domain, Source, Sourced, System, is_interface_name};
-use isolane_tune::Needs;
+use isolane_tune::{Needs, hostname};
 
 use crate::arguments::{Call, Command, CommonArguments, LaneArguments, refused};
 use crate::datapaths::kinds;
@@ -251,12 +251,6 @@ impl Settings {
         }
         text
     }
-}
-
-/// Host name of this machine; empty if unknown.
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    name.map_or_else(|_| String::new(), |name| name.trim_end().to_owned())
 }
 
 /// Refuses a common option that has no effect on the command.

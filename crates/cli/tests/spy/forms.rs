@@ -1,4 +1,4 @@
-//! The same datagrams in every capture format, and files that are no captures.
+//! Tests of `spy` with the same datagrams in every capture format, and with files that are no captures.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;

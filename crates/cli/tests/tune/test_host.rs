@@ -109,7 +109,7 @@ impl Place {
         command
     }
 
-    /// The same call under strace, with a fault injected into one of its system calls.
+    /// Returns the same call under strace, with a fault injected into one of its system calls.
     pub(crate) fn traced(&self, call: &Command, what: &str) -> Command {
         self.under("strace", &["-o", &self.0.file("trace"), "-e", what], call)
     }

@@ -43,7 +43,7 @@ pub struct Flow {
     pub source: Option<[u8; 4]>,
     /// Destination of the frames.
     pub action: RedirectAction,
-    /// Whether the flow may use the reserve of the interface's budget. Its demoted frames may not.
+    /// True if the flow may use the reserve of the interface's budget. Its demoted frames may not.
     pub is_critical: bool,
     /// Budget; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,

@@ -120,7 +120,7 @@ fn what_one_lane_sends_comes_back_by_the_queue_it_shares_with_the_others() {
 }
 
 /// Number of critical frames that arrive, of 20 sent after 100 bulk frames. The fill ring has 64 entries. The bulk lane
-/// has a receive ring of this size, which nobody reads.
+/// has a receive ring of this size, which no program reads.
 fn critical_behind_bulk(bulk_entries: u32) -> Option<u32> {
     let pair = Pair::new(1)?;
     let mut receiver = Receiver::new(&pair, 64, &[bulk_entries, 64]);

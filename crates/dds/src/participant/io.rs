@@ -9,7 +9,7 @@
 //! # Sleep
 //!
 //! The loop sleeps in epoll on the datapath's descriptors and on one eventfd for other threads. The event data of each
-//! descriptor is a bit of its own, so that the result of a wait is the set of readable descriptors. There is no timer
+//! descriptor is a separate bit, so that the result of a wait is the set of readable descriptors. There is no timer
 //! descriptor: epoll's timeout, in nanoseconds, is the time to the next release.
 //!
 //! `epoll_pwait2` requires Linux 5.11, and valgrind 3.19 lacks it. Without it the loop sleeps in `ppoll` on duplicates

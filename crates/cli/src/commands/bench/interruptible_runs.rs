@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Expected time of a run beyond its duration: to start processes, to discover, and to wait for late messages.
 const OVERHEAD: Duration = Duration::from_millis(1_100);
 /// Time after an interruption in which this thread may write results. Then the process ends.
-const LAST_WORDS: Duration = Duration::from_millis(800);
+const RESULT_GRACE: Duration = Duration::from_millis(800);
 
 /// Planned run.
 pub(super) struct Row<C> {
@@ -69,7 +69,7 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     forward_signals(&hosts, events.clone());
     thread::spawn(move || {
         for row in rows {
-            // After an interruption nobody receives events.
+            // After an interruption the receiver of events is gone.
             if events.send(Event::Begun(row.title.clone())).is_err() {
                 return;
             }
@@ -190,13 +190,13 @@ impl<R> Measured<R> {
 }
 
 /// Starts a thread that waits for SIGINT, SIGTERM or SIGHUP and sends `Event::Interrupted`. The thread ends the process
-/// `LAST_WORDS` later, or at once if nobody receives events.
+/// `RESULT_GRACE` later, or at once if the receiver of events is gone.
 fn forward_signals<R: Send + 'static>(hosts: &BenchEnvironment, events: Sender<Event<R>>) {
     let stop = hosts.stop.clone();
     thread::spawn(move || {
         stop.wait();
         if events.send(Event::Interrupted).is_ok() {
-            thread::sleep(LAST_WORDS);
+            thread::sleep(RESULT_GRACE);
         }
         process::exit(ExitCode::Interrupted.number().into());
     });

@@ -151,7 +151,7 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
 }
 
 /// Reason about a discovered endpoint of a described topic. Such an endpoint matches no described endpoints except
-/// those of its own participant.
+/// those of the same participant.
 fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
     let topic = topic(facts);

@@ -68,7 +68,7 @@ pub(crate) struct LocalNetwork {
     pub(crate) prefix_bits: u8,
 }
 
-/// What a participant on this host ignores, and how many samples were too large for its readers.
+/// Ignore lists of a participant on this host, and the number of samples that were too large for its readers.
 #[derive(Debug)]
 pub(crate) struct Ignoring {
     /// GUID prefix as text.
@@ -194,11 +194,11 @@ fn addresses(locators: &LocatorList) -> Vec<[u8; 4]> {
     all
 }
 
-/// Whether endpoints communicate.
+/// Answer to the question whether endpoints communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
-    /// They do not communicate, for this reason.
+    /// The endpoints do not communicate, for this reason.
     No,
     /// There may be an obstacle, or `why` cannot find out.
     Perhaps,

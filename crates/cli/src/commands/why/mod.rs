@@ -81,7 +81,7 @@ struct Answer<'a> {
     reasons: &'a [Reason],
 }
 
-/// What is known of the packet filters.
+/// Sources of the packet filters that were read, and the reason if they could not be read.
 #[derive(Serialize)]
 struct Firewall {
     /// Tools that listed their rules: `nft`, `iptables-legacy`.
