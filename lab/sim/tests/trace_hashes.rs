@@ -211,8 +211,8 @@ fn discovery_with_crashes_partitions_and_restarts() {
 fn static_discovery() {
     assert_trace(
         [
-            0x6786_6b96_8959_c108,
-            0xb3c2_cf8d_f117_6b9d,
+            0x3795_27b7_0546_2830,
+            0x8933_99c5_43ef_3cb1,
             0x41c6_c9d3_367d_6db4,
         ],
         |seed| {
