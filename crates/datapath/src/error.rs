@@ -81,6 +81,15 @@ pub enum OpenError {
         /// Purpose of the port.
         purpose: &'static str,
     },
+    /// The ports from a port base on end beyond 65,535.
+    #[error(
+        "port base {base} leaves too few ports: choose one up to {}",
+        u16::MAX - (crate::network::PORTS - 1)
+    )]
+    PortBase {
+        /// Requested port base.
+        base: u16,
+    },
     /// The system denied an operation.
     #[error(
         "the system does not let this program {action}: {source}. Run it with the rights it \
@@ -165,7 +174,9 @@ impl OpenError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            OpenError::Domain { .. } | OpenError::ParticipantId { .. } => ErrorClass::InvalidOption,
+            OpenError::Domain { .. }
+            | OpenError::ParticipantId { .. }
+            | OpenError::PortBase { .. } => ErrorClass::InvalidOption,
             OpenError::Denied { .. } => ErrorClass::NotPermitted,
             OpenError::PortInUse { .. } => ErrorClass::AddressInUse,
             OpenError::NoFlows { .. } => ErrorClass::Unsupported,

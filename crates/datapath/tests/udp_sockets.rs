@@ -86,6 +86,27 @@ fn a_requested_port_is_given_or_named_as_taken() {
 }
 
 #[test]
+fn with_a_port_base_each_level_has_the_first_free_port_of_its_own() {
+    let base = 41_000;
+    let config = NetworkConfig {
+        port_base: Some(base),
+        ..on_loopback()
+    };
+    let port = |udp: &Udp| udp.unicast(LANE)[0].port;
+    let first = open(config.clone(), LANE).unwrap();
+    let second = open(config.clone(), LANE).unwrap();
+    assert_eq!((port(&first), port(&second)), (41_007, 41_015));
+    drop(first);
+    assert_eq!(port(&open(config.clone(), LANE).unwrap()), 41_007);
+    let beyond = NetworkConfig {
+        port_base: Some(u16::MAX - PORTS + 2),
+        ..config
+    };
+    let error = open(beyond, LANE).unwrap_err();
+    assert!(matches!(error, OpenError::PortBase { .. }), "{error}");
+}
+
+#[test]
 fn a_requested_participant_id_is_given_or_named_as_taken() {
     let config = NetworkConfig {
         participant_id: Some(101),

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use isolane::{Level, Participant, Qos, RemoteWriter, TopicType};
+use isolane::{Level, Participant, Qos, TopicType, WriterHandle};
 
 const SAMPLES: u32 = 100_000;
 /// Maximum samples in flight: best effort loses what overflows a socket's buffer.
@@ -87,19 +87,19 @@ fn receive(domain: u32, topic: &str, shared: &Arc<Shared>) -> Outcome<()> {
             of_callback.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
     });
-    participant.run(&shared.is_over);
+    participant.run_while(|| !shared.is_over.load(Ordering::Relaxed));
     Ok(())
 }
 
-/// Runs the participant of the remote writer.
+/// Runs the participant of the writer handle.
 fn send(
     domain: u32,
     topic: &str,
     shared: &Shared,
-    hand_over: &mpsc::Sender<RemoteWriter<Sample>>,
+    hand_over: &mpsc::Sender<WriterHandle<Sample>>,
 ) -> Outcome<()> {
     let participant = Participant::builder(domain).loopback().build()?;
-    let writer = participant.create_remote_writer::<Sample>(topic, &qos())?;
+    let writer = participant.create_writer_handle::<Sample>(topic, &qos())?;
     let handed_over = hand_over.send(writer);
     handed_over.map_err(|_| "the publisher is gone")?;
     let is_matched = || participant.report().writers[0].matched == 1;
@@ -108,12 +108,12 @@ fn send(
         return Err("the reader was not found".into());
     }
     shared.is_matched.store(true, Ordering::Relaxed);
-    participant.run(&shared.is_over);
+    participant.run_while(|| !shared.is_over.load(Ordering::Relaxed));
     Ok(())
 }
 
 /// Publishes on its own thread.
-fn publish(mut writer: RemoteWriter<Sample>, shared: &Shared) -> Outcome<()> {
+fn publish(mut writer: WriterHandle<Sample>, shared: &Shared) -> Outcome<()> {
     let wait_for = |condition: &dyn Fn() -> bool| {
         let end = Instant::now() + PATIENCE;
         while !condition() && !shared.is_over.load(Ordering::Relaxed) && Instant::now() < end {

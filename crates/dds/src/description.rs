@@ -3,7 +3,7 @@
 //! [`System`] is the description that [`load_description`] reads. The other types are its parts: hosts, topics,
 //! participants and their settings.
 
-use std::{net::SocketAddrV4, path::Path};
+use std::{env, net::SocketAddrV4, path::Path, rc::Rc};
 
 use isolane_datapath::{InterfaceRateLimit, Interfaces};
 use isolane_rtps::EndpointKind;
@@ -39,6 +39,11 @@ pub enum DescriptionError {
         /// Names of the described entries of this kind.
         known: Vec<String>,
     },
+    /// The participant was built without a description.
+    #[error(
+        "the participant was built without a description: build it with Builder::from_environment or from_description"
+    )]
+    NoDescription,
     /// The participant is described on another host.
     #[error(
         "participant {participant:?} is described on host {described:?}, not on {host:?}: start it there, or change `host` in [participant.{participant}]"
@@ -86,10 +91,15 @@ impl DescriptionError {
 pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionError> {
     let system = System::load(path, DATAPATHS).map_err(DescriptionError::Invalid)?;
     for warning in system.warnings() {
-        log::warn!(target: "isolane", "{warning:#}");
+        warn!("{warning:#}");
     }
     Ok(system)
 }
+
+/// Environment variable that names the description of [`Builder::from_environment`].
+const VARIABLE: &str = "ISOLANE_CONFIG";
+/// Description in the working directory, used without [`VARIABLE`].
+const USUAL_FILE: &str = "isolane.toml";
 
 fn missing_host(system: &System, name: &str) -> DescriptionError {
     let hosts = system.hosts().iter();
@@ -107,6 +117,32 @@ fn described_participant<'a>(
 }
 
 impl Builder {
+    /// Creates a builder as [`from_description`](Self::from_description) from the file that the environment variable
+    /// ISOLANE_CONFIG names, or from `isolane.toml` in the working directory. The host is the participant's, or the
+    /// one with this machine's name, or the only one.
+    ///
+    /// ```no_run
+    /// use isolane::{Builder, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Brake { pressure: u32 }
+    ///
+    /// // Domain, interface, core, priority, datapath and limits of the loop are those of the file.
+    /// let participant = Builder::from_environment(None)?.build()?;
+    /// // So are level, QoS and budget of the topic.
+    /// let qos = participant.described_qos("BrakePressure")?;
+    /// let reader = participant.create_reader::<Brake>("BrakePressure", &qos)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`load_description`] and [`from_description`](Self::from_description).
+    pub fn from_environment(participant: Option<&str>) -> Result<Self, DescriptionError> {
+        let named = env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        let system = load_description(named.unwrap_or_else(|| USUAL_FILE.into()))?;
+        Self::from_description(&system, None, participant)
+    }
+
     /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
     /// participants match without discovery, and the new one is that participant, with its name.
     ///
@@ -176,7 +212,8 @@ impl Builder {
                 of_machine.ok_or_else(|| missing_host(system, &name))?
             }
         };
-        let builder = Self::new(system.domain().value.get()).host(described);
+        let mut builder = Self::new(system.domain().value.get()).host(described);
+        builder.description = Some(Rc::new(system.clone()));
         match own {
             None => Ok(builder),
             Some(own) if own.host.value != described.name.value => {
@@ -210,6 +247,9 @@ impl Builder {
         }
         if let Some(level) = host.discovery_level.value {
             builder = builder.discovery_level(level);
+        }
+        if let Some(base) = host.port_base.value {
+            builder = builder.port_base(base);
         }
         if let Some(core) = host.core.value {
             builder = builder.core(core);
@@ -267,6 +307,19 @@ impl Builder {
                 false => builder.described_peer(description),
             }
         })
+    }
+}
+
+impl crate::Participant {
+    /// Returns the QoS of a topic in the description that the participant was [built
+    /// from](Builder::from_description).
+    ///
+    /// # Errors
+    /// [`DescriptionError::Missing`], [`DescriptionError::NoDescription`].
+    pub fn described_qos(&self, topic: &str) -> Result<Qos, DescriptionError> {
+        let system = self.description();
+        let system = system.ok_or(DescriptionError::NoDescription)?;
+        Qos::from_description(system, topic)
     }
 }
 

@@ -7,7 +7,7 @@ use isolane_wire::{
     qos::PolicyId,
 };
 
-use crate::participant::placement::PlacementError;
+use crate::participant::{placement::PlacementError, thread::ThreadEnded};
 
 /// Reason why a participant or an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,9 @@ pub enum BuildError {
     /// The loop's thread cannot be scheduled as requested.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// The participant's own thread has ended.
+    #[error(transparent)]
+    Ended(#[from] ThreadEnded),
     /// A static description is invalid.
     #[error(transparent)]
     Described(#[from] StaticError),

@@ -150,6 +150,13 @@ macro_rules! setters {
     };
 }
 
+/// Warns the application: see [`warning_log::warn`].
+macro_rules! warn {
+    ($($text:tt)*) => {
+        $crate::warning_log::warn(format_args!($($text)*))
+    };
+}
+
 mod condition;
 mod datapaths;
 #[cfg(feature = "config")]
@@ -221,16 +228,18 @@ pub use participant::builder::{Builder, Waiting};
 pub use participant::discovery_events::DiscoveredTopic;
 pub use participant::placement::PlacementError;
 pub use participant::static_discovery::{DescribedPeer, StaticDescription};
+pub use participant::thread::{ParticipantHandle, ThreadEnded};
 pub use participant::{Participant, Timer};
 pub use publisher_subscriber::{Access, Publisher, Subscriber};
 pub use qos::Qos;
 pub use qos::mismatch::{Difference, differences};
 pub use reader::ResponseDeadline;
+pub use reader::handle::ReaderHandle;
 pub use reader::selection::{InstanceHandle, ReadError};
 pub use reader::{DataReader, Sample};
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
 pub use writer::DataWriter;
-pub use writer::remote::RemoteWriter;
+pub use writer::handle::WriterHandle;
 
 /// README programs, compiled and run with the tests.
 #[cfg(doctest)]

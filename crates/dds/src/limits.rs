@@ -36,7 +36,7 @@ pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 /// Divisor of a link's rate for discovery: 5 %.
 pub const DISCOVERY_PART: u64 = 20;
 
-/// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback per reader, timers and remote writers.
+/// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback per reader, timers and writer handles.
 pub const MAX_JOBS: usize = 256;
 
 /// Additional jobs for each local writer and reader beyond the default limits: a callback job of the reader, and a
@@ -121,19 +121,23 @@ pub const LOG_PERIOD: Duration = Duration::from_secs(1);
 /// linear search.
 pub const PAIRS_REMEMBERED: usize = 128;
 
-/// Minimum time that a remote writer's endpoint stays after its [`RemoteWriter`](crate::RemoteWriter) was dropped:
+/// Time without a run of the loop after which a reader that finds no sample warns about it: longer than a program that
+/// runs the loop itself does anything else.
+pub const NOT_DRIVEN: Duration = Duration::from_secs(1);
+
+/// Minimum time that a writer handle's endpoint stays after its [`WriterHandle`](crate::WriterHandle) was dropped:
 /// readers discard datagrams in flight once they know of a writer's deletion.
-pub const REMOTE_GRACE: Duration = Duration::from_millis(100);
+pub const HANDLE_GRACE: Duration = Duration::from_millis(100);
 
-/// Maximum time that a reliable remote writer's endpoint stays after its [`RemoteWriter`](crate::RemoteWriter) was
+/// Maximum time that a reliable writer handle's endpoint stays after its [`WriterHandle`](crate::WriterHandle) was
 /// dropped, so that readers can receive and acknowledge its samples.
-pub const REMOTE_LINGER: Duration = Duration::from_secs(2);
+pub const HANDLE_LINGER: Duration = Duration::from_secs(2);
 
-/// Capacity of a [`RemoteWriter`](crate::RemoteWriter)'s ring to the executor, in samples.
-pub const REMOTE_QUEUE: usize = 16;
+/// Capacity of a [`WriterHandle`](crate::WriterHandle)'s ring to the executor, in samples.
+pub const HANDLE_QUEUE: usize = 16;
 
-/// Samples taken from a remote writer's ring per activation.
-pub const REMOTE_ITEMS: u16 = 4;
+/// Samples taken from a writer handle's ring per activation.
+pub const HANDLE_ITEMS: u16 = 4;
 
 /// Maximum length of a filter expression in bytes: some hundred comparisons, more than people write by hand. Remote
 /// readers announce expressions too.

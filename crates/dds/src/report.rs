@@ -11,7 +11,7 @@ use isolane_wire::level::Level;
 
 use crate::{
     monitoring::LevelReport, participant::state::State, reader::ResponseDeadline,
-    writer::remote::SendQueue,
+    writer::handle::SendQueue,
 };
 
 /// Job of the executor.
@@ -50,7 +50,7 @@ pub struct SocketReport {
     pub receive_buffer_bytes: usize,
 }
 
-/// Writer or reader of this participant, including remote writers.
+/// Writer or reader of this participant, including writer handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointReport<L> {
     /// Topic name.
@@ -111,7 +111,7 @@ pub struct Report {
     pub frames_out: usize,
     /// Frames outside the pool for reception: waiting in the datapath, or being read.
     pub frames_armed: usize,
-    /// Frames outside the pool that are lent to threads of remote writers.
+    /// Frames outside the pool that are lent to threads of writer handles.
     pub frames_lent: usize,
 }
 

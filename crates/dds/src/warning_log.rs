@@ -3,13 +3,18 @@
 //! Housekeeping compares the counters with those of its last check, and logs at most one line a second for each kind
 //! of problem. Nothing is logged where a problem occurs: the sample paths only count. A check without news compares
 //! numbers and allocates nothing. A line that is not due yet is logged later with the total until then. Warnings go to
-//! the `log` facade, target `isolane`.
+//! the `log` facade, target `isolane`, and to standard error if the program has no logger.
 
-use std::time::Duration;
+use std::{
+    fmt::Arguments,
+    io::{self, Write as _},
+    time::Duration,
+};
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
 use isolane_rtps::{Counters, EncapsulationsRefused, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
+use log::LevelFilter;
 
 use crate::{
     limits::{LOG_PERIOD, PAIRS_REMEMBERED},
@@ -88,66 +93,80 @@ impl Kind {
         let count = Grouped(more);
         match self {
             Self::Malformed => match seen.malformed_from {
-                Some(from) => log::warn!(target: "isolane",
+                Some(from) => warn!(
                     "malformed datagrams or submessages: {count} more, the last from {}; they are \
-                     skipped. Another program sends to this port, or a peer is broken", Source(from)),
-                None => log::warn!(target: "isolane",
-                    "malformed datagrams or submessages: {count} more; they are skipped"),
+                     skipped. Another program sends to this port, or a peer is broken",
+                    Source(from)
+                ),
+                None => warn!("malformed datagrams or submessages: {count} more; they are skipped"),
             },
-            Self::TableFull => log::warn!(target: "isolane",
+            Self::TableFull => warn!(
                 "peers refused, which are not talked with: {count} more (so far {}). Raise the limit: `max_participants` \
                  of the host in isolane.toml, --max-participants, or Builder::limits",
-                Refused(&seen.counters)),
-            Self::Destinations => log::warn!(target: "isolane",
+                Refused(&seen.counters)
+            ),
+            Self::Destinations => warn!(
                 "readers not reached by first transmissions: {count} more, their participant has announced \
-                 more addresses than are sent to. Give its topics fewer ports, or use multicast"),
-            Self::Frames => log::warn!(target: "isolane",
+                 more addresses than are sent to. Give its topics fewer ports, or use multicast"
+            ),
+            Self::Frames => warn!(
                 "no frame was free: {count} more times; datagrams wait or are sent later. The loop is \
-                 behind: it is run too seldom, or callbacks take too long"),
-            Self::Overflow => log::warn!(target: "isolane",
+                 behind: it is run too seldom, or callbacks take too long"
+            ),
+            Self::Overflow => warn!(
                 "datagrams dropped by the kernel at full sockets: {count} more. The loop is behind, or \
                  bursts are longer than the buffers: raise Builder::receive_buffer_bytes and \
-                 net.core.rmem_max"),
-            Self::Unsent => log::warn!(target: "isolane",
+                 net.core.rmem_max"
+            ),
+            Self::Unsent => warn!(
                 "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
-                Reasons(seen)),
-            Self::Described => log::warn!(target: "isolane",
+                Reasons(seen)
+            ),
+            Self::Described => warn!(
                 "described participants that are not as described: {count} more (descriptions that \
                  disagree {}, datagrams in a described name from another address {}). Give all \
                  hosts the same description; `isolane why TOPIC --config FILE` says who differs",
-                Grouped(seen.counters.static_disagreements), Grouped(seen.counters.static_impostors)),
-            Self::Jumps => log::warn!(target: "isolane",
+                Grouped(seen.counters.static_disagreements),
+                Grouped(seen.counters.static_impostors)
+            ),
+            Self::Jumps => warn!(
                 "sequence numbers far ahead of a writer: {count} more; readers wait for the writer's own \
                  word before they follow. Either more samples were lost at once than a reader keeps track \
-                 of, or another host sends in the writer's name"),
-            Self::Expired => log::warn!(target: "isolane",
+                 of, or another host sends in the writer's name"
+            ),
+            Self::Expired => warn!(
                 "samples older than their LIFESPAN when they arrived: {count} more; they are not delivered. The \
                  clock of the writer's host is behind, or the network holds datagrams for longer: synchronise \
-                 the clocks, or raise LIFESPAN"),
-            Self::Silent => log::warn!(target: "isolane",
+                 the clocks, or raise LIFESPAN"
+            ),
+            Self::Silent => warn!(
                 "reliable readers that never answered: {count} more{}; they get no samples until they do. \
                  Datagrams between the hosts are lost one way: look at firewalls and addresses",
-                 Silent(seen.silent)),
-            Self::Unvalidated => log::warn!(target: "isolane",
+                Silent(seen.silent)
+            ),
+            Self::Unvalidated => warn!(
                 "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
                  addresses that their participant does not announce; {} datagrams held back by the rate for all such \
                  addresses). A participant answers from another address than it announces: make it announce the one \
                  that it sends from, or describe it. Otherwise many participants start at once, or somebody announces \
                  addresses of others",
-                Grouped(seen.counters.readers_unvalidated), Grouped(seen.counters.answers_elsewhere),
-                Grouped(seen.counters.unvalidated_limited)),
+                Grouped(seen.counters.readers_unvalidated),
+                Grouped(seen.counters.answers_elsewhere),
+                Grouped(seen.counters.unvalidated_limited)
+            ),
             Self::TooLarge => match seen.too_large {
                 Some(TooLargeSample {
                     topic,
                     bytes,
                     limit,
-                }) => log::warn!(target: "isolane",
+                }) => warn!(
                     "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, where \
                      the reader takes {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
                      (--max-bytes, or max_bytes of the topic in isolane.toml)",
-                    Grouped(bytes.into()), Grouped(limit as u64)),
-                None => log::warn!(target: "isolane",
-                    "samples too large for a reader that is gone: {count} more"),
+                    Grouped(bytes.into()),
+                    Grouped(limit as u64)
+                ),
+                None => warn!("samples too large for a reader that is gone: {count} more"),
             },
         }
     }
@@ -251,6 +270,30 @@ impl WarningLog {
     }
 }
 
+/// Passes a warning to the program's logger, or to standard error if the program has none.
+pub(crate) fn warn(text: Arguments<'_>) {
+    match log::max_level() {
+        // A program without a logger. If its standard error is closed, nobody reads the warning.
+        LevelFilter::Off => drop(writeln!(io::stderr(), "isolane: {text}")),
+        _ => log::warn!(target: "isolane", "{text}"),
+    }
+}
+
+/// Warns that a reader of this topic can get no sample. `idle` is the time since the loop last ran, `None` if it never
+/// has.
+#[cold]
+pub(crate) fn warn_not_driven(topic: &str, idle: Option<Duration>) {
+    let idle = match idle {
+        None => "has not run yet".to_owned(),
+        Some(idle) => format!("has not run for {:.1} s", idle.as_secs_f64()),
+    };
+    warn!(
+        "topic {topic}: its reader here can get no sample, because the participant's loop {idle}. Call \
+         DataReader::take_timeout, or Participant::run_for, run or poll, or let Participant::spawn run the loop on its \
+         own thread"
+    );
+}
+
 /// Returns whether the rate limit allows another line.
 fn is_due(last: Option<Instant>, now: Instant) -> bool {
     last.is_none_or(|last| now >= last + LOG_PERIOD)
@@ -258,7 +301,7 @@ fn is_due(last: Option<Instant>, now: Instant) -> bool {
 
 impl State {
     pub(crate) fn log_warnings(&mut self, now: Instant) {
-        if log::max_level() < log::LevelFilter::Warn {
+        if log::max_level() == LevelFilter::Error {
             return;
         }
         let ledger = self.io.datapath.ledger();
@@ -322,10 +365,12 @@ impl State {
             Some(extensibility) => format!(": the writer's type is {extensibility}"),
             None => String::new(),
         };
-        log::warn!(target: "isolane",
+        warn!(
             "samples refused for an encapsulation that the reader's type cannot have: {} more, the last of topic {topic} \
              from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` here, \
-             @final or @appendable in IDL", Grouped(more));
+             @final or @appendable in IDL",
+            Grouped(more)
+        );
     }
 
     /// Logs one incompatible pair that was not logged before. Returns true if there may be others.
@@ -346,9 +391,11 @@ impl State {
             if self.monitoring.warning_log.is_new((data.guid, other)) {
                 self.monitoring.warning_log.named_at = Some(now);
                 let (topic, policy) = (data.topic_name.as_str(), found.policy.name());
-                log::warn!(target: "isolane",
+                warn!(
                     "topic {topic}: its {relation} {other} by {policy}: they do not match. Give both the same {policy} \
-                     ({} such endpoints so far)", found.total);
+                     ({} such endpoints so far)",
+                    found.total
+                );
                 return true;
             }
         }

@@ -228,7 +228,7 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
             let participant = on_lanes().build().expect("lanes can be had");
             let mut writer = participant
                 // A device frame has room for it, but not for 64 KiB, the default without bounds.
-                .create_remote_writer::<Block>("Ping", &qos.clone().max_bytes(1_400))
+                .create_writer_handle::<Block>("Ping", &qos.clone().max_bytes(1_400))
                 .expect("a writer");
             let has_reader = || {
                 let report = participant.report();

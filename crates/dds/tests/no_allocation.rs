@@ -160,7 +160,7 @@ fn a_remote_writer_allocates_nothing_on_its_thread_nor_on_the_executors() {
         for site in Site::both() {
             let (world, alice, bob) = World::pair(site);
             let mut writer = alice
-                .create_remote_writer::<Message>("Remote", &qos)
+                .create_writer_handle::<Message>("Remote", &qos)
                 .unwrap();
             let reader = bob.create_reader::<Message>("Remote", &qos).unwrap();
             let seen = Arc::new(AtomicU32::new(0));

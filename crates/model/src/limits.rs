@@ -47,6 +47,9 @@ pub const SUGGESTED_PORTS: core::ops::Range<u16> = 7_000..7_400;
 /// Highest first port of a described participant, which uses eight ports, one for each level.
 pub const MAX_FIRST_PORT: u32 = 65_528;
 
+/// Highest port base: [`PORTS`](isolane_datapath::PORTS) ports follow from it.
+pub const MAX_PORT_BASE: u32 = u16::MAX as u32 - (isolane_datapath::PORTS as u32 - 1);
+
 /// Maximum length of an interface name in bytes: `IFNAMSIZ` is 16 with the NUL.
 pub const MAX_INTERFACE_NAME_BYTES: usize = 15;
 

@@ -155,6 +155,11 @@ impl Printer {
                 &level.source,
             )?,
         }
+        let base = &host.port_base;
+        match base.value {
+            Some(port) => self.value("port_base", &port.to_string(), &base.source)?,
+            None => self.absent("port_base: the kernel chooses the ports", &base.source)?,
+        }
         self.protection(&host.protect)?;
         let mut datapaths = host.datapaths.iter();
         datapaths.try_for_each(|settings| self.datapath(settings))

@@ -72,7 +72,7 @@ pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 /// - Into a cache: the reader polls once more before the callback's job.
 /// - Reliable: the loop polls, sends, and polls again before it would sleep. Every 16th to 64th sample is acknowledged,
 ///   which takes about four calls at each end. Periodic HEARTBEATs take further calls.
-/// - `RemoteWriter`: the publisher writes to an eventfd. The loop polls, reads the eventfd, sends, and polls again.
+/// - `WriterHandle`: the publisher writes to an eventfd. The loop polls, reads the eventfd, sends, and polls again.
 /// - By lane, spinning: `sendto` makes the kernel process the transmit ring. Receiving takes no call, except for the
 ///   poll of all other sources in every 64th round.
 pub(super) const HALVES: &[Half] = &[
@@ -129,14 +129,14 @@ pub(super) const HALVES: &[Half] = &[
         3.4,
     ),
     half(
-        "RemoteWriter best-effort 64 B",
+        "WriterHandle best-effort 64 B",
         "remote-64",
         Side::Give,
         None,
         5.0,
     ),
     half(
-        "RemoteWriter best-effort 1 KiB",
+        "WriterHandle best-effort 1 KiB",
         "remote-1024",
         Side::Give,
         Some(0.0),

@@ -71,7 +71,7 @@ impl Walk {
             };
         }
         let locks = match path.starts_with("remote") {
-            // `RemoteWriter` is meant for other threads, so it is counted in a separate thread.
+            // `WriterHandle` is meant for other threads, so it is counted in a separate thread.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
             false => futexes(program, path, ROUNDS_WITHOUT_FUTEX, folder)?,
         };

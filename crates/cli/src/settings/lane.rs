@@ -95,6 +95,9 @@ impl LaneSettings {
         let class = level.value.map(|level| level.get().to_string());
         let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));
         line("discovery_level", class, &level.source);
+        if let Some(port) = host.port_base.value {
+            line("port_base", port.to_string(), &host.port_base.source);
+        }
         if let Some(most) = host.max_participants.value {
             let source = &host.max_participants.source;
             line("max_participants", most.to_string(), source);

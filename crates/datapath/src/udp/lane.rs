@@ -17,7 +17,7 @@ use super::transfer::{ON_THE_NETWORK, Receiver, Source};
 use crate::contract::{OpenError, Warning};
 use crate::lane::Lane;
 use crate::limits::MAX_LANE_FLOWS;
-use crate::network::{Interfaces, NetworkConfig};
+use crate::network::{Interfaces, NetworkConfig, PORTS};
 use crate::pool::Class;
 use crate::ports;
 
@@ -101,7 +101,12 @@ impl Opener<'_> {
     /// Opens a flow: its receive-only socket and its unicast locators.
     pub(super) fn open_flow(&mut self, lane: Lane) -> Result<(Socket, Vec<Locator>), OpenError> {
         let socket = new_socket()?;
-        self.bind(&socket, 0, "a topic's unicast")?;
+        match self.config.port_base {
+            Some(base) => {
+                self.bind_first_free(&socket, base, PORTS / 2..PORTS, "a topic's unicast")?
+            }
+            None => self.bind(&socket, 0, "a topic's unicast")?,
+        }
         self.set_receiving_options(&socket, lane)?;
         let port = socket.port();
         let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
@@ -121,8 +126,17 @@ impl Opener<'_> {
         match lane {
             Lane::Discovery => self.bind_metatraffic(&socket)?,
             Lane::Level(level) => {
-                let port = self.config.level_ports[usize::from(level.get())].unwrap_or(0);
-                self.bind(&socket, port, "a level's unicast")?;
+                const PURPOSE: &str = "a level's unicast";
+                let level = u16::from(level.get());
+                let ports = (level..PORTS / 2).step_by(Level::COUNT);
+                match (
+                    self.config.level_ports[usize::from(level)],
+                    self.config.port_base,
+                ) {
+                    (Some(port), _) => self.bind(&socket, port, PURPOSE)?,
+                    (None, Some(base)) => self.bind_first_free(&socket, base, ports, PURPOSE)?,
+                    (None, None) => self.bind(&socket, 0, PURPOSE)?,
+                }
             }
         }
         self.set_sending_options(&socket, lane)?;
@@ -152,6 +166,27 @@ impl Opener<'_> {
         let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
         self.warnings.push(kernel_port(domain, last + 1, port));
         Ok(())
+    }
+
+    /// Binds the first free port of those at these distances from a port base.
+    fn bind_first_free(
+        &self,
+        socket: &Socket,
+        base: u16,
+        distances: impl Iterator<Item = u16>,
+        purpose: &'static str,
+    ) -> Result<(), OpenError> {
+        let mut refused = OpenError::PortBase { base };
+        if base.checked_add(PORTS - 1).is_none() {
+            return Err(refused);
+        }
+        for port in distances.map(|distance| base + distance) {
+            match self.bind(socket, port, purpose) {
+                Err(error @ OpenError::PortInUse { .. }) => refused = error,
+                settled => return settled,
+            }
+        }
+        Err(refused)
     }
 
     fn bind(&self, socket: &Socket, port: u16, purpose: &'static str) -> Result<(), OpenError> {

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, hint::black_box, rc::Rc, time::Duration};
 
-use isolane::{DataReader, DataWriter, Level, Participant, Qos, RemoteWriter};
+use isolane::{DataReader, DataWriter, Level, Participant, Qos, WriterHandle};
 
 use crate::{
     Outcome,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Cache,
     /// Reliable write, sent by the loop; received into a cache and decoded for a callback.
     Reliable,
-    /// As best effort, written through a `RemoteWriter`. Both of its sides run here in turn.
+    /// As best effort, written through a `WriterHandle`. Both of its sides run here in turn.
     Remote,
     /// As best effort, with one more copy, to check a counter of copies.
     Copied,
@@ -118,7 +118,7 @@ fn walk_with<T: Numbered>(way: Way, rounds: u32) -> Outcome<()> {
         }
         Kind::Remote => {
             let alice = pair.alice.clone();
-            let writer = alice.create_remote_writer::<T>(&pair.topic, &best_effort)?;
+            let writer = alice.create_writer_handle::<T>(&pair.topic, &best_effort)?;
             let matched = || alice.report().writers[0].matched == 1;
             pair.until_matched(|| matched() && receive.is_matched())?;
             let mut round = Remote {
@@ -312,7 +312,7 @@ impl<T: Numbered> Round for Reliable<T> {
 /// Path on which `write` hands the sample over, which wakes the loop each time, and the loop sends it.
 struct Remote<T: Numbered> {
     alice: Participant,
-    writer: RemoteWriter<T>,
+    writer: WriterHandle<T>,
     sample: T,
     receive: Receive<T>,
 }

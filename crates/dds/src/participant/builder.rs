@@ -1,6 +1,8 @@
 //! Construction of a participant from its options.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+#[cfg(feature = "config")]
+use std::rc::Rc;
 
 use isolane_datapath::{
     Datapath, DatapathFactory, InterfaceRateLimit, Interfaces, Lane, NetworkConfig, PoolConfig,
@@ -10,6 +12,8 @@ use isolane_datapath::{
     udp::UdpOptions,
 };
 use isolane_executor::{Executor, ExecutorConfig};
+#[cfg(feature = "config")]
+use isolane_model::System;
 use isolane_rtps::{LocalParticipant, ParticipantConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
 use isolane_wire::{
     builtin_data::LocatorList,
@@ -82,6 +86,7 @@ pub struct Builder {
     priority_mapping: fn(u8) -> u8,
     waiting: Waiting,
     discovery_level: Option<Level>,
+    port_base: Option<u16>,
     receive_stamps: bool,
     receive_buffer_bytes: Option<usize>,
     prefault: bool,
@@ -94,6 +99,8 @@ pub struct Builder {
     described: Option<StaticDescription>,
     described_peers: Vec<StaticDescription>,
     interface_limit: Option<InterfaceRateLimit>,
+    #[cfg(feature = "config")]
+    pub(crate) description: Option<Rc<System>>,
 }
 
 setters! {
@@ -159,6 +166,14 @@ setters! {
     /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
     /// least 1. Discovery's jobs in the loop keep priority 1.
     discovery_level(level: Level) => discovery_level = Some(level);
+
+    /// First of [`PORTS`](isolane_datapath::PORTS) fixed UDP ports for samples, for rules of firewalls and switches.
+    /// Level l has the first free port of `base` + l, `base` + 8 + l and so on, so that several participants of a host
+    /// can have the same base. Default: the kernel chooses the ports.
+    ///
+    /// Discovery has the well-known ports of RTPS 2.5 §9.6.1.1 in any case. The ports of a
+    /// [description](Self::described_as) go first.
+    port_base(base: u16) => port_base = Some(base);
 
     /// Enables or disables the kernel's receive time stamps. Default: enabled.
     ///
@@ -229,7 +244,7 @@ setters! {
     /// the loop.
     ///
     /// Threads started earlier are not bound. Default: the scheduler chooses. The application itself places the threads
-    /// of [`RemoteWriter`](crate::RemoteWriter)s.
+    /// of [`WriterHandle`](crate::WriterHandle)s.
     core(core: u16) => placement.core = Some(core);
 
     /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
@@ -270,6 +285,7 @@ impl Builder {
             priority_mapping: |priority| priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
+            port_base: None,
             receive_stamps: true,
             receive_buffer_bytes: None,
             prefault: false,
@@ -282,6 +298,8 @@ impl Builder {
             described: None,
             described_peers: Vec::new(),
             interface_limit: None,
+            #[cfg(feature = "config")]
+            description: None,
         }
     }
 
@@ -362,6 +380,7 @@ impl Builder {
             interfaces: self.interfaces,
             multicast: self.multicast,
             level_ports,
+            port_base: self.port_base,
             discovery_level: self.discovery_level,
             timestamps: self.receive_stamps,
             receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
@@ -438,6 +457,8 @@ impl Builder {
             state.make_observable(&self.name, self.domain)?;
         }
         let participant = Participant::new(state);
+        #[cfg(feature = "config")]
+        let participant = participant.described_by(self.description);
         if let Some(rate_limit) = self.interface_limit {
             use RateLimitError::{NoLanes, Unsupported};
             match participant.set_interface_limit(rate_limit) {

@@ -29,12 +29,13 @@ use isolane_rtps::{MessageReceiver, Priority, ReaderStatus, StatusChange, Writer
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
-    limits::{ACTIVATIONS_PER_POLL, BURST},
+    limits::{ACTIVATIONS_PER_POLL, BURST, NOT_DRIVEN},
     listener::{Endpoint, status::Kind},
     participant::io::Readable,
     participant::jobs::Task,
     participant::state::{Callbacks, Lanes, State},
-    writer::remote::SendQueue,
+    warning_log::warn_not_driven,
+    writer::handle::SendQueue,
 };
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
@@ -51,6 +52,18 @@ pub(crate) struct Core {
     received: RefCell<ReceiveBurst>,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
+    driven: Cell<Driven>,
+}
+
+/// Time at which the application last ran the loop.
+#[derive(Debug, Clone, Copy)]
+enum Driven {
+    Never,
+    /// The loop is running.
+    Now,
+    Until(Instant),
+    /// The application was warned that the loop does not run.
+    Warned,
 }
 
 /// Scheduling policy: when to poll the sources, and how many items a job may handle until the next poll.
@@ -191,7 +204,22 @@ impl Core {
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
+            driven: Cell::new(Driven::Never),
         }
+    }
+
+    /// Warns once if a reader without samples can get none, because the loop does not run.
+    pub(crate) fn note_empty(&self, topic: &str) {
+        let idle = match self.driven.get() {
+            Driven::Now | Driven::Warned => return,
+            Driven::Never => None,
+            Driven::Until(end) => match monotonic_now().saturating_since(end) {
+                idle if idle < NOT_DRIVEN => return,
+                idle => Some(idle),
+            },
+        };
+        self.driven.set(Driven::Warned);
+        warn_not_driven(topic, idle);
     }
 
     /// Returns whether a job is running.
@@ -208,11 +236,21 @@ impl Core {
             !self.is_running(),
             "the loop is running: a callback cannot drive it"
         );
+        if !matches!(self.driven.get(), Driven::Warned) {
+            self.driven.set(Driven::Now);
+        }
         let mut state = self.state.borrow_mut();
         if let Some(placement) = state.placement.take()
             && let Err(error) = placement.apply()
         {
             state.monitoring.not_placed.push(error.to_string());
+        }
+    }
+
+    /// Leaves the loop at this time.
+    fn leave(&self, now: Instant) {
+        if !matches!(self.driven.get(), Driven::Warned) {
+            self.driven.set(Driven::Until(now));
         }
     }
 
@@ -226,6 +264,7 @@ impl Core {
         }
         // From here on, other threads write the eventfd. `next_time` sees samples handed over until now.
         self.state.borrow().set_sleeping(true);
+        self.leave(now);
         ran
     }
 
@@ -251,11 +290,13 @@ impl Core {
         let (mut ran, mut late) = (true, 0);
         loop {
             if done() {
+                self.leave(now);
                 return true;
             }
             if now >= end {
                 // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
                 if !ran || late == ACTIVATIONS_PER_POLL {
+                    self.leave(now);
                     return false;
                 }
                 late += 1;
@@ -271,6 +312,7 @@ impl Core {
         while goes_on() {
             self.turn(&mut now, None);
         }
+        self.leave(now);
     }
 
     /// Runs one iteration: a poll, which sleeps up to `until` if no job is ready, and one activation. Returns false if
@@ -319,7 +361,7 @@ impl Core {
                 state.note_handled(steps);
                 steps > 0 && state.has_work(priority)
             }
-            Task::SendQueue => crate::writer::remote::drain(&mut state, now, job, limit),
+            Task::SendQueue => crate::writer::handle::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {

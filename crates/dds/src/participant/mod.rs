@@ -8,17 +8,19 @@ pub(crate) mod jobs;
 pub(crate) mod placement;
 pub(crate) mod state;
 pub(crate) mod static_discovery;
+pub(crate) mod thread;
 
 use std::{
     marker::PhantomData,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     rc::Rc,
-    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
+#[cfg(feature = "config")]
+use isolane_model::System;
 use isolane_rtps::{
     ContentFilter, Counters, DeliveryMode, EnableError, EndpointConfig, Priority, PublisherId,
     SubscriberId, WriterId, limits::BATCH_BYTES,
@@ -45,7 +47,7 @@ use crate::{
     reader::{DataReader, ResponseDeadline},
     report::Report,
     writer::DataWriter,
-    writer::remote::RemoteWriter,
+    writer::handle::WriterHandle,
 };
 
 /// DomainParticipant (DDS 1.4 §2.2.2.2.1). Clones are handles to the same participant.
@@ -62,6 +64,8 @@ pub struct Participant {
 /// Part that the clones of a participant share, but its endpoints do not.
 struct Handle {
     core: Rc<Core>,
+    #[cfg(feature = "config")]
+    description: Option<Rc<System>>,
 }
 
 impl Drop for Handle {
@@ -97,8 +101,26 @@ impl Participant {
     pub(crate) fn new(state: State) -> Self {
         let core = Rc::new(Core::new(state));
         Self {
-            handle: Rc::new(Handle { core }),
+            handle: Rc::new(Handle {
+                core,
+                #[cfg(feature = "config")]
+                description: None,
+            }),
         }
+    }
+
+    /// Notes the description that this new participant is built from.
+    #[cfg(feature = "config")]
+    pub(crate) fn described_by(mut self, description: Option<Rc<System>>) -> Self {
+        if let Some(handle) = Rc::get_mut(&mut self.handle) {
+            handle.description = description;
+        }
+        self
+    }
+
+    #[cfg(feature = "config")]
+    pub(crate) fn description(&self) -> Option<&System> {
+        self.handle.description.as_deref()
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
@@ -202,12 +224,12 @@ impl Participant {
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
-    pub fn create_remote_writer<T: TopicType>(
+    pub fn create_writer_handle<T: TopicType>(
         &self,
         topic: &str,
         qos: &Qos,
-    ) -> Result<RemoteWriter<T>, BuildError> {
-        crate::writer::remote::create(&mut self.core().state.borrow_mut(), topic, qos)
+    ) -> Result<WriterHandle<T>, BuildError> {
+        crate::writer::handle::create(&mut self.core().state.borrow_mut(), topic, qos)
     }
 
     /// Creates a time-triggered job. The loop calls `callback` at every instant `t` of the monotonic clock with `t =
@@ -302,6 +324,13 @@ impl Participant {
         self.core().descriptor.as_raw_fd()
     }
 
+    /// Returns the time until [`poll`](Self::poll) must be called, regardless of the descriptor. `None` if nothing is due.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        let next = self.next_time()?;
+        Some(next.saturating_since(monotonic_now()))
+    }
+
     /// Returns when to call [`poll`](Self::poll) next, regardless of the descriptor, by CLOCK_MONOTONIC. An instant in
     /// the past means now.
     #[must_use]
@@ -330,13 +359,23 @@ impl Participant {
         self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks the flag after each
-    /// activation, and at least once a second.
+    /// Runs the loop for ever.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
-    pub fn run(&self, stop: &AtomicBool) {
-        self.core().run_while(|| !stop.load(Ordering::Relaxed));
+    pub fn run(&self) -> ! {
+        loop {
+            self.run_while(|| true);
+        }
+    }
+
+    /// Runs the loop for as long as `goes_on` returns true. The loop calls it after each activation, and at least once
+    /// a second; a signal handler or another thread may change its answer.
+    ///
+    /// # Panics
+    /// As [`run_for`](Self::run_for).
+    pub fn run_while(&self, goes_on: impl FnMut() -> bool) {
+        self.core().run_while(goes_on);
     }
 
     /// Enables the participant if it was [built](crate::Builder::enabled) disabled. The participant is announced from

@@ -27,7 +27,7 @@ use crate::{
     participant::jobs::{Jobs, Task, TimerCallback},
     participant::placement::Placement,
     reader::{ReaderCallbacks, ReaderSlot},
-    writer::remote::SendQueue,
+    writer::handle::SendQueue,
 };
 
 /// Map from each level to the lane of its samples.
@@ -211,9 +211,10 @@ impl State {
         log::info!(target: "isolane",
             "this host's addresses have changed: they are {} now, and announced", addresses.join(", "));
         if self.protocol.has_description() {
-            log::warn!(target: "isolane",
+            warn!(
                 "this participant is described at another address: peers that know it by the description do not \
-                 follow. Change the description on all sides, and start again");
+                 follow. Change the description on all sides, and start again"
+            );
         }
         self.protocol.set_networks(monotonic_now(), networks);
     }

@@ -234,7 +234,7 @@ setters! {
     /// history, running the loop meanwhile.
     ///
     /// Default: 0, which returns an error at once. Inside a callback, a full history is always an error at once. The
-    /// setting has no effect on a [`RemoteWriter`](crate::RemoteWriter), which never waits.
+    /// setting has no effect on a [`WriterHandle`](crate::WriterHandle), which never waits.
     max_blocking_time(time: Duration) =>
         max_blocking = time,
         policies.reliability.max_blocking_time = time.into();

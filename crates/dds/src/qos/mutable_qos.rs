@@ -127,9 +127,10 @@ impl Qos {
 pub(crate) fn log_durability(topic: &str, qos: &Qos, end: &str) {
     let kind = qos.policies.durability;
     if kind >= DurabilityKind::Transient {
-        log::warn!(target: "isolane",
+        warn!(
             "the {end} of {topic} has DURABILITY {kind:?}: it matches as that, and is served as \
-             TransientLocal, by each writer while it lives; nothing keeps samples beyond their writer");
+             TransientLocal, by each writer while it lives; nothing keeps samples beyond their writer"
+        );
     }
 }
 
@@ -161,7 +162,7 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// The writer is announced and matched again. A change of TRANSPORT_PRIORITY, which the standard allows, is
     /// refused, because the level determines the writer's lane, port and jobs. Policies shared by a
-    /// [`Publisher`](crate::Publisher) are changed there. A [`RemoteWriter`](crate::RemoteWriter) keeps its policies.
+    /// [`Publisher`](crate::Publisher) are changed there. A [`WriterHandle`](crate::WriterHandle) keeps its policies.
     ///
     /// # Errors
     /// [`QosError`]; nothing was changed then.

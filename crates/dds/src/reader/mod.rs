@@ -3,6 +3,7 @@
 //! A callback is taken out of its reader's slot while it runs, and the state is not borrowed then. Afterwards the
 //! callback is put back, unless the reader was deleted or got another callback meanwhile.
 
+pub(crate) mod handle;
 pub(crate) mod selection;
 
 use std::{cell::RefMut, marker::PhantomData, rc::Rc, time::Duration};
@@ -175,11 +176,13 @@ impl<T: TopicType> DataReader<T> {
         let core = Rc::downgrade(&self.core);
         let id = self.id;
         let callback = move || {
-            let Some(core) = core.upgrade() else { return };
+            let Some(core) = core.upgrade() else {
+                return Progress::Stopped;
+            };
             let info = {
                 let mut state = core.state.borrow_mut();
                 let Some(sample) = state.unexpired_sample(id, 0) else {
-                    return;
+                    return Progress::Handled;
                 };
                 let info = sample.info;
                 let decoded = match info.valid_data() {
@@ -191,7 +194,7 @@ impl<T: TopicType> DataReader<T> {
                 state.protocol.remove_oldest(id);
                 if let Err((_, reason)) = decoded {
                     state.reject_delivered(id, info.writer, reason);
-                    return;
+                    return Progress::Handled;
                 }
                 info
             };
@@ -203,32 +206,10 @@ impl<T: TopicType> DataReader<T> {
                 let mut state = core.state.borrow_mut();
                 state.note_response(id, info.received, monotonic_now);
             }
+            Progress::Handled
         };
-        let former = {
-            let mut state = self.core.state.borrow_mut();
-            let job = match state.reader_slots[id.index()].job {
-                Some(job) => job,
-                None => {
-                    let name = format!("callback {}", self.topic);
-                    let priority = Priority::of_data(self.level).get();
-                    let config = JobConfig {
-                        items: state.items_of_level(self.level),
-                        ..JobConfig::event(&name, priority)
-                    };
-                    state.add_job(config, Task::Callback(id))?
-                }
-            };
-            let slot = &mut state.reader_slots[id.index()];
-            slot.job = Some(job);
-            let former = slot.cached.replace(Box::new(callback));
-            if state.protocol.available(id) > 0 {
-                state.executor.activate(job, monotonic_now());
-            }
-            former
-        };
-        // The callback may own a writer, whose deletion borrows the state.
-        drop(former);
-        Ok(())
+        let topic = (self.topic.as_str(), self.level);
+        self.core.set_cache_callback(id, topic, Box::new(callback))
     }
 
     /// Returns the number of samples that can be taken.
@@ -236,7 +217,49 @@ impl<T: TopicType> DataReader<T> {
     pub fn available(&self) -> usize {
         let mut state = self.core.state.borrow_mut();
         drop_expired(&mut state.protocol, self.id);
-        state.protocol.available(self.id)
+        let available = state.protocol.available(self.id);
+        if available == 0 {
+            self.core.note_empty(&self.topic);
+        }
+        available
+    }
+
+    /// Runs the loop until a sample can be taken, and returns false if the timeout expired first.
+    ///
+    /// # Panics
+    /// As [`Participant::run_for`](crate::Participant::run_for).
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.core.run_until(timeout, || self.available() > 0)
+    }
+
+    /// Takes the oldest sample, and runs the loop until there is one, up to the timeout.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Speed { metres_per_second: f32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let writer = participant.create_writer::<Speed>("Speed", &Qos::reliable())?;
+    /// let reader = participant.create_reader::<Speed>("Speed", &Qos::reliable())?;
+    /// writer.write(&Speed { metres_per_second: 3.5 })?;
+    /// while let Some(sample) = reader.take_timeout(Duration::from_millis(10))? {
+    ///     println!("{:?} m/s", sample.value.map(|speed| speed.metres_per_second));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    ///
+    /// # Panics
+    /// As [`Participant::run_for`](crate::Participant::run_for).
+    pub fn take_timeout(&self, timeout: Duration) -> Result<Option<Sample<T>>, CdrError> {
+        self.wait(timeout);
+        self.take()
     }
 
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
@@ -246,6 +269,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            self.core.note_empty(&self.topic);
             return Ok(None);
         };
         let info = sample.info;
@@ -271,6 +295,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            self.core.note_empty(&self.topic);
             return Ok(None);
         };
         let info = sample.info;
@@ -297,6 +322,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, nth) else {
+            self.core.note_empty(&self.topic);
             return Ok(None);
         };
         let info = sample.info;
@@ -394,8 +420,17 @@ pub(crate) fn drop_expired(protocol: &mut LocalParticipant, reader: ReaderId) {
 
 /// Application's callback for views: payload and metadata. An error says why the payload was rejected.
 type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason>>;
-/// Application's callback for one cached sample.
-type CacheCallback = Box<dyn FnMut()>;
+/// Callback for one cached sample.
+pub(crate) type CacheCallback = Box<dyn FnMut() -> Progress>;
+
+/// Result of a callback for one cached sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The oldest sample was taken.
+    Handled,
+    /// The oldest sample stays until the callback is [resumed](Core::resume_callback).
+    Stopped,
+}
 
 /// State of a reader outside the RTPS participant, in a table with the RTPS participant's reader indexes.
 #[derive(Default)]
@@ -593,7 +628,7 @@ impl Core {
             return false;
         };
         for handled in 1.. {
-            callback();
+            let progress = callback();
             // Declared after the callback, so that the borrow ends before a removed callback is dropped.
             let mut state = self.state.borrow_mut();
             let slot = &mut state.reader_slots[place];
@@ -601,13 +636,68 @@ impl Core {
                 return false;
             }
             let is_replaced = slot.cached.is_some();
-            let is_empty = state.protocol.available(reader) == 0;
-            if is_empty || is_replaced || handled == limit {
+            let is_done = progress == Progress::Stopped || state.protocol.available(reader) == 0;
+            if is_done || is_replaced || handled == limit {
                 state.note_handled(handled);
                 state.reader_slots[place].cached.get_or_insert(callback);
-                return !is_empty;
+                return !is_done;
             }
         }
         false
+    }
+
+    /// Sets the callback for cached samples of a reader, and creates its job.
+    fn set_cache_callback(
+        &self,
+        reader: ReaderId,
+        (topic, level): (&str, Level),
+        callback: CacheCallback,
+    ) -> Result<(), BuildError> {
+        let former = {
+            let mut state = self.state.borrow_mut();
+            let job = match state.reader_slots[reader.index()].job {
+                Some(job) => job,
+                None => {
+                    let name = format!("callback {topic}");
+                    let priority = Priority::of_data(level).get();
+                    let config = JobConfig {
+                        items: state.items_of_level(level),
+                        ..JobConfig::event(&name, priority)
+                    };
+                    state.add_job(config, Task::Callback(reader))?
+                }
+            };
+            let slot = &mut state.reader_slots[reader.index()];
+            slot.job = Some(job);
+            let former = slot.cached.replace(callback);
+            if state.protocol.available(reader) > 0 {
+                state.executor.activate(job, monotonic_now());
+            }
+            former
+        };
+        // The callback may own a writer, whose deletion borrows the state.
+        drop(former);
+        Ok(())
+    }
+
+    /// Makes the callback job of a reader ready, unless the reader was deleted.
+    fn resume_callback(&self, reader: ReaderId, generation: u32) {
+        let state = &mut *self.state.borrow_mut();
+        let slot = &state.reader_slots[reader.index()];
+        if slot.generation == generation
+            && let Some(job) = slot.job
+        {
+            state.executor.activate(job, monotonic_now());
+        }
+    }
+
+    /// Drops the callback for cached samples of a reader, unless the reader was deleted.
+    fn remove_callback(&self, reader: ReaderId, generation: u32) {
+        let removed = {
+            let slot = &mut self.state.borrow_mut().reader_slots[reader.index()];
+            (slot.generation == generation).then(|| slot.cached.take())
+        };
+        // The callback may own endpoints, whose deletion borrows the state.
+        drop(removed);
     }
 }

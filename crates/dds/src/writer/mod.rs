@@ -1,6 +1,6 @@
 //! Writers, used on the participant's thread.
 
-pub(crate) mod remote;
+pub(crate) mod handle;
 
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 

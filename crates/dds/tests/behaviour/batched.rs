@@ -102,7 +102,7 @@ fn another_threads_samples_share_datagrams_too() {
         let qos = qos.latency_budget(BUDGET);
         let (world, alice, bob) = World::pair(Site::memory());
         let mut writer = alice
-            .create_remote_writer::<Message>("Messages", &qos)
+            .create_writer_handle::<Message>("Messages", &qos)
             .unwrap();
         let reader = bob.create_reader::<Message>("Messages", &qos).unwrap();
         world.until("they match", || {

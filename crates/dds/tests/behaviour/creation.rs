@@ -23,7 +23,7 @@ fn a_topic_has_one_type_in_a_participant_and_the_error_names_both() {
         alice.create_reader::<Temperature>("Engine", &qos).err(),
         alice.create_writer::<Temperature>("Engine", &qos).err(),
         alice
-            .create_remote_writer::<Temperature>("Engine", &qos)
+            .create_writer_handle::<Temperature>("Engine", &qos)
             .err(),
     ];
     for error in refused {

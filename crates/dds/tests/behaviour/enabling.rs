@@ -25,7 +25,7 @@ fn a_participant_that_is_not_enabled_neither_discovers_nor_is_discovered() {
         let refused = reader.read_samples(1, StateMask::empty()).unwrap_err();
         assert_eq!(refused, ReadError::NotEnabled);
         assert_eq!(reader.available(), 0);
-        let remote = bob.create_remote_writer::<Message>("Later", &qos);
+        let remote = bob.create_writer_handle::<Message>("Later", &qos);
         assert!(matches!(
             remote.err(),
             Some(BuildError::Enable(EnableError::ParticipantDisabled))
@@ -73,7 +73,7 @@ fn where_nothing_is_enabled_by_itself_each_endpoint_is_enabled_by_its_own_call()
     // A writer for another thread has no owner that could enable it, so it is enabled from the start.
     let qos = Qos::reliable();
     let reader = alice.create_reader::<Message>("Remote", &qos).unwrap();
-    let mut remote = bob.create_remote_writer::<Message>("Remote", &qos).unwrap();
+    let mut remote = bob.create_writer_handle::<Message>("Remote", &qos).unwrap();
     world.until("they match", || reader.matched_writers() == 1);
     remote.write(&Message::number(3)).unwrap();
     world.until("it came", || reader.available() == 1);

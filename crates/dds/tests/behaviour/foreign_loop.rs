@@ -77,7 +77,7 @@ fn the_descriptor_becomes_readable_when_another_thread_writes() {
         let qos = Qos::best_effort().keep_last(64);
         let reader = alice.create_reader::<Message>("Woken", &qos).unwrap();
         let mut writer = alice
-            .create_remote_writer::<Message>("Woken", &qos)
+            .create_writer_handle::<Message>("Woken", &qos)
             .unwrap();
         run(&[&alice], || reader.matched_writers() == 1);
         let publisher = thread::spawn(move || {

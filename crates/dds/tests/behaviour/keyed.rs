@@ -102,7 +102,7 @@ fn a_writer_that_is_dropped_unregisters_each_instance_before_its_own_end() {
         let writer = alice.create_writer::<Shape>("Many", &qos).unwrap();
         let reader = bob.create_reader::<Shape>("Many", &qos).unwrap();
         world.until_matched(&writer, &reader);
-        let mut remote = alice.create_remote_writer::<Shape>("Many", &qos).unwrap();
+        let mut remote = alice.create_writer_handle::<Shape>("Many", &qos).unwrap();
         world.until("both match", || reader.matched_writers() == 2);
         for number in 0..40 {
             writer.write(&shape(&format!("C{number}"), number)).unwrap();

@@ -138,7 +138,7 @@ fn another_thread_writes_what_fits_a_frame_of_the_datapath_and_it_leaves_in_frag
         for qos in [Qos::best_effort(), Qos::reliable()] {
             let (world, alice, bob) = World::pair(site.clone());
             let qos = qos.keep_all().max_bytes(60_000);
-            let mut writer = alice.create_remote_writer::<Scan>("Scans", &qos).unwrap();
+            let mut writer = alice.create_writer_handle::<Scan>("Scans", &qos).unwrap();
             let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
             world.until("they match", || {
                 alice
@@ -160,7 +160,7 @@ fn another_thread_writes_what_fits_a_frame_of_the_datapath_and_it_leaves_in_frag
             }
             drop(writer);
             world.run_for(Duration::from_millis(10));
-            let refused = alice.create_remote_writer::<Scan>("Huge", &qos.max_bytes(1 << 20));
+            let refused = alice.create_writer_handle::<Scan>("Huge", &qos.max_bytes(1 << 20));
             assert!(matches!(refused, Err(BuildError::SampleTooLarge { .. })));
         }
     }
@@ -278,7 +278,7 @@ fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_
     drop(writer);
 
     // A writer of another thread does not wait, but its samples do.
-    let mut remote = alice.create_remote_writer::<Cloud>("Clouds", &qos).unwrap();
+    let mut remote = alice.create_writer_handle::<Cloud>("Clouds", &qos).unwrap();
     assert!(alice.run_until(PATIENCE, || reader.matched_writers() == 1));
     for number in 12..24 {
         remote.write(&cloud(number)).unwrap();

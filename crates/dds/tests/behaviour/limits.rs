@@ -50,7 +50,7 @@ fn a_sample_larger_than_max_bytes_is_refused_with_the_limit_by_every_kind_of_wri
         assert_eq!(writer.write(&blob(300)), Err(too_large(256)));
         assert_eq!(writer.ledger().refused, 1);
         writer.write(&blob(200)).unwrap();
-        let mut remote = alice.create_remote_writer::<Blob>("Large", &qos).unwrap();
+        let mut remote = alice.create_writer_handle::<Blob>("Large", &qos).unwrap();
         // More often than there are frames, so a refusal must not use one up.
         for _ in 0..40 {
             assert_eq!(remote.write(&blob(300)), Err(too_large(256)));
@@ -167,7 +167,7 @@ fn a_bounded_type_knows_its_size_and_another_threads_writer_keeps_to_its_frame()
     assert!(writer.set_qos(&again).is_ok());
     assert!(writer.set_qos(&again.max_bytes(64)).is_err());
 
-    let mut remote = alice.create_remote_writer::<Image>("Remote", &qos).unwrap();
+    let mut remote = alice.create_writer_handle::<Image>("Remote", &qos).unwrap();
     let pixels = vec![1; 70_000];
     let refused = remote.write(&Image { number: 1, pixels });
     assert!(matches!(
@@ -254,7 +254,7 @@ fn a_topic_whose_samples_fit_no_frame_is_refused_at_creation() {
     let site = Site::Memory(Network::with_config(small_frames));
     let alice = site.participant();
     let qos = Qos::best_effort().max_bytes(4_096);
-    let refused = alice.create_remote_writer::<Blob>("Huge", &qos);
+    let refused = alice.create_writer_handle::<Blob>("Huge", &qos);
     assert!(matches!(
         refused,
         Err(BuildError::SampleTooLarge { asked: 4_096, .. })
@@ -322,7 +322,7 @@ fn without_a_free_frame_a_write_is_refused_and_protocol_work_waits_without_spinn
 
     // A publisher has its own frames. The level has free frames now, and waiting samples are sent.
     let remote = alice
-        .create_remote_writer::<Message>("Lends", &best_effort)
+        .create_writer_handle::<Message>("Lends", &best_effort)
         .unwrap();
     drop(remote);
     world.until("the work is done", || kept.ledger().pending == 0);

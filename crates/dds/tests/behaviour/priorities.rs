@@ -23,7 +23,7 @@ fn jobs_have_the_priorities_that_are_documented() {
     let reader = alice.create_reader::<Message>("Three", &qos).unwrap();
     reader.on_sample(Message::default(), |_| {}).unwrap();
     let _remote =
-        alice.create_remote_writer::<Message>("Five", &Qos::best_effort().level(level(5)));
+        alice.create_writer_handle::<Message>("Five", &Qos::best_effort().level(level(5)));
     let second = Duration::from_secs(1);
     alice
         .create_timer("tick", level(7), second, second, |_| {})
@@ -32,7 +32,7 @@ fn jobs_have_the_priorities_that_are_documented() {
     for (job, expected) in [
         ("tick", 15),
         ("receive level 5", 11),
-        ("remote writer Five", 11),
+        ("writer handle Five", 11),
         ("receive level 3", 7),
         ("callback Three", 7),
         ("receive discovery", 1),

@@ -29,7 +29,7 @@ pub enum Stage {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Publisher {
-    /// A thread (`RemoteWriter`).
+    /// A thread (`WriterHandle`).
     Thread,
     /// A time-triggered job of the executor.
     Job,

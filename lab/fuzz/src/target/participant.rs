@@ -4,7 +4,7 @@
 //! Time is real, so runs of an input differ slightly. The target `protocol` tests time-dependent behaviour.
 
 use isolane::{
-    DataReader, DataWriter, Level, Network, Participant, Qos, RemoteWriter, Report, TopicType,
+    DataReader, DataWriter, Level, Network, Participant, Qos, WriterHandle, Report, TopicType,
     types::BoundedString,
 };
 use isolane_datapath::{Datapath, Lane, Memory, ReceiveBurst, TransmitBurst};
@@ -44,7 +44,7 @@ struct Host {
     participant: Participant,
     writers: Vec<DataWriter<Plain>>,
     keyed_writers: Vec<DataWriter<Keyed>>,
-    remote_writers: Vec<RemoteWriter<Plain>>,
+    remote_writers: Vec<WriterHandle<Plain>>,
     readers: Vec<DataReader<Plain>>,
     keyed_readers: Vec<DataReader<Keyed>>,
 }
@@ -213,7 +213,7 @@ impl World {
             2 if host.remote_writers.len() < 2 => {
                 let topic = TOPICS[0];
                 host.remote_writers
-                    .extend(participant.create_remote_writer(topic, &qos).ok());
+                    .extend(participant.create_writer_handle(topic, &qos).ok());
             }
             _ if host.readers.len() < MAX_ENDPOINTS => {
                 if let Ok(reader) = participant.create_view_reader::<Plain>(TOPICS[0], &qos) {
@@ -318,7 +318,7 @@ impl World {
     }
 }
 
-/// Checks that every ledger balances, and that only remote writers hold frames.
+/// Checks that every ledger balances, and that only writer handles hold frames.
 fn check(report: &Report) {
     assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
     for writer in &report.writers {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use isolane::{Participant, RemoteWriter, WriteError};
+use isolane::{Participant, WriteError, WriterHandle};
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 
 use super::{EndConfig, PING_TOPIC};
@@ -78,7 +78,7 @@ impl Publisher {
 /// Schedule of an ended publisher.
 pub(super) struct Published {
     pub(super) schedule: Schedule,
-    _writer: Option<RemoteWriter<RttMessage>>,
+    _writer: Option<WriterHandle<RttMessage>>,
 }
 
 /// Thread that waits for its start, then publishes.
@@ -94,7 +94,7 @@ impl PublisherThread {
         config: &EndConfig,
         schedule: Schedule,
     ) -> Result<PublisherThread, EndError> {
-        let writer = participant.create_remote_writer(PING_TOPIC, &config.qos())?;
+        let writer = participant.create_writer_handle(PING_TOPIC, &config.qos())?;
         let (begin, started) = mpsc::channel();
         let cancelled = Arc::new(AtomicBool::new(false));
         let is_cancelled = Arc::clone(&cancelled);
@@ -116,7 +116,7 @@ impl PublisherThread {
 
 /// Body of the thread: sleeps until the next ping is due and writes it, repeatedly.
 fn publish(
-    mut writer: RemoteWriter<RttMessage>,
+    mut writer: WriterHandle<RttMessage>,
     mut schedule: Schedule,
     started: &Receiver<u64>,
     is_cancelled: &AtomicBool,

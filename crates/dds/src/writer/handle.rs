@@ -1,6 +1,6 @@
 //! Writers for other threads.
 //!
-//! A [`RemoteWriter`] and the executor share two wait-free rings: samples go in, empty frames come back. The other
+//! A [`WriterHandle`] and the executor share two wait-free rings: samples go in, empty frames come back. The other
 //! thread, here the *publisher*, serialises into a frame lent at creation and hands the frame over. It writes the
 //! eventfd only if the loop sleeps. Best-effort samples are not copied: the filled frame is sent.
 //!
@@ -10,7 +10,7 @@
 //!
 //! Every sample handed over is written. If a KEEP_ALL history is full, samples stay in the ring until readers have
 //! acknowledged older ones, and then the ring fills. When the writer is dropped, the samples in the ring are still
-//! written. The endpoint stays until readers have these samples, or until [`REMOTE_LINGER`] has passed.
+//! written. The endpoint stays until readers have these samples, or until [`HANDLE_LINGER`] has passed.
 
 use std::{
     marker::PhantomData,
@@ -38,7 +38,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::{
     error::{BuildError, WriteError},
     instance::unregistered,
-    limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
+    limits::{HANDLE_GRACE, HANDLE_ITEMS, HANDLE_LINGER, HANDLE_QUEUE},
     listener::Endpoint,
     participant::io::Addresses,
     participant::jobs::Task,
@@ -89,7 +89,7 @@ impl Drop for Bell {
     }
 }
 
-/// Executor's end of a remote writer.
+/// Executor's end of a writer handle.
 pub(crate) struct SendQueue {
     pub(crate) job: JobId,
     pub(crate) writer: WriterId,
@@ -145,14 +145,14 @@ impl SendQueue {
 
     /// Returns the number of frames at the publisher or in the rings.
     pub(crate) fn lent(&self) -> usize {
-        REMOTE_QUEUE - self.owed
+        HANDLE_QUEUE - self.owed
     }
 }
 
 /// Writer for use by one other thread.
 ///
 /// When the handle is dropped, the samples handed over are still written. The endpoint is deleted within about a
-/// second, or, if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
+/// second, or, if readers have not acknowledged everything, within [`HANDLE_LINGER`] and a second.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -164,7 +164,7 @@ impl SendQueue {
 /// let network = Network::new(1);
 /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
 /// let reader = participant.create_reader::<Speed>("Speed", &Qos::best_effort())?;
-/// let mut writer = participant.create_remote_writer::<Speed>("Speed", &Qos::best_effort())?;
+/// let mut writer = participant.create_writer_handle::<Speed>("Speed", &Qos::best_effort())?;
 ///
 /// let publisher = thread::spawn(move || writer.write(&Speed { metres_per_second: 3.5 }));
 /// // The loop runs here, and may be asleep when the other thread writes.
@@ -172,7 +172,7 @@ impl SendQueue {
 /// publisher.join().unwrap()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct RemoteWriter<T: TopicType> {
+pub struct WriterHandle<T: TopicType> {
     // Drop order: the ring is abandoned before the bell rings for the last time.
     handed: Producer<HandedFrame>,
     empty: Consumer<LeasedFrame>,
@@ -190,7 +190,7 @@ pub(crate) fn create<T: TopicType>(
     state: &mut State,
     topic: &str,
     qos: &Qos,
-) -> Result<RemoteWriter<T>, BuildError> {
+) -> Result<WriterHandle<T>, BuildError> {
     // A sample is handed over in one frame, even if it is sent in fragments.
     let (mut sized, limit) = (qos.sized::<T>(), state.io.max_sample_bytes());
     let max_bytes = match qos.max_bytes {
@@ -203,9 +203,9 @@ pub(crate) fn create<T: TopicType>(
     let qos = &sized;
     let encoding = Encoding::of::<T>(qos, state.lanes);
     let config = JobConfig {
-        items: REMOTE_ITEMS,
+        items: HANDLE_ITEMS,
         ..JobConfig::event(
-            &format!("remote writer {topic}"),
+            &format!("writer handle {topic}"),
             Priority::of_data(qos.transport_level()).get(),
         )
     };
@@ -215,21 +215,21 @@ pub(crate) fn create<T: TopicType>(
     let writer = created.inspect_err(|_| {
         state.jobs.remove(&mut state.executor, job);
     })?;
-    let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
-    let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
+    let (handed_in, handed_out) = RingBuffer::new(HANDLE_QUEUE);
+    let (mut empty_in, empty_out) = RingBuffer::new(HANDLE_QUEUE);
     // A device's frames may be too small for the topic's largest sample.
     let head_room = state.io.capabilities.head_room_bytes;
     let class = state.io.class_for(
         encoding.lane,
         state.io.payload_begin() - head_room + max_bytes,
     );
-    let leased = state.io.pool.lease(class, REMOTE_QUEUE);
+    let leased = state.io.pool.lease(class, HANDLE_QUEUE);
     let frames = leased.map_err(|error| {
         state.jobs.remove(&mut state.executor, job);
         state.protocol.delete_writer(monotonic_now(), writer);
         BuildError::Datapath(error.into())
     })?;
-    let owed = REMOTE_QUEUE - frames.len();
+    let owed = HANDLE_QUEUE - frames.len();
     for mut frame in frames {
         if state.io.prefault {
             let begin = state.io.payload_begin();
@@ -255,7 +255,7 @@ pub(crate) fn create<T: TopicType>(
         parked: false,
         ended: None,
     });
-    Ok(RemoteWriter {
+    Ok(WriterHandle {
         handed: handed_in,
         empty: empty_out,
         spare: None,
@@ -268,7 +268,7 @@ pub(crate) fn create<T: TopicType>(
     })
 }
 
-/// Enables a remote writer, whose handle has no `enable` method. Deletes the writer on an error.
+/// Enables a writer handle, whose handle has no `enable` method. Deletes the writer on an error.
 fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), BuildError> {
     let now = monotonic_now();
     protocol.enable_writer(now, writer).map_err(|error| {
@@ -277,7 +277,7 @@ fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), Build
     })
 }
 
-impl<T: TopicType> RemoteWriter<T> {
+impl<T: TopicType> WriterHandle<T> {
     /// Serialises a sample and hands it to the executor. The call never waits; [`Qos::max_blocking_time`] has no effect
     /// here.
     ///
@@ -340,7 +340,7 @@ impl<T: TopicType> RemoteWriter<T> {
     }
 }
 
-impl<T: TopicType> Drop for RemoteWriter<T> {
+impl<T: TopicType> Drop for WriterHandle<T> {
     fn drop(&mut self) {
         // Unused frames return through the same ring as samples.
         let empty = std::iter::from_fn(|| self.empty.pop().ok());
@@ -433,8 +433,8 @@ fn write(
 fn end(state: &mut State, now: Instant, place: usize) {
     let queue = &mut state.send_queues[place];
     let ended = *queue.ended.get_or_insert(now);
-    let is_awaited = !state.protocol.all_acknowledged(queue.writer) && now < ended + REMOTE_LINGER;
-    if is_awaited || now < ended + REMOTE_GRACE {
+    let is_awaited = !state.protocol.all_acknowledged(queue.writer) && now < ended + HANDLE_LINGER;
+    if is_awaited || now < ended + HANDLE_GRACE {
         // If nothing wakes the queue before, housekeeping does.
         queue.parked = true;
         return;
@@ -444,7 +444,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
         .io
         .unregister_instances(&mut state.protocol, queue.writer, queue.encoding.lane);
     state.protocol.delete_writer(now, queue.writer);
-    // A remote writer has no listeners.
+    // A writer handle has no listeners.
     let _ = state.listeners.clear(
         &mut state.jobs,
         &mut state.executor,

@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use isolane::{Qos, RemoteWriter, WriteError, limits::REMOTE_QUEUE};
+use isolane::{Qos, WriteError, WriterHandle, limits::HANDLE_QUEUE};
 
 use crate::support::{Message, Site, World, take_numbers};
 
 /// Writes numbers, and waits while the queue is full; returns how often it was full.
-fn publish(writer: &mut RemoteWriter<Message>, count: u32) -> u32 {
+fn publish(writer: &mut WriterHandle<Message>, count: u32) -> u32 {
     let mut full = 0;
     for number in 0..count {
         while let Err(error) = writer.write(&Message::number(number)) {
@@ -25,7 +25,7 @@ fn publish(writer: &mut RemoteWriter<Message>, count: u32) -> u32 {
 #[test]
 fn a_remote_writer_may_move_to_another_thread() {
     fn is_send<T: Send>() {}
-    is_send::<RemoteWriter<Message>>();
+    is_send::<WriterHandle<Message>>();
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn what_a_thread_writes_best_effort_is_sent_in_its_order() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::best_effort().keep_last(512);
         let mut writer = alice
-            .create_remote_writer::<Message>("Thread", &qos)
+            .create_writer_handle::<Message>("Thread", &qos)
             .unwrap();
         let reader = bob.create_reader::<Message>("Thread", &qos).unwrap();
         world.until("they match", || alice.report().writers[0].matched == 1);
@@ -51,7 +51,7 @@ fn what_a_thread_writes_best_effort_is_sent_in_its_order() {
         world.until("all arrive", || reader.available() == 100);
         assert!(take_numbers(&reader).into_iter().eq(0..100));
         let writer = publisher.join().unwrap();
-        assert_eq!(alice.report().frames_lent, REMOTE_QUEUE);
+        assert_eq!(alice.report().frames_lent, HANDLE_QUEUE);
         drop(writer);
         world.assert_balanced();
     }
@@ -63,7 +63,7 @@ fn what_a_thread_writes_reliably_arrives_all_of_it_also_when_the_writer_is_dropp
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::reliable().keep_all().max_samples(8);
-        let mut writer = alice.create_remote_writer::<Message>("Sure", &qos).unwrap();
+        let mut writer = alice.create_writer_handle::<Message>("Sure", &qos).unwrap();
         let reader = bob.create_reader::<Message>("Sure", &qos).unwrap();
         world.until("they match", || alice.report().writers[0].matched == 1);
         let publisher = thread::spawn(move || publish(&mut writer, COUNT));
@@ -89,9 +89,9 @@ fn what_a_thread_writes_reliably_arrives_all_of_it_also_when_the_writer_is_dropp
 fn a_full_queue_is_an_error_at_once_and_room_comes_with_the_next_turn() {
     let (world, alice, _bob) = World::pair(Site::memory());
     let mut writer = alice
-        .create_remote_writer::<Message>("Full", &Qos::best_effort())
+        .create_writer_handle::<Message>("Full", &Qos::best_effort())
         .unwrap();
-    for number in 0..REMOTE_QUEUE {
+    for number in 0..HANDLE_QUEUE {
         writer.write(&Message::number(number as u32)).unwrap();
     }
     let begin = Instant::now();
@@ -101,7 +101,7 @@ fn a_full_queue_is_an_error_at_once_and_room_comes_with_the_next_turn() {
     );
     assert!(begin.elapsed() < Duration::from_secs(1), "it never waits");
     world.until("the queue is taken", || {
-        alice.report().writers[0].ledger.written == REMOTE_QUEUE as u64
+        alice.report().writers[0].ledger.written == HANDLE_QUEUE as u64
     });
     writer.write(&Message::number(99)).unwrap();
     world.assert_balanced();
@@ -112,7 +112,7 @@ fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all().max_samples(2);
     let mut writer = alice
-        .create_remote_writer::<Message>("Backed up", &qos)
+        .create_writer_handle::<Message>("Backed up", &qos)
         .unwrap();
     let reader = bob.create_reader::<Message>("Backed up", &qos).unwrap();
     world.until("they match", || alice.report().writers[0].matched == 1);
@@ -123,15 +123,15 @@ fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
         accepted += 1;
         alice.run_for(Duration::from_millis(1));
     }
-    assert_eq!(accepted as usize, REMOTE_QUEUE + 2);
+    assert_eq!(accepted as usize, HANDLE_QUEUE + 2);
     let activations = |name: &str| {
         let report = alice.report();
         let jobs = report.jobs.iter().filter(|job| job.name.contains(name));
         jobs.map(|job| job.statistics.activations).sum::<u64>()
     };
-    let before = activations("remote writer");
+    let before = activations("writer handle");
     alice.run_for(Duration::from_millis(50));
-    assert!(activations("remote writer") - before < 10);
+    assert!(activations("writer handle") - before < 10);
 
     let mut received = Vec::new();
     world.until("all arrive", || {
@@ -149,7 +149,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::best_effort();
         let writer = alice
-            .create_remote_writer::<Message>("Dropped", &qos)
+            .create_writer_handle::<Message>("Dropped", &qos)
             .unwrap();
         let reader = bob.create_reader::<Message>("Dropped", &qos).unwrap();
         world.until("they match", || reader.matched_writers() == 1);
@@ -170,7 +170,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
 fn without_its_participant_a_remote_writer_says_so() {
     let participant = Site::memory().participant();
     let mut writer = participant
-        .create_remote_writer::<Message>("Gone", &Qos::best_effort())
+        .create_writer_handle::<Message>("Gone", &Qos::best_effort())
         .unwrap();
     drop(participant);
     assert_eq!(writer.write(&Message::number(1)), Err(WriteError::Gone));

@@ -1,0 +1,186 @@
+//! Tests of participants on their own thread, and of their handles.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use isolane::{BuildError, Level, Participant, ParticipantHandle, Qos, ReaderHandle, ThreadEnded};
+
+use crate::support::Message;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn spawned(domain: u32) -> ParticipantHandle {
+    Participant::spawn(move || Participant::builder(domain).loopback().build()).unwrap()
+}
+
+/// Takes until a sample comes, without waiting inside the handle.
+fn taken(reader: &mut ReaderHandle<Message>) -> u32 {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Some(sample) = reader.take().unwrap() {
+            return sample.value.unwrap().number;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("no sample came");
+}
+
+#[test]
+fn every_reliable_sample_passes_from_thread_to_thread_in_order() {
+    let participant = spawned(201);
+    let qos = Qos::reliable().keep_all();
+    let mut reader = participant
+        .create_reader::<Message>("Passed", &qos)
+        .unwrap();
+    let mut writer = participant
+        .create_writer::<Message>("Passed", &qos)
+        .unwrap();
+    let publisher = thread::spawn(move || {
+        for number in 0..2_000 {
+            while writer.write(&Message::number(number)).is_err() {
+                thread::yield_now();
+            }
+        }
+    });
+    for number in 0..2_000 {
+        let sample = reader.take_timeout(PATIENCE).unwrap();
+        assert_eq!(sample.unwrap().value.unwrap().number, number);
+        if number == 1_000 {
+            // The queue and the cache fill meanwhile.
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+    publisher.join().unwrap();
+    assert!(
+        reader
+            .take_timeout(Duration::from_millis(20))
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn a_slow_taker_gets_the_newest_sample_of_a_keep_last_reader() {
+    let participant = spawned(202);
+    let qos = Qos::reliable().keep_last(1).transient_local();
+    let mut reader = participant
+        .create_reader::<Message>("Newest", &qos)
+        .unwrap();
+    let mut writer = participant
+        .create_writer::<Message>("Newest", &qos)
+        .unwrap();
+    writer.write(&Message::number(0)).unwrap();
+    assert_eq!(taken(&mut reader), 0);
+    for number in 1..=9 {
+        writer.write(&Message::number(number)).unwrap();
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(taken(&mut reader), 9);
+    assert!(reader.take().unwrap().is_none());
+}
+
+#[test]
+fn a_task_is_woken_by_a_sample_and_by_the_end_of_the_thread() {
+    let participant = spawned(203);
+    let qos = Qos::reliable().transient_local();
+    let mut reader = participant
+        .create_reader::<Message>("Awaited", &qos)
+        .unwrap();
+    let mut writer = participant
+        .create_writer::<Message>("Awaited", &qos)
+        .unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(pin!(reader.next()).poll(&mut context).is_pending());
+    writer.write(&Message::number(5)).unwrap();
+    let end = Instant::now() + PATIENCE;
+    let sample = loop {
+        if let Poll::Ready(sample) = pin!(reader.next()).poll(&mut context) {
+            break sample;
+        }
+        assert!(Instant::now() < end, "no sample came");
+        thread::yield_now();
+    };
+    assert_eq!(sample.unwrap().value.unwrap().number, 5);
+    drop(participant);
+    assert!(matches!(reader.take(), Err(ThreadEnded)));
+    assert!(matches!(
+        pin!(reader.next()).poll(&mut context),
+        Poll::Ready(None)
+    ));
+    assert!(writer.write(&Message::number(6)).is_err());
+}
+
+#[test]
+fn dropped_handles_delete_their_endpoints() {
+    let participant = spawned(204);
+    let qos = Qos::reliable();
+    let reader = participant
+        .create_reader::<Message>("Deleted", &qos)
+        .unwrap();
+    let matched = |participant: &ParticipantHandle| {
+        participant
+            .with(|participant| participant.report().readers.len())
+            .unwrap()
+    };
+    assert_eq!(matched(&participant), 1);
+    drop(reader);
+    let end = Instant::now() + PATIENCE;
+    while matched(&participant) > 0 {
+        assert!(Instant::now() < end, "the reader is still there");
+    }
+}
+
+#[test]
+fn an_error_and_a_panic_of_the_builder_reach_the_thread_that_spawns() {
+    let refused = Participant::spawn(|| Participant::builder(233).loopback().build());
+    assert!(matches!(refused, Err(BuildError::Datapath(_))));
+    let panicked = catch_unwind(|| Participant::spawn(|| panic!("built badly")));
+    assert!(panicked.is_err());
+}
+
+#[test]
+fn a_panic_on_the_loops_thread_ends_it_and_is_passed_on_by_the_last_handle() {
+    let participant = spawned(205);
+    let other = participant.clone();
+    let timer = participant.with(|participant| {
+        let (period, offset) = (Duration::from_millis(1), Duration::ZERO);
+        participant.create_timer("bad", Level::MIN, period, offset, |_| panic!("a bad day"))
+    });
+    // The thread may end before it has answered.
+    drop(timer);
+    let end = Instant::now() + PATIENCE;
+    while other.with(|_| ()).is_ok() {
+        assert!(Instant::now() < end, "the thread goes on");
+    }
+    drop(other);
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(participant)));
+    assert!(dropped.is_err());
+}
+
+#[test]
+fn a_handle_dropped_by_a_callback_ends_the_thread() {
+    let participant = spawned(206);
+    let mut reader = participant
+        .create_reader::<Message>("Ended", &Qos::reliable())
+        .unwrap();
+    let last = participant.clone();
+    let timer = participant.with(move |participant| {
+        let (period, offset) = (Duration::from_millis(1), Duration::ZERO);
+        let mut last = Some(last);
+        participant.create_timer("end", Level::MIN, period, offset, move |_| {
+            drop(last.take())
+        })
+    });
+    timer.unwrap().unwrap();
+    drop(participant);
+    let end = Instant::now() + PATIENCE;
+    while reader.take_timeout(Duration::from_millis(1)).is_ok() {
+        assert!(Instant::now() < end, "the thread goes on");
+    }
+}
