@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, NetworkConfig, OpenError, ReceiveBurst, TransmitBurst, Udp,
+    Datapath, Interfaces, Lane, NetworkConfig, OpenError, PORTS, ReceiveBurst, TransmitBurst, Udp,
 };
 use isolane_wire::level::Level;
 

@@ -103,7 +103,7 @@ impl Opener<'_> {
         let socket = new_socket()?;
         match self.config.port_base {
             Some(base) => {
-                self.bind_first_free(&socket, base, PORTS / 2..PORTS, "a topic's unicast")?
+                self.bind_first_free(&socket, base, PORTS / 2..PORTS, "a topic's unicast")?;
             }
             None => self.bind(&socket, 0, "a topic's unicast")?,
         }

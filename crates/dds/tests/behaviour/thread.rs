@@ -174,7 +174,7 @@ fn a_handle_dropped_by_a_callback_ends_the_thread() {
         let (period, offset) = (Duration::from_millis(1), Duration::ZERO);
         let mut last = Some(last);
         participant.create_timer("end", Level::MIN, period, offset, move |_| {
-            drop(last.take())
+            drop(last.take());
         })
     });
     timer.unwrap().unwrap();
