@@ -95,12 +95,12 @@ impl Kind {
                     "malformed datagrams or submessages: {count} more; they are skipped"),
             },
             Self::TableFull => log::warn!(target: "isolane",
-                "peers refused, which are not talked with: {count} more (so far {}). Raise the limit: `max_participants` \
-                 of the host in isolane.toml, --max-participants, or Builder::limits",
+                "peers refused, with which no samples are exchanged: {count} more (so far {}). Raise the limit: \
+                 `max_participants` of the host in isolane.toml, --max-participants, or Builder::limits",
                 Refused(&seen.counters)),
             Self::Destinations => log::warn!(target: "isolane",
-                "readers not reached by first transmissions: {count} more, their participant has announced \
-                 more addresses than are sent to. Give its topics fewer ports, or use multicast"),
+                "readers not reached by first transmissions: {count} more, because their participant announces more \
+                 addresses than are sent to. Give its topics fewer ports, or use multicast"),
             Self::Frames => log::warn!(target: "isolane",
                 "no frame was free: {count} more times; datagrams wait or are sent later. The loop is \
                  behind: it is run too seldom, or callbacks take too long"),
@@ -109,31 +109,31 @@ impl Kind {
                  bursts are longer than the buffers: raise Builder::receive_buffer_bytes and \
                  net.core.rmem_max"),
             Self::Unsent => log::warn!(target: "isolane",
-                "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
+                "datagrams not sent: {count} more ({}). The ledger of the report shows the lane",
                 Reasons(seen)),
             Self::Described => log::warn!(target: "isolane",
-                "described participants that are not as described: {count} more (descriptions that \
-                 disagree {}, datagrams in a described name from another address {}). Give all \
-                 hosts the same description; `isolane why TOPIC --config FILE` says who differs",
+                "differences from the description: {count} more ({} participants with another description, {} \
+                 datagrams with a described participant's name from another address). Give all hosts the same \
+                 description; `isolane why TOPIC --config FILE` names the participants that differ",
                 Grouped(seen.counters.static_disagreements), Grouped(seen.counters.static_impostors)),
             Self::Jumps => log::warn!(target: "isolane",
-                "sequence numbers far ahead of a writer: {count} more; readers wait for the writer's own \
-                 word before they follow. Either more samples were lost at once than a reader keeps track \
-                 of, or another host sends in the writer's name"),
+                "sequence numbers far ahead of a writer: {count} more; readers do not follow them until the writer \
+                 itself confirms them. Either more samples were lost at once than a reader keeps track of, or another \
+                 host sends in the writer's name"),
             Self::Expired => log::warn!(target: "isolane",
                 "samples older than their LIFESPAN when they arrived: {count} more; they are not delivered. The \
                  clock of the writer's host is behind, or the network holds datagrams for longer: synchronise \
                  the clocks, or raise LIFESPAN"),
             Self::Silent => log::warn!(target: "isolane",
-                "reliable readers that never answered: {count} more{}; they get no samples until they do. \
-                 Datagrams between the hosts are lost one way: look at firewalls and addresses",
+                "reliable readers that never answered: {count} more{}; they get no samples until they answer. \
+                 Datagrams between the hosts are lost in one direction: check packet filters and addresses",
                  Silent(seen.silent)),
             Self::Unvalidated => log::warn!(target: "isolane",
-                "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
-                 addresses that their participant does not announce; {} datagrams held back by the rate for all such \
-                 addresses). A participant answers from another address than it announces: make it announce the one \
-                 that it sends from, or describe it. Otherwise many participants start at once, or somebody announces \
-                 addresses of others",
+                "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers \
+                 from addresses that their participant does not announce; {} datagrams held back by the rate limit \
+                 for all such addresses). Either a participant answers from another address than it announces: let it \
+                 announce the address that it sends from, or describe it. Or many participants start at once, or a \
+                 host announces addresses of other hosts",
                 Grouped(seen.counters.readers_unvalidated), Grouped(seen.counters.answers_elsewhere),
                 Grouped(seen.counters.unvalidated_limited)),
             Self::TooLarge => match seen.too_large {
@@ -142,12 +142,12 @@ impl Kind {
                     bytes,
                     limit,
                 }) => log::warn!(target: "isolane",
-                    "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, where \
-                     the reader takes {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
+                    "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, but \
+                     the reader accepts {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
                      (--max-bytes, or max_bytes of the topic in isolane.toml)",
                     Grouped(bytes.into()), Grouped(limit as u64)),
                 None => log::warn!(target: "isolane",
-                    "samples too large for a reader that is gone: {count} more"),
+                    "samples too large for a reader that no longer exists: {count} more"),
             },
         }
     }
@@ -180,8 +180,11 @@ impl std::fmt::Display for Silent<'_> {
             return Ok(());
         };
         match topic {
-            "" => write!(f, ", the last of discovery with the GUID {reader}"),
-            _ => write!(f, ", the last of topic {topic:?} with the GUID {reader}"),
+            "" => write!(f, ", the last one for discovery, with the GUID {reader}"),
+            _ => write!(
+                f,
+                ", the last one for topic {topic:?}, with the GUID {reader}"
+            ),
         }
     }
 }
@@ -323,9 +326,9 @@ impl State {
             None => String::new(),
         };
         log::warn!(target: "isolane",
-            "samples refused for an encapsulation that the reader's type cannot have: {} more, the last of topic {topic} \
-             from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` here, \
-             @final or @appendable in IDL", Grouped(more));
+            "samples refused because the reader's type cannot have their encapsulation: {} more, the last of topic \
+             {topic} from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` \
+             here, @final or @appendable in IDL", Grouped(more));
     }
 
     /// Logs one incompatible pair that was not logged before. Returns true if there may be others.
@@ -347,8 +350,8 @@ impl State {
                 self.monitoring.warning_log.named_at = Some(now);
                 let (topic, policy) = (data.topic_name.as_str(), found.policy.name());
                 log::warn!(target: "isolane",
-                    "topic {topic}: its {relation} {other} by {policy}: they do not match. Give both the same {policy} \
-                     ({} such endpoints so far)", found.total);
+                    "topic {topic}: the {relation} {other} in {policy}, so they do not match. Give both the same \
+                     {policy} ({} such endpoints so far)", found.total);
                 return true;
             }
         }
