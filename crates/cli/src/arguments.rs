@@ -31,13 +31,13 @@ use crate::values::{Destination, Peer};
 #[command(
     name = "isolane",
     version,
-    about = "A DDS whose critical topics keep their latency bound",
+    about = "A DDS for Linux that bounds the latency of critical topics",
     after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "what it is for, on this machine, in about two minutes (best as root)"),
-        ("isolane sub Square", "in one terminal, and in another:"),
-        ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
-        ("isolane doctor", "what prevents low latency on this machine"),
-    ], "isolane COMMAND --help (more, and more examples); isolane man")
+        ("isolane demo", "demonstrate isolane on this machine, in about two minutes (best as root)"),
+        ("isolane sub Square", "print the samples of the topic Square; then, in another terminal:"),
+        ("isolane pub Square", "publish a moving shape (ShapeType); the other side can be any DDS"),
+        ("isolane doctor", "list what prevents low latency on this machine"),
+    ], "isolane COMMAND --help (its options and examples); isolane man (manual pages)")
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -218,19 +218,19 @@ fn completed(command: clap::Command, common: &[Arg], name: &str) -> clap::Comman
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// Choose the DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: all] [env: ISOLANE_DOMAIN]
+    /// Use this DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: else all] [env: ISOLANE_DOMAIN]
     #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Use this network interface; may be repeated [default: the described host's, else all that can multicast; `spy`:
-    /// all]
+    /// Use this network interface; may be repeated [default: the described host's, else all but loopback; `spy`: all;
+    /// `tune ports`, `tune learn`, `tune answer`: none, exactly one is needed]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
-    /// Read this system description. `pub`, `sub`, `ls` and `why` use its domain, its topics, and the host entry of
-    /// this machine [default: none; for `config`, `doctor` and `tune`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// Read this system description (TOML; `isolane config --example` prints one): domain, hosts, topics, participants,
+    /// tuning [default: none; `config`, `doctor`, `tune`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
-    /// Print more. Once: the settings with their sources, and the library's log. Twice: also matches (`pub`, `sub`,
-    /// `ls`) as they happen, and all jobs, ledgers and counters at the end
+    /// Print more. `-v`: each setting with its source, and the log. `-vv`: also each match as it happens (`pub`,
+    /// `sub`), and all jobs, ledgers and counters at the end (`pub`, `sub`, `ls`)
     #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -239,120 +239,120 @@ pub(crate) struct CommonArguments {
 pub(crate) enum Command {
     /// Demonstrate isolane on this machine, in about two minutes
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "as root: all rows, in about two minutes"),
-        ("isolane demo --payload 64 --seconds 1", "a first look, in less than a minute"),
-        ("isolane demo --rows executor", "only what disturbs a topic from inside, in about 45 s"),
-        ("isolane demo --page demo.html", "with pictures, for a browser"),
-        ("isolane demo --json demo.json", "the results for programs too"),
+        ("isolane demo", "measure all rows in about two minutes (as root; else only loopback and memory)"),
+        ("isolane demo --payload 64 --seconds 1", "measure one payload, 1 s a run, in less than a minute"),
+        ("isolane demo --rows executor", "measure only load inside the participants, in about 45 s"),
+        ("isolane demo --page demo.html", "write also a page with figures, for a browser"),
+        ("isolane demo --json demo.json", "write the results also as JSON, for programs"),
     ], "bench rtt (a single measurement), doctor (what this machine lacks)"))]
     Demo(Demo),
-    /// Publish a topic
+    /// Publish a moving shape (ShapeType) on a topic
     #[command(name = "pub", after_help = ExitCode::help_with_examples(&[
-        ("isolane pub Square", "a blue square, once there is a subscriber, until Ctrl-C"),
-        ("isolane pub Square --color RED --level 7 --count 100", "a hundred, most critical"),
+        ("isolane pub Square", "wait for a subscriber, then publish a blue shape until Ctrl-C"),
+        ("isolane pub Square --color RED --level 7 --count 100", "publish 100 samples at level 7, the most critical"),
         (
             "isolane pub Square --interface lo --peer 127.0.0.1",
-            "to a subscriber on this machine, without multicast",
+            "publish to a subscriber on this machine, without multicast",
         ),
     ], "sub (the other side), ls (who is there), spy (what is on the wire)"))]
     Publish(Publish),
-    /// Subscribe to a topic and print its samples
+    /// Subscribe to a topic of ShapeType and print its samples
     #[command(name = "sub", after_help = ExitCode::help_with_examples(&[
-        ("isolane sub Square", "until Ctrl-C"),
-        ("isolane sub Square --reliable --count 10 --seconds 5", "ten, or exit code 1"),
-        ("isolane sub Square --json -", "a line of JSON a sample"),
+        ("isolane sub Square", "print samples until Ctrl-C"),
+        ("isolane sub Square --reliable --count 10 --seconds 5", "wait 5 s for 10 samples; exit code 1 if fewer"),
+        ("isolane sub Square --json -", "print each sample as a line of JSON"),
         (
             "sudo isolane sub Square -i eth0 --datapath xdp --level 5 --budget 20/10ms",
-            "on an AF_XDP lane, at most 20 datagrams in 10 ms",
+            "receive on an AF_XDP lane, at most 20 datagrams in 10 ms",
         ),
     ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
     Subscribe(Subscribe),
-    /// List the participants, topics, writers and readers of the domain
+    /// List the participants of a domain, with their writers, readers and topics
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
-        ("isolane ls", "who is heard within 3 s"),
-        ("isolane ls --domain 5 --seconds 10 --json -", "another domain, for programs"),
-        ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
+        ("isolane ls", "list the participants that announce themselves within 3 s"),
+        ("isolane ls --domain 5 --seconds 10 --json -", "listen for 10 s in domain 5, and print JSON"),
+        ("isolane ls --interface lo --peer 127.0.0.1", "list the participants of this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
     List(List),
-    /// Explain in a sentence why two endpoints of a topic do not communicate, or confirm that they do
+    /// Explain why writers and readers of a topic do not communicate, or confirm that they do
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane why Square", "names, types, QoS, partitions, networks, domains, packet filters"),
-        ("isolane why Square --domain 5 --other-domains 0,42", "is it in another domain?"),
-        ("isolane why Square --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
+        ("isolane why Square", "compare names, types, QoS, partitions, networks; search domains and packet filters"),
+        ("isolane why Square --domain 5 --other-domains 0,42", "search the topic also in domains 0 and 42"),
+        ("isolane why Square --interface lo --peer 127.0.0.1", "compare on this machine, without multicast"),
         (
             "isolane why Square --json - | jq -r '.reasons[] | select(.verdict == \"no\").sentence'",
-            "for programs",
+            "print only the obstacles, a line each",
         ),
     ], "ls (who is there), spy (what is on the wire), doctor (this machine)"))]
     Why(Why),
     /// Show DDS traffic, live or from a capture
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane spy", "all interfaces, until Ctrl-C"),
-        ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
-        ("isolane spy trace.pcap --kind spdp,sedp", "who is there, with all they announce"),
-        ("sudo isolane spy --topic Square --write square.pcapng", "for Wireshark: this topic's frames"),
-        ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
-        ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
+        ("sudo isolane spy", "show all interfaces until Ctrl-C"),
+        ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "show a topic's samples and ACKNACKs"),
+        ("isolane spy trace.pcap --kind spdp,sedp", "show all discovery announcements of a capture"),
+        ("sudo isolane spy --topic Square --write square.pcapng", "save a topic's frames for Wireshark"),
+        ("isolane spy trace.pcapng --json - | jq .submessages", "print the submessages as JSON"),
+        ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "show the traffic at another host"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(Spy),
-    /// Show live what isolane processes of this host do: lanes, flows, budgets, rings, drops, jobs
+    /// Show lanes, flows, budgets, rings, drops and jobs of this host's isolane processes, live
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane top", "on a terminal, until q; plain text where there is none"),
-        ("isolane top --once", "one look"),
-        ("isolane top --json - --seconds 10 | jq '.participants[].rates.lanes'", "for programs"),
-        ("sudo isolane top", "those of all users"),
-        ("sudo ip netns exec blue isolane top", "in another network namespace"),
+        ("isolane top", "show this user's processes until q; without a terminal, print text each second"),
+        ("isolane top --once", "print the present state"),
+        ("isolane top --json - --seconds 10 | jq '.participants[].rates.lanes'", "print the rates of lanes as JSON"),
+        ("sudo isolane top", "show the processes of all users"),
+        ("sudo ip netns exec blue isolane top", "show the processes in another network namespace"),
     ], "ls (who is there in the network), spy (what is on the wire), doctor (this machine)"))]
     Top(Top),
-    /// Print the complete system description, with the source of each value
+    /// Check the system description and print it in full, with the source of each value
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane config --example > isolane.toml", "a commented description to begin with"),
-        ("isolane config", "isolane.toml as it is understood"),
-        ("isolane config --config other.toml --json -", "another one, for programs"),
+        ("isolane config --example > isolane.toml", "begin with a commented example"),
+        ("isolane config", "check and print isolane.toml, with all defaults"),
+        ("isolane config --config other.toml --json -", "print another description as JSON"),
     ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
     Config(Config),
-    /// List the datapaths and their options
+    /// List the datapaths (ways to send and receive) and their options
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane datapaths", "names for --datapath and [host.NAME] datapath, options for both"),
-        ("isolane sub Square --datapath xdp:queue=1,mode=copy", "a datapath with two of its options"),
+        ("isolane datapaths", "list names and options, for --datapath and for [host.NAME] in a description"),
+        ("isolane sub Square --datapath xdp:queue=1,mode=copy", "use a datapath with two of its options"),
     ], "config (options of the described hosts), doctor (what this machine lacks)"))]
     Datapaths(Datapaths),
-    /// Compare this machine with the needs of critical topics, and explain each finding; changes nothing
+    /// Check this machine for what delays critical topics, with costs and remedies; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane doctor", "what is right, what is not, what it costs, what to do"),
-        ("isolane doctor --config isolane.toml --host zone-left", "against a description"),
-        ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
+        ("isolane doctor", "print each problem, its cost and its remedy"),
+        ("isolane doctor --config isolane.toml --host zone-left", "check what a described host needs"),
+        ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "print the problems as JSON"),
     ], "config (the description it compares with), bench rtt (what it costs here)"))]
     Doctor(Doctor),
-    /// Tune this machine for critical topics: plan with reasons and costs, apply, roll back completely
+    /// Tune this machine for critical topics: plan, apply, verify, roll back completely
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
-        ("sudo isolane tune apply plan.json", "all of it, or nothing"),
-        ("isolane tune status", "is it still in effect"),
-        ("sudo isolane tune rollback", "as it was found"),
+        ("isolane tune plan plan.json", "print and save what to change, and why; changes nothing"),
+        ("sudo isolane tune apply plan.json", "apply the plan completely, or not at all"),
+        ("isolane tune status", "show whether the settings are still in effect"),
+        ("sudo isolane tune rollback", "restore the settings found before"),
     ], "doctor (what prevents low latency), config (the switches of the profile)"))]
     #[command(subcommand)]
     Tune(Tune),
     /// Measure round trips or throughput on this machine
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),
-        ("isolane bench throughput --payload 1024 --json -", "for programs"),
-    ], "demo (what it is all about, in about two minutes), doctor (what this machine lacks)"))]
+        ("isolane bench rtt --payload 64", "measure between two test hosts over an emulated link (as root)"),
+        ("isolane bench throughput --payload 1024 --json -", "print the results as JSON"),
+    ], "demo (a demonstration, in about two minutes), doctor (what this machine lacks)"))]
     #[command(subcommand)]
     Bench(Bench),
     /// Print a completion script for a shell
     #[command(after_help = ExitCode::help_with_examples(&[
         (
             "isolane completions bash > ~/.local/share/bash-completion/completions/isolane",
-            "from the next bash on",
+            "install for bash, from the next shell on",
         ),
-        ("isolane completions fish > ~/.config/fish/completions/isolane.fish", "for fish"),
+        ("isolane completions fish > ~/.config/fish/completions/isolane.fish", "install for fish"),
     ], "man (manual pages)"))]
     Completions(Completions),
     /// Print the manual page, or write one for each command
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane man | man -l -", "read it"),
-        ("sudo isolane man /usr/local/share/man/man1", "install: then `man isolane-spy`"),
+        ("isolane man | man -l -", "read the page of isolane"),
+        ("sudo isolane man /usr/local/share/man/man1", "install all pages; read one with `man isolane-spy`"),
     ], "completions (for shells)"))]
     Man(Man),
     /// Run one process of a measurement; started by `demo` and `bench`
@@ -366,19 +366,20 @@ pub(crate) const CHILD_COMMAND: &str = "child";
 /// Options of a participant's datapath and discovery.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaneArguments {
-    /// Choose the datapath, and set its options: `auto` (the first that works here), or NAME:KEY=VALUE,... as in
-    /// `xdp:queue=1,mode=copy`; `isolane datapaths` lists all [default: the described host's, else udp]
+    /// Send and receive through this datapath: udp (kernel sockets), xdp (AF_XDP) or auto (the first that works here).
+    /// Add options as in xdp:queue=1,mode=copy; `isolane datapaths` lists them [default: the described host's, else
+    /// udp]
     #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
     pub(crate) datapath: Option<DatapathArgument>,
-    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else 1000;
-    /// `ls`, `why`: 2000]
+    /// Remember at most N remote participants, 1 to 2000, and ten times as many endpoints [default: the described
+    /// host's, else 1000; `ls`, `why`: else 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
     pub(crate) max_participants: Option<u32>,
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
-    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
-    /// address:port; may be repeated
+    /// Discover participants at this IPv4 address by unicast, at the ports of participants 1 to 10 of the domain, or at
+    /// ADDRESS:PORT only; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
 }

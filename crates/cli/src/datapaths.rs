@@ -191,7 +191,7 @@ fn text() -> String {
                 OptionDefault::Value(value) => value.to_string(),
                 OptionDefault::Unset(effect) => effect.to_owned(),
             };
-            let _ = writeln!(text, "  {} ({default}): {}", spec.key, spec.help);
+            let _ = writeln!(text, "  {} (default: {default}): {}", spec.key, spec.help);
             let _ = writeln!(text, "      {}", spec.kind);
         }
     }

@@ -30,8 +30,8 @@ impl ExitCode {
 
     const fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "done",
-            Self::AnswerIsNo => "it ran and the answer is no",
+            Self::Done => "success",
+            Self::AnswerIsNo => "the command ran and its answer is no",
             Self::WrongUsage => "wrong usage or configuration",
             Self::MachineForbids => "the machine does not allow it",
             Self::Interrupted => "interrupted",

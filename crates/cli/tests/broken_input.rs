@@ -303,7 +303,7 @@ fn flaps(testbed: &TestHosts, command: &str, end: &str) {
     };
     link("down");
     wait_for("interface host-a is down");
-    wait_for("until an interface is back");
+    wait_for("until an interface is up again");
     link("up");
     wait_for("interface host-a is up again");
     let process = endpoint.0.id().to_string();

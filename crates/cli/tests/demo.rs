@@ -369,7 +369,10 @@ fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
         assert!(run["cable_us"]["median"].as_f64() > Some(0.0));
     }
     assert!(said.contains("fifo / strict"), "{said}");
-    assert!(said.contains("Disturbed from inside"), "{said}");
+    assert!(
+        said.contains("interference inside the participants"),
+        "{said}"
+    );
 }
 
 /// Runs `command`. Returns its exit code, JSON and other output.
@@ -482,7 +485,7 @@ fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
     let left_out: Vec<&str> = error
         .lines()
         .filter(|line| {
-            line.starts_with("left out, since AF_XDP lanes are not possible here: 7 runs. ")
+            line.starts_with("left out, because AF_XDP lanes are impossible here: 7 runs. ")
         })
         .collect();
     assert!(

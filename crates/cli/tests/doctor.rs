@@ -32,7 +32,7 @@ fn a_broken_machine_is_exit_code_1_and_each_finding_has_cost_and_remedy() {
     let (code, out, err) = run(&mut doctor(&["--from", machine]));
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     for said in [
-        "ERROR  all 120 participants' ports of domain 0 are taken  [ports.taken]",
+        "ERROR  all 120 participant ports of domain 0 are taken  [ports.taken]",
         "WARN   two hardware threads share a core  [cores.smt]",
         "cost: ",
         "to do: cpupower frequency-set --governor performance",

@@ -204,7 +204,7 @@ fn the_option_and_the_described_key_bound_how_many_participants_are_known() {
     for bound in bounds {
         let list = [&["ls", "--seconds", "3"], bound].concat();
         let listed = Running::start(&mut isolane(230, &list)).end();
-        let full = "the list is not complete: the tables of this command were full";
+        let full = "the list is incomplete, because the tables of this command had no room";
         assert!(listed.err.contains(full), "{}", listed.err);
         assert!(listed.err.contains("max_participants"), "{}", listed.err);
         assert_eq!(
@@ -412,7 +412,7 @@ fn with_peers_on_the_loopback_missing_multicast_is_not_reported() {
     let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();
     assert!(loud.err.contains("no multicast on"), "{}", loud.err);
     // Without participants, the possible reasons are printed.
-    assert_eq!(quiet.out, "no participant was heard\n");
+    assert_eq!(quiet.out, "no participant announced itself\n");
     for said in ["--domain", "--peer", "isolane spy"] {
         assert!(quiet.err.contains(said), "no {said} in {}", quiet.err);
     }

@@ -118,7 +118,7 @@ fn an_interface_that_can_have_no_lanes_is_reported_with_the_remedy() {
         "",
         ON_LANES,
         3,
-        &["another XDP program is on eth0", "xdp off"],
+        &["another XDP program is attached to eth0", "xdp off"],
     );
     ends(&foreign, "", AUTO, 0, &["xdp is not used", "xdp off"]);
     ends(
@@ -186,7 +186,7 @@ fn a_taken_queue_is_reported_and_is_free_after_its_owner_is_killed() {
     );
     let (_, said) = inside(&script);
     for word in [
-        "queue 0 of interface eth0 is taken",
+        "queue 0 of interface eth0 is used",
         "ended with 3",
         "then with 0",
     ] {

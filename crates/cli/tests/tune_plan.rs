@@ -62,7 +62,7 @@ fn a_plan_says_what_changes_why_and_what_is_not_done() {
         "rx-usecs 3 -> rx-usecs 12",
         "for:   Reply",
         "undo:  ethtool -C eth0 rx-usecs 3",
-        "Not done:",
+        "Not planned:",
         "[interface.receive-threads.eth0]",
     ] {
         assert!(out.contains(said), "no {said} in\n{out}");
@@ -77,7 +77,7 @@ fn a_plan_is_a_difference_for_people_and_json_for_programs() {
         &["plan", "--diff", "--profile", "balanced"],
     ));
     assert_eq!(code, 0);
-    assert!(out.starts_with("--- left as it is"), "{out}");
+    assert!(out.starts_with("--- left at present"), "{out}");
     assert!(out.contains("\n-rx-usecs 3\n+rx-usecs 12\n"), "{out}");
     let (code, out, _) = run(&mut tune(&folder, &["plan", "--json", "-"]));
     assert_eq!(code, 0);
@@ -139,7 +139,7 @@ fn what_was_measured_is_read_from_a_file() {
         let has_priority = out.contains("FIFO 50 -> FIFO 75");
         assert_eq!(has_priority, is_planned, "queue {queue}: {out}");
         assert_eq!(
-            out.contains("Relies on"),
+            out.contains("valid only with these settings"),
             is_planned,
             "queue {queue}: {out}"
         );
@@ -169,7 +169,7 @@ fn what_was_measured_before_a_boot_is_refused() {
             let plan: Value = serde_json::from_str(&out).expect("a plan");
             assert_eq!(plan["boot_id"], "first");
         } else {
-            assert!(err.contains("of another boot than the facts"), "{err}");
+            assert!(err.contains("from another boot than the facts"), "{err}");
             assert!(err.contains("isolane tune learn PEER"), "{err}");
         }
     }

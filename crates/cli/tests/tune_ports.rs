@@ -127,12 +127,12 @@ fn a_missing_interface_address_or_right_is_reported() {
         (
             "$ISOLANE tune ports 10.9.0.2",
             2,
-            "name one: --interface NAME",
+            "name it: --interface NAME",
         ),
         (
             "$ISOLANE tune answer -i eth9",
             3,
-            "there is none of that name, only lo, eth0",
+            "there is no interface of that name, only lo, eth0",
         ),
         (
             "ip address flush dev eth0; $ISOLANE tune answer -i eth0",
@@ -142,7 +142,7 @@ fn a_missing_interface_address_or_right_is_reported() {
         (
             "setpriv --bounding-set -net_admin,-net_raw $ISOLANE tune answer -i eth0",
             3,
-            "level 7 takes CAP_NET_ADMIN",
+            "level 7 needs CAP_NET_ADMIN",
         ),
     ];
     for (script, expected, words) in cases {

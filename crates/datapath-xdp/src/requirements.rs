@@ -45,7 +45,7 @@ impl Requirements {
     }
 
     fn unmet(&mut self, id: &'static str, found: impl Into<String>, remedy: impl Into<String>) {
-        let cost = "no lane here: topics go over the kernel's sockets";
+        let cost = "no lanes here: topics use the kernel's sockets";
         self.add(id, Met::No, found, cost, remedy);
     }
 
@@ -93,8 +93,8 @@ pub fn requirements(facts: &XdpFacts, wanted: &Wanted) -> Vec<Requirement> {
         None => all.unmet(
             "interface",
             format!("there is no interface {} here", facts.interface),
-            "name one of those that `ip link` shows; it may have been renamed, or moved to another \
-             network namespace",
+            "name an interface that `ip link` shows; this one may have been renamed, or moved to another network \
+             namespace",
         ),
     }
     all.0
@@ -104,7 +104,10 @@ fn kernel(facts: &XdpFacts, all: &mut Requirements) {
     let release = &facts.kernel_release;
     let (major, minor) = FIRST_KERNEL;
     match facts.is_kernel_since(major, minor) {
-        true => all.met("kernel", format!("Linux {release} has what lanes need")),
+        true => all.met(
+            "kernel",
+            format!("Linux {release} has all features that lanes need"),
+        ),
         false => all.unmet(
             "kernel",
             format!("Linux {release} is older than {major}.{minor}"),
@@ -118,11 +121,11 @@ fn kernel(facts: &XdpFacts, all: &mut Requirements) {
             "confidentiality" => all.unmet(
                 "lockdown",
                 "the kernel is locked down (confidentiality): no program may read packets",
-                "start it with lockdown=integrity, or without Secure Boot",
+                "boot with lockdown=integrity, or without Secure Boot",
             ),
             _ => all.met(
                 "lockdown",
-                format!("the kernel is locked down ({level}), which leaves XDP programs alone"),
+                format!("the kernel is locked down ({level}), which does not affect XDP programs"),
             ),
         }
     }
@@ -133,7 +136,7 @@ fn rights(facts: &XdpFacts, wanted: &Wanted, all: &mut Requirements) {
         match facts.is_in_user_namespace {
             true => all.unmet(
                 "capabilities",
-                "the capabilities are those of a user namespace, which the kernel does not count",
+                "the process has the capabilities only in a user namespace, which is not enough for BPF",
                 "run as root of the machine, or in a container with CAP_BPF, CAP_PERFMON, \
                  CAP_NET_ADMIN and CAP_NET_RAW",
             ),
@@ -169,7 +172,7 @@ fn rights(facts: &XdpFacts, wanted: &Wanted, all: &mut Requirements) {
         Some(limit) if limit < wanted.memory_bytes => all.unmet(
             "memory",
             format!(
-                "{} KiB may be locked (RLIMIT_MEMLOCK), and the lanes register {} KiB",
+                "this process may lock {} KiB (RLIMIT_MEMLOCK), but the lanes register {} KiB",
                 limit >> 10,
                 wanted.memory_bytes.div_ceil(1024)
             ),
@@ -202,7 +205,7 @@ fn state(name: &str, device: &Device, all: &mut Requirements) {
     match device.mtu_bytes {
         Some(bytes) if bytes > LANE_MTU_BYTES => all.unmet(
             "mtu",
-            format!("packets on {name} may have {bytes} B, a lane's frames {LANE_MTU_BYTES} B"),
+            format!("packets on {name} may have {bytes} B, but a lane's frames hold at most {LANE_MTU_BYTES} B"),
             format!("ip link set {name} mtu 1500, on a veth pair at both ends"),
         ),
         Some(bytes) => all.met("mtu", format!("packets of {bytes} B fit a lane's frames")),
@@ -215,33 +218,33 @@ fn driver(name: &str, device: &Device, all: &mut Requirements) {
     match device.features {
         Some(features) if features.runs_programs && features.redirects => all.met(
             "driver",
-            format!("the driver of {name}, {driver}, runs XDP programs itself"),
+            format!("the driver of {name}, {driver}, runs XDP programs natively"),
         ),
         Some(_) => all.unmet(
             "driver",
-            format!("the driver of {name}, {driver}, does not run XDP programs itself"),
-            "use an interface whose driver does (igb, igc, ixgbe, i40e, ice, mlx5, stmmac, \
-             virtio_net, veth, ...), or ask for the generic mode, which is no faster than a socket",
+            format!("the driver of {name}, {driver}, does not run XDP programs natively"),
+            "use an interface whose driver runs them (igb, igc, ixgbe, i40e, ice, mlx5, stmmac, virtio_net, veth, \
+             ...), or the generic mode, which is no faster than a socket",
         ),
         None => all.degraded(
             "driver",
             format!(
-                "this kernel does not say whether the driver of {name}, {driver}, has native XDP"
+                "this kernel does not report whether the driver of {name}, {driver}, has native XDP"
             ),
-            "it is found out when a lane is opened",
-            "nothing; Linux 6.7 or newer says so beforehand",
+            "isolane finds out when it opens a lane",
+            "nothing; Linux 6.7 or newer reports it in advance",
         ),
     }
     match &device.program {
         Some(program) => all.unmet(
             "program",
-            format!("an XDP program is on {name}: {program}"),
+            format!("an XDP program is attached to {name}: {program}"),
             format!(
-                "if it is another isolane's, use another interface; else end its owner, or, if it is \
-                 not needed: ip link set dev {name} xdp off"
+                "if the program belongs to another isolane, use another interface; otherwise end its owner, or remove \
+                 the program if it is not needed: ip link set dev {name} xdp off"
             ),
         ),
-        None => all.met("program", format!("no other XDP program is on {name}")),
+        None => all.met("program", format!("no other XDP program is attached to {name}")),
     }
 }
 
@@ -251,9 +254,9 @@ fn queues(name: &str, device: &Device, wanted: &Wanted, all: &mut Requirements) 
         if *queue as usize >= MAX_QUEUES || count.is_some_and(|count| *queue >= count) {
             all.unmet(
                 "queues",
-                format!("{name} has no receive queue {queue} that a lane can be on"),
+                format!("{name} has no receive queue {queue} that a lane can use"),
                 format!(
-                    "queues are numbered from 0, up to {}: ethtool -l {name}",
+                    "choose a queue from 0 to {} that exists: ethtool -l {name}",
                     MAX_QUEUES - 1
                 ),
             );
@@ -261,7 +264,7 @@ fn queues(name: &str, device: &Device, wanted: &Wanted, all: &mut Requirements) 
             all.unmet(
                 "queues",
                 format!("receive queue {queue} of {name} belongs to another AF_XDP program"),
-                "choose another queue, or end the program that has it (ss --xdp -p)",
+                "choose another queue, or end the program that uses it (ss --xdp -p)",
             );
         }
     }
@@ -269,8 +272,9 @@ fn queues(name: &str, device: &Device, wanted: &Wanted, all: &mut Requirements) 
         Some(1) => all.degraded(
             "queues",
             format!("{name} has one receive queue"),
-            "a critical frame waits behind every bulk frame that came before it, up to the classifier",
-            "use an interface with several queues and steer the critical traffic to one of them",
+            "a critical frame waits behind every bulk frame that arrived before it, until the classifier has handled \
+             them",
+            "use an interface with several queues, and steer the critical traffic to one of them",
         ),
         Some(count) => all.met("queues", format!("{name} has {count} receive queues")),
         None => {}
@@ -279,8 +283,8 @@ fn queues(name: &str, device: &Device, wanted: &Wanted, all: &mut Requirements) 
     if device.strips_vlan_tags == Some(true) && wanted.vlan {
         all.degraded(
             "vlan-tags",
-            format!("{name} takes VLAN tags off received frames"),
-            "the classifier does not see them: frames of another VLAN count as untagged",
+            format!("{name} removes VLAN tags from received frames"),
+            "the classifier does not see the tags: frames of another VLAN count as untagged",
             format!("ethtool -K {name} rxvlan off"),
         );
     }
@@ -294,15 +298,14 @@ fn zero_copy(name: &str, device: &Device, wanted: &Wanted, all: &mut Requirement
         ),
         Some(_) if wanted.zero_copy => all.unmet(
             "zero-copy",
-            format!("zero copy is requested, and the driver of {name} has none"),
-            "leave the mode to auto: the kernel then copies each frame once",
+            format!("zero copy is requested, but the driver of {name} does not support it"),
+            "set the mode to auto: the kernel then copies each frame once",
         ),
         Some(_) => all.degraded(
             "zero-copy",
-            format!("the driver of {name} has no zero copy"),
-            "the kernel copies each frame once, each way, and sends in the program's time",
-            "nothing, unless the rate matters: drivers with zero copy are igb, igc, ixgbe, i40e, ice, \
-             mlx5, stmmac",
+            format!("the driver of {name} does not support zero copy"),
+            "the kernel copies each frame once in each direction, and sends in the program's processor time",
+            "nothing, unless the rate matters; drivers with zero copy: igb, igc, ixgbe, i40e, ice, mlx5, stmmac",
         ),
         None => {}
     }

@@ -8,8 +8,8 @@ use crate::pool::NoMemory;
 /// Suggests usable interfaces, or a remedy.
 fn others(present: &str) -> String {
     match present {
-        "" => String::from("none is. Bring"),
-        present => format!("there are: {present}. Name one of these, or bring"),
+        "" => String::from("no other is. Bring"),
+        present => format!("these are: {present}. Name one of them, or bring"),
     }
 }
 
@@ -43,8 +43,8 @@ pub enum OpenError {
     },
     /// The participant id has no port in the domain.
     #[error(
-        "participant id {participant_id} has no port in domain {domain}: choose one from 0 to \
-         {limit}, or none, to take the first that is free"
+        "participant id {participant_id} has no port in domain {domain}: choose an id from 0 to {limit}, or none, to \
+         use the first free id"
     )]
     ParticipantId {
         /// Requested participant id.
@@ -56,7 +56,7 @@ pub enum OpenError {
     },
     /// The interface does not exist, is down, or has no IPv4 address.
     #[error(
-        "there is no interface {wanted} that is up with an IPv4 address; {} it up: ip link set {wanted} up",
+        "no interface {wanted} is up with an IPv4 address; {} up {wanted}: ip link set {wanted} up",
         others(present)
     )]
     NoInterface {
@@ -72,8 +72,8 @@ pub enum OpenError {
     NoInterfaces,
     /// The requested port is in use.
     #[error(
-        "port {port}, for {purpose}, is taken by another socket: choose another one, or end the \
-         program that has it (ss -ulpn 'sport = :{port}')"
+        "port {port}, for {purpose}, is used by another socket: choose another port, or end the program that uses it \
+         (ss -ulpn 'sport = :{port}')"
     )]
     PortInUse {
         /// UDP port.
@@ -114,8 +114,8 @@ pub enum OpenError {
     },
     /// The datapath does not support separate flows.
     #[error(
-        "the datapath {datapath} gives no topic its own port: it shares its level's. Choose \
-         xdp if the topic needs its own budget"
+        "the datapath {datapath} has no ports for single topics, so a topic shares the port of its level. Choose xdp \
+         if the topic needs its own budget"
     )]
     NoFlows {
         /// Name of the datapath.
@@ -123,8 +123,8 @@ pub enum OpenError {
     },
     /// All separate flows are in use.
     #[error(
-        "all {limit} ports for topics of their own are in use: give fewer topics a budget of their \
-         own, or let them share their level's"
+        "all {limit} ports for single topics are in use: give fewer topics their own budget, or let topics share the \
+         port of their level"
     )]
     TooManyFlows {
         /// Maximum number of flows.
@@ -150,7 +150,9 @@ pub enum OpenError {
         limit: usize,
     },
     /// Other error of the system.
-    #[error("could not {action}: {source}. If the cause is not plain, strace shows the call")]
+    #[error(
+        "could not {action}: {source}. If the cause is not clear, strace shows the system call"
+    )]
     System {
         /// Operation.
         action: &'static str,

@@ -158,7 +158,7 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
     };
     let message = Udp::new(config).unwrap_err().to_string();
     assert!(message.contains("no interface no-such-thing"), "{message}");
-    assert!(message.contains("there are: lo"), "{message}");
+    assert!(message.contains("these are: lo"), "{message}");
 }
 
 #[test]

@@ -23,14 +23,16 @@ pub enum BuildError {
     Budget(#[from] RateLimitError),
     /// The executor's job table is full.
     #[error(
-        "this participant has no place for another job, of which there are {} and more where limits.local_endpoints is \
-         larger; use several participants",
+        "the job table of this participant is full: it has {} places, and more if limits.local_endpoints is larger; \
+         use several participants",
         crate::limits::MAX_JOBS
     )]
     TooManyJobs,
     /// The maximum sample size exceeds the limit.
     #[error(
-        "samples of {asked} bytes are asked for, and {limit} bytes is the most that can be had here: of a sample 16 MiB, of one that leaves as a single datagram or is written by another thread what a frame of the datapath carries; lower max_bytes or max_datagram_bytes"
+        "samples of {asked} bytes were requested, but the limit is {limit} bytes: 16 MiB for a sample, and one frame \
+         of the datapath for a sample that is sent as a single datagram or written by another thread; lower max_bytes \
+         or max_datagram_bytes"
     )]
     SampleTooLarge {
         /// Requested size in bytes.
@@ -40,7 +42,8 @@ pub enum BuildError {
     },
     /// The participant already uses the topic with another type.
     #[error(
-        "topic {topic} already has the type {existing} in this participant, and was asked for with {asked}: a topic has one type. Give one of them another name, or use the same type"
+        "topic {topic} already has the type {existing} in this participant, but the type {asked} was requested, and a \
+         topic has one type: use the same type, or another topic name"
     )]
     OtherType {
         /// Topic name.
@@ -52,7 +55,7 @@ pub enum BuildError {
     },
     /// A PARTITION exceeds the bounds of announcements.
     #[error(
-        "partition {name:?} is longer than {} bytes, or one too many of {}: use fewer and shorter names",
+        "partition {name:?} is longer than {} bytes, or there are more than {} partitions: use fewer and shorter names",
         isolane_wire::limits::MAX_PARTITION_BYTES,
         isolane_wire::limits::MAX_PARTITIONS
     )]
@@ -62,7 +65,7 @@ pub enum BuildError {
     },
     /// A policy has more octets than announcements hold.
     #[error(
-        "{policy} has more than {} octets: announce less, and the rest by a topic of its own",
+        "{policy} has more than {} octets: shorten it, and publish the rest in a topic",
         isolane_wire::limits::MAX_OCTETS
     )]
     Octets {
@@ -71,7 +74,7 @@ pub enum BuildError {
     },
     /// A DEADLINE or a response deadline is zero.
     #[error(
-        "a deadline of zero is missed by every sample: give Qos::{setting} a time, or leave it out if there is none"
+        "every sample misses a deadline of zero: give Qos::{setting} a longer time, or leave it out for no deadline"
     )]
     ZeroDeadline {
         /// Method of [`Qos`](crate::Qos) that sets the deadline.
@@ -99,7 +102,8 @@ pub enum BuildError {
     Described(#[from] StaticError),
     /// The participant is described with an address that it does not have.
     #[error(
-        "participant {name:?} is described at {address}, which is no address of the interfaces it uses: start it on the host that has it, or describe it where it is"
+        "participant {name:?} is described at {address}, which is not an address of its interfaces: start it on the \
+         host that has the address, or correct the description"
     )]
     DescribedElsewhere {
         /// Participant name.
@@ -109,7 +113,8 @@ pub enum BuildError {
     },
     /// There are fewer than eight ports from the described one on.
     #[error(
-        "a described participant takes eight ports, one a level, and from {port} on there are fewer: describe it at 65528 at most"
+        "a described participant needs eight ports, one for each level, but fewer than eight follow from port {port}: \
+         describe it with a port of at most 65528"
     )]
     DescribedPort {
         /// First described port.
@@ -117,7 +122,8 @@ pub enum BuildError {
     },
     /// The level mapping lets levels share a port.
     #[error(
-        "a described participant has a port for each level, but the level mapping lets levels share one: leave it out"
+        "a described participant has a port for each level, but the level mapping lets levels share a port: leave the \
+         level mapping out"
     )]
     DescribedSharedLane,
     /// The list of datapaths is empty.
@@ -130,7 +136,8 @@ pub enum BuildError {
     NoPeriod,
     /// The announcement has too many destinations.
     #[error(
-        "the named peers are {places} places to announce this participant to, {} is the limit: name fewer, or use multicast",
+        "this participant would announce itself to {places} destinations (groups, and ports of named peers), but the \
+         limit is {}: name fewer peers, or use multicast",
         crate::limits::ANNOUNCED_PLACES
     )]
     TooManyPeers {
@@ -188,7 +195,8 @@ pub enum QosError {
     Unusable(#[from] BuildError),
     /// `max_bytes` is fixed when an endpoint is created.
     #[error(
-        "max_bytes cannot change from {existing} to {asked} once an endpoint is created: its memory is taken; leave it as it is, or create another endpoint"
+        "max_bytes cannot change from {existing} to {asked} after an endpoint is created, because its memory is \
+         allocated: keep the value, or create another endpoint"
     )]
     MaxBytes {
         /// Size at creation.
@@ -203,14 +211,15 @@ pub enum QosError {
 pub enum WriteError {
     /// All frames of this level are in use: the loop did not run, or the link is slower than the writer. The write can
     /// be retried later.
-    #[error("no frame of this level is free; run the loop, or write less")]
+    #[error("no frame of this level is free: run the loop, or write less often")]
     NoFrame,
     /// Error of the RTPS participant.
     #[error(transparent)]
     Protocol(#[from] isolane_rtps::WriteError),
     /// The serialised sample exceeds the writer's `max_bytes`.
     #[error(
-        "the sample is larger than the {limit} bytes that this writer takes{}: raise Qos::max_bytes (of a described topic: max_bytes in isolane.toml), or shorten the sample",
+        "the sample is larger than this writer's maximum of {limit} bytes{}: raise Qos::max_bytes (for a described \
+         topic: max_bytes in isolane.toml), or shorten the sample",
         Longest(.longest)
     )]
     TooLarge {
@@ -221,7 +230,8 @@ pub enum WriteError {
     },
     /// A string or sequence exceeds the bound of its member.
     #[error(
-        "member {:?} has a length of {}, and its bound is {}: shorten it, or raise the bound in the type, #[topic(bound = N)], on both sides",
+        "member {:?} has a length of {}, but its bound is {}: shorten the value, or raise the bound in the type, \
+         #[topic(bound = N)], on both sides",
         .0.name, .0.length, .0.bound.unwrap_or_default()
     )]
     BoundExceeded(MemberLength),
@@ -229,7 +239,9 @@ pub enum WriteError {
     #[error("the sample cannot be serialised: {0}")]
     Serialise(#[from] CdrError),
     /// The ring to the executor is full: the executor is behind, or the writer's history is full.
-    #[error("the executor has not yet taken what was written before; write later")]
+    #[error(
+        "the executor has not yet taken the samples that were written before: write again later"
+    )]
     QueueFull,
     /// The participant was dropped.
     #[error("the participant no longer exists")]

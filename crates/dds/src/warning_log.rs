@@ -101,13 +101,13 @@ impl Kind {
                 None => warn!("malformed datagrams or submessages: {count} more; they are skipped"),
             },
             Self::TableFull => warn!(
-                "peers refused, which are not talked with: {count} more (so far {}). Raise the limit: `max_participants` \
-                 of the host in isolane.toml, --max-participants, or Builder::limits",
+                "peers refused, with which no samples are exchanged: {count} more (so far {}). Raise the limit: \
+                 `max_participants` of the host in isolane.toml, --max-participants, or Builder::limits",
                 Refused(&seen.counters)
             ),
             Self::Destinations => warn!(
-                "readers not reached by first transmissions: {count} more, their participant has announced \
-                 more addresses than are sent to. Give its topics fewer ports, or use multicast"
+                "readers not reached by first transmissions: {count} more, because their participant announces more \
+                 addresses than are sent to. Give its topics fewer ports, or use multicast"
             ),
             Self::Frames => warn!(
                 "no frame was free: {count} more times; datagrams wait or are sent later. The loop is \
@@ -119,20 +119,20 @@ impl Kind {
                  net.core.rmem_max"
             ),
             Self::Unsent => warn!(
-                "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
+                "datagrams not sent: {count} more ({}). The ledger of the report shows the lane",
                 Reasons(seen)
             ),
             Self::Described => warn!(
-                "described participants that are not as described: {count} more (descriptions that \
-                 disagree {}, datagrams in a described name from another address {}). Give all \
-                 hosts the same description; `isolane why TOPIC --config FILE` says who differs",
+                "differences from the description: {count} more ({} participants with another description, {} \
+                 datagrams with a described participant's name from another address). Give all hosts the same \
+                 description; `isolane why TOPIC --config FILE` names the participants that differ",
                 Grouped(seen.counters.static_disagreements),
                 Grouped(seen.counters.static_impostors)
             ),
             Self::Jumps => warn!(
-                "sequence numbers far ahead of a writer: {count} more; readers wait for the writer's own \
-                 word before they follow. Either more samples were lost at once than a reader keeps track \
-                 of, or another host sends in the writer's name"
+                "sequence numbers far ahead of a writer: {count} more; readers do not follow them until the writer \
+                 itself confirms them. Either more samples were lost at once than a reader keeps track of, or another \
+                 host sends in the writer's name"
             ),
             Self::Expired => warn!(
                 "samples older than their LIFESPAN when they arrived: {count} more; they are not delivered. The \
@@ -140,16 +140,16 @@ impl Kind {
                  the clocks, or raise LIFESPAN"
             ),
             Self::Silent => warn!(
-                "reliable readers that never answered: {count} more{}; they get no samples until they do. \
-                 Datagrams between the hosts are lost one way: look at firewalls and addresses",
+                "reliable readers that never answered: {count} more{}; they get no samples until they answer. \
+                 Datagrams between the hosts are lost in one direction: check packet filters and addresses",
                 Silent(seen.silent)
             ),
             Self::Unvalidated => warn!(
-                "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
-                 addresses that their participant does not announce; {} datagrams held back by the rate for all such \
-                 addresses). A participant answers from another address than it announces: make it announce the one \
-                 that it sends from, or describe it. Otherwise many participants start at once, or somebody announces \
-                 addresses of others",
+                "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers \
+                 from addresses that their participant does not announce; {} datagrams held back by the rate limit \
+                 for all such addresses). Either a participant answers from another address than it announces: let it \
+                 announce the address that it sends from, or describe it. Or many participants start at once, or a \
+                 host announces addresses of other hosts",
                 Grouped(seen.counters.readers_unvalidated),
                 Grouped(seen.counters.answers_elsewhere),
                 Grouped(seen.counters.unvalidated_limited)
@@ -160,13 +160,13 @@ impl Kind {
                     bytes,
                     limit,
                 }) => warn!(
-                    "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, where \
-                     the reader takes {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
+                    "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, but \
+                     the reader accepts {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
                      (--max-bytes, or max_bytes of the topic in isolane.toml)",
                     Grouped(bytes.into()),
                     Grouped(limit as u64)
                 ),
-                None => warn!("samples too large for a reader that is gone: {count} more"),
+                None => warn!("samples too large for a reader that no longer exists: {count} more"),
             },
         }
     }
@@ -199,8 +199,11 @@ impl std::fmt::Display for Silent<'_> {
             return Ok(());
         };
         match topic {
-            "" => write!(f, ", the last of discovery with the GUID {reader}"),
-            _ => write!(f, ", the last of topic {topic:?} with the GUID {reader}"),
+            "" => write!(f, ", the last one for discovery, with the GUID {reader}"),
+            _ => write!(
+                f,
+                ", the last one for topic {topic:?}, with the GUID {reader}"
+            ),
         }
     }
 }
@@ -366,9 +369,9 @@ impl State {
             None => String::new(),
         };
         warn!(
-            "samples refused for an encapsulation that the reader's type cannot have: {} more, the last of topic {topic} \
-             from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` here, \
-             @final or @appendable in IDL",
+            "samples refused because the reader's type cannot have their encapsulation: {} more, the last of topic \
+             {topic} from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` \
+             here, @final or @appendable in IDL",
             Grouped(more)
         );
     }
@@ -392,8 +395,8 @@ impl State {
                 self.monitoring.warning_log.named_at = Some(now);
                 let (topic, policy) = (data.topic_name.as_str(), found.policy.name());
                 warn!(
-                    "topic {topic}: its {relation} {other} by {policy}: they do not match. Give both the same {policy} \
-                     ({} such endpoints so far)",
+                    "topic {topic}: the {relation} {other} in {policy}, so they do not match. Give both the same \
+                     {policy} ({} such endpoints so far)",
                     found.total
                 );
                 return true;

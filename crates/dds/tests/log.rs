@@ -126,10 +126,10 @@ fn an_incompatible_pair_is_named_once_with_its_topic_and_policy() {
     let lines = lines_of("topic Apart");
     let (of_writer, of_reader): (Vec<_>, Vec<_>) = lines
         .iter()
-        .partition(|line| line.contains("its writer here offers less"));
+        .partition(|line| line.contains("the writer here offers less"));
     assert_eq!((of_writer.len(), of_reader.len()), (1, 1), "{lines:?}");
     for line in &lines {
-        assert!(line.contains("by RELIABILITY"), "{line}");
+        assert!(line.contains("in RELIABILITY"), "{line}");
     }
     assert!(of_reader[0].contains("requests more"), "{lines:?}");
 }
@@ -172,7 +172,7 @@ fn samples_refused_for_their_encapsulation_are_a_line_a_second_that_names_topic_
     }
     world.run_for(Duration::from_millis(2_100));
     let seconds = begin.elapsed().as_secs() as usize;
-    let refused = lines_of("refused for an encapsulation");
+    let refused = lines_of("refused because the reader's type cannot have their encapsulation");
     assert!(
         !refused.is_empty() && refused.len() <= seconds + 1,
         "{refused:?}"

@@ -246,14 +246,14 @@ impl fmt::Display for Setting {
             Self::Rings { interface } => write!(formatter, "rings of {interface}"),
             Self::Coalescing { interface } => write!(formatter, "interrupts of {interface}"),
             Self::Feature { interface, feature } => write!(formatter, "{feature} of {interface}"),
-            Self::RssTable { interface } => write!(formatter, "receive table of {interface}"),
+            Self::RssTable { interface } => write!(formatter, "RSS table of {interface}"),
             Self::UdpHash { interface } => {
                 write!(formatter, "UDP ports in the hash of {interface}")
             }
             Self::FlowRule {
                 interface,
                 location,
-            } => write!(formatter, "steering rule {location} of {interface}"),
+            } => write!(formatter, "flow rule {location} of {interface}"),
             Self::RootQdisc { interface } => write!(formatter, "queueing of {interface}"),
             Self::QueueQdisc { interface, queue } => {
                 write!(formatter, "queueing of {interface}, queue {queue}")

@@ -66,7 +66,7 @@ fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
     };
     assert_eq!(step.to, Value::Rule(rule));
     assert_eq!(step.undo, "ethtool -N eth0 delete 0");
-    assert!(step.costs.contains("in whatever VLAN"), "{}", step.costs);
+    assert!(step.costs.contains("in any VLAN"), "{}", step.costs);
     // The receive queue of tagged frames was not measured.
     assert!(!has_priorities(&tagged));
 
@@ -113,22 +113,25 @@ fn rules_are_named_where_a_key_is_to_be_learnt_or_there_is_no_table() {
     assert!(!names(&said(&facts, &needs, &auto).1), "there is no VLAN");
     in_vlan(&mut needs);
     let (_, remedy) = said(&facts, &needs, &auto);
-    assert!(remedy.contains("learn it") && names(&remedy), "{remedy}");
+    assert!(
+        remedy.contains("learn the entries") && names(&remedy),
+        "{remedy}"
+    );
     facts.devices[0].receive_hash = None;
     let (why, remedy) = said(&facts, &needs, &auto);
-    assert!(why.contains("tell no UDP ports apart"), "{why}");
+    assert!(why.contains("cannot distinguish UDP ports"), "{why}");
     assert!(names(&remedy), "{remedy}");
     facts.devices[0].flow_rules = None;
     let (why, _) = said(&facts, &needs, &auto);
-    assert!(why.contains("neither steering rules nor"), "{why}");
+    assert!(why.contains("neither flow rules nor"), "{why}");
     let (why, _) = said(&facts, &needs, &by_rules());
-    assert!(why.contains("has no steering rules"), "{why}");
+    assert!(why.contains("has no flow rules"), "{why}");
     // Rules that see ports are there, and the profile wants the table.
     let mut facts = machine("ice");
     facts.devices[0].receive_hash = None;
     let needs = support::needs(&facts, 7);
     let (why, remedy) = said(&facts, &needs, &table);
-    assert!(why.ends_with("has no receive table to set"), "{why}");
+    assert!(why.ends_with("has no RSS table to set"), "{why}");
     assert!(remedy.contains("auto"), "{remedy}");
 }
 

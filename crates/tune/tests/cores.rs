@@ -116,7 +116,9 @@ fn doctor_names_them_and_the_step() {
     assert!(finding.what.contains("46 (nvme0q0)"), "{finding:?}");
     assert!(!finding.what.contains("nvme0q8"), "{finding:?}");
     assert!(
-        finding.remedy.ends_with("isolane tune: cores.interrupt"),
+        finding
+            .remedy
+            .ends_with("the step cores.interrupt of isolane tune plan"),
         "{finding:?}"
     );
     let plan = planned(&facts, 7, &profile(ProfileName::Balanced));
@@ -232,7 +234,7 @@ fn without_cpusets_programs_inherit_the_other_cores() {
         let step = step.expect("a step");
         let text = "[Manager]\nCPUAffinity=\nCPUAffinity=0-6\n";
         assert_eq!(text_of(&step.to), text);
-        assert!(step.costs.contains("not by a bound"), "{step:?}");
+        assert!(step.costs.contains("inherit an affinity"), "{step:?}");
     }
     let without_systemd = by_systemd("igb", 1, |_| {});
     assert_eq!(boot_steps(&without_systemd), [""; 0]);
@@ -272,7 +274,10 @@ fn what_others_have_bound_a_slice_to_is_neither_widened_nor_taken_away() {
     let wide = by_systemd("stmmac", 4, bound("user.slice", "0-3"));
     assert!(!boot_steps(&wide).contains(&id));
     let refused = refusal(&wide, id).expect("the executor's core is among them");
-    assert!(refused.why.contains("cores 0-3, core 3"), "{refused:?}");
+    assert!(
+        refused.why.contains("cores 0-3, which include core 3"),
+        "{refused:?}"
+    );
     assert!(refused.remedy.contains("systemctl cat user.slice"));
     // After the step, the bound is the plan's own, and is undone with it.
     let own = |facts: &mut Facts| {
@@ -305,7 +310,10 @@ fn cores_that_others_keep_systemd_to_are_not_widened() {
     let with_it = planned(&[0, 7]);
     assert_eq!(boot_steps(&with_it), [""; 0]);
     let refused = refusal(&with_it, "boot.affinity").expect("the executor's core is one");
-    assert!(refused.why.contains("cores 0,7, core 7"), "{refused:?}");
+    assert!(
+        refused.why.contains("cores 0,7, which include core 7"),
+        "{refused:?}"
+    );
 }
 
 #[test]

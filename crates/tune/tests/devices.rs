@@ -31,7 +31,10 @@ fn an_igc_has_rules_without_ports_and_a_key_that_cannot_be_read() {
     let findings = examined("igc");
     let filters = found(&findings, "interface.filters.eth0");
     assert_eq!(filters.severity, Severity::Info);
-    assert!(filters.what.contains("Ethernet header only"), "{filters:?}");
+    assert!(
+        filters.what.contains("only the Ethernet header"),
+        "{filters:?}"
+    );
     assert_eq!(
         found(&findings, "interface.hash-key.eth0").severity,
         Severity::Info
@@ -42,7 +45,7 @@ fn an_igc_has_rules_without_ports_and_a_key_that_cannot_be_read() {
     );
     let driver = found(&findings, "interface.driver.eth0");
     assert!(
-        driver.what.contains("igc runs XDP programs itself") && driver.what.contains("zero copy")
+        driver.what.contains("igc runs XDP programs natively") && driver.what.contains("zero copy")
     );
     assert_eq!(
         found(&findings, "interface.time-stamps.eth0").severity,
@@ -83,7 +86,7 @@ fn moderation_that_is_a_mode_is_distinguished_from_a_time() {
     for (name, expected) in [
         ("igc", "10 to 250 us"),
         ("ixgbe", "10 to 250 us"),
-        ("ice", "not known before"),
+        ("ice", "cannot be predicted"),
     ] {
         let findings = examined(name);
         let moderation = found(&findings, "interface.moderation.eth0");
@@ -141,7 +144,9 @@ fn a_second_queue_that_is_not_used_is_pointed_out() {
     let queues = found(&findings, "interface.queues-used.eth0");
     assert_eq!(queues.severity, Severity::Warn);
     assert!(
-        queues.remedy.contains("isolane tune: interface.queues"),
+        queues
+            .remedy
+            .contains("the step interface.queues of isolane tune plan"),
         "{queues:?}"
     );
 }
@@ -170,7 +175,7 @@ fn a_driver_without_xdp_is_named() {
     let driver = found(&findings, "interface.driver.eth0");
     assert_eq!(driver.severity, Severity::Info);
     assert!(
-        driver.what.contains("r8169 runs no XDP programs"),
+        driver.what.contains("r8169 cannot run XDP programs"),
         "{driver:?}"
     );
 }
@@ -186,7 +191,7 @@ fn interrupts_on_the_executors_core_are_named() {
     assert!(
         interrupts
             .remedy
-            .contains("isolane tune: interface.interrupt"),
+            .contains("the step interface.interrupt of isolane tune plan"),
         "{interrupts:?}"
     );
 }
@@ -309,7 +314,8 @@ fn steps_that_remedies_name_are_steps_of_plans() {
     for (name, queue) in MACHINES {
         let facts = machine(name);
         for finding in examine(&facts, &needs(&facts, queue)) {
-            if let Some((_, step)) = finding.remedy.split_once("isolane tune: ") {
+            let step = finding.remedy.strip_suffix(" of isolane tune plan");
+            if let Some((_, step)) = step.and_then(|text| text.rsplit_once("; or the step ")) {
                 named.insert(String::from(step));
             }
         }

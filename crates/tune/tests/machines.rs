@@ -164,7 +164,7 @@ fn receive_buffers_are_compared_with_what_comes_during_a_stall() {
     let findings = examine(&facts, &needs);
     let buffer = found(&findings, "sockets.receive-buffer");
     assert_eq!(buffer.severity, Severity::Warn);
-    assert!(buffer.what.contains("level 1 up to 400"), "{buffer:?}");
+    assert!(buffer.what.contains("level 1, up to 400"), "{buffer:?}");
     // The requested size is enough.
     let (_, asked) = buffer
         .remedy

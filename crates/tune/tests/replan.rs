@@ -131,7 +131,7 @@ fn another_profile_puts_back_what_only_the_first_requested() {
     );
     let step = &again.steps[0];
     assert_eq!(step.to, Value::Absent);
-    assert!(step.why.contains("no longer requested"), "{step:?}");
+    assert!(step.why.contains("no longer needed"), "{step:?}");
     support::simulate(&mut facts, &again);
     assert_eq!(documents(&facts), before - 1);
 }

@@ -38,7 +38,7 @@ fn a_time_that_a_driver_takes_for_a_mode_or_refuses_is_not_planned() {
         let (rx, _, why, _) = planned(name, asked);
         assert_eq!(rx, Some(expected), "{name}");
         assert_eq!(
-            why.contains("takes no time"),
+            why.contains("accepts no delay"),
             asked != expected,
             "{name}: {why}"
         );
@@ -192,10 +192,11 @@ fn the_reason_for_more_queues_holds_for_its_own_plan() {
         let mut steps = plan.steps.iter();
         let step = steps.find(|step| step.id == "interface.queues.eth0");
         let why = &step.expect("a second queue").why;
-        let is_kept = why.contains("one is for critical topics alone");
+        let is_kept = why.contains("one of them is for critical topics alone");
         assert_eq!(is_kept, names_queues, "{why}");
         let mut not_planned = plan.not_planned.iter();
-        let is_refused = not_planned.any(|it| it.why.contains("none is kept for critical topics"));
+        let is_refused =
+            not_planned.any(|it| it.why.contains("no queue is kept for critical topics"));
         assert_eq!(is_refused, !names_queues);
     }
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 
-/// Compiler options for edge coverage with counters, and for traced comparisons, with which libFuzzer finds numbers.
+/// Compiler options for edge coverage with counters, and for traced comparisons, from which libFuzzer learns the values
+/// that the code compares with.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -124,8 +125,8 @@ impl Fuzzer {
         Ok(ran)
     }
 
-    /// Runs an input that hung a second time. libFuzzer measures wall-clock time, so an input may appear to hang on a
-    /// busy machine. A deterministic target that hangs does so again.
+    /// Repeats an input that hung, and returns whether it hangs again. libFuzzer measures wall-clock time, so an input
+    /// may appear to hang on a busy machine. A deterministic target that hangs does so again.
     fn is_found_again(&self, target: &str, ran: &mut Ran, input: &str) -> Result<bool> {
         let mut again = Command::new(self.programs.join(target));
         again

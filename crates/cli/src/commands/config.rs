@@ -18,10 +18,10 @@ use crate::values::Destination;
 
 #[derive(Debug, Args)]
 pub(crate) struct Config {
-    /// Print a commented example instead
+    /// Print a commented example instead of the description
     #[arg(long)]
     pub(crate) example: bool,
-    /// Write the description as JSON to this file; `-` is standard output
+    /// Write the description as JSON to this file, instead of text; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "example")]
     json: Option<Destination>,
 }

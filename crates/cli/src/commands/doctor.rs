@@ -26,19 +26,19 @@ use super::tune::{FACTS, recorded};
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Examine facts recorded with --facts, possibly on another machine
+    /// Check the facts in this file (written by `doctor --facts`, perhaps on another machine) instead of this machine
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Show also findings without a problem
+    /// Show also what is as it should be
     #[arg(long)]
     all: bool,
-    /// Print the facts of this machine as JSON, for --from, instead of findings
+    /// Print the facts (this machine's state) as JSON instead of findings, for `doctor --from` and `tune plan --facts`
     #[arg(long, conflicts_with_all = ["host", "all"])]
     facts: bool,
-    /// Write the findings as JSON; `-` is standard output
+    /// Write the findings (or with --facts, the facts) as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -136,11 +136,11 @@ fn text(report: &Report<'_>, all: bool) -> String {
     };
     let _ = writeln!(
         text,
-        "\n{}, {}, {} to know, {} as it should be{}",
+        "\n{}, {}, {}, {} passed{}",
         count_of(count(Severity::Error), "error"),
         count_of(count(Severity::Warn), "warning"),
-        count(Severity::Info),
-        count(Severity::Ok),
+        count_of(count(Severity::Info), "note"),
+        count_of(count(Severity::Ok), "check"),
         if all { "" } else { " (--all shows them)" },
     );
     text
@@ -208,14 +208,14 @@ fn compare(host: &Host, participant: &ParticipantSample) -> Finding {
     {
         let cores = joined(&participant.allowed_cores, ", ");
         differs.push(format!(
-            "may run on cores {cores}, and not on core {core} alone"
+            "may run on cores {cores}, not on core {core} alone"
         ));
     }
     if let Some(priority) = host.priority.value {
         let wanted = format!("SCHED_FIFO {priority}");
         let policy = participant.policy.as_deref().unwrap_or("an unknown policy");
         if policy != wanted {
-            differs.push(format!("runs under {policy}, and not under {wanted}"));
+            differs.push(format!("runs under {policy}, not under {wanted}"));
         }
     }
     let ParticipantSample { pid, name, .. } = participant;
@@ -236,8 +236,8 @@ fn compare(host: &Host, participant: &ParticipantSample) -> Finding {
         what: format!("{who} {}", differs.join("; it ")),
         cost: "other programs delay its loop, and the kernel may move it to another core".into(),
         remedy: format!(
-            "start it with the description (isolane sub TOPIC --config FILE --host {}; a program: Builder::core and \
-             Builder::realtime), and read what it says of refused rights",
+            "start it with the description (isolane sub TOPIC --config FILE --host {}; in a program: Builder::core \
+             and Builder::realtime), and read its messages about refused rights",
             host.name.value
         ),
     }

@@ -29,7 +29,7 @@ pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     match response.missed {
         0 => format!("{topic}: no sample missed the deadline of {deadline}"),
         _ => format!(
-            "{topic}: {missed} missed the deadline of {deadline}, the latest by {late}. Job at the last miss: {during}"
+            "{topic}: {missed} missed the deadline of {deadline}, by at most {late}. Job at the last miss: {during}"
         ),
     }
 }

@@ -22,10 +22,10 @@ use crate::values::{Destination, seconds};
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
-    /// Listen for announcements for this many seconds; hearing none is no failure
+    /// Listen for announcements for this many seconds; exit code 0 even if none arrives
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Write the list as JSON; `-` is standard output
+    /// Write the list as JSON to this file, instead of text; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -56,7 +56,7 @@ impl List {
         };
         if let Some(FullTables { refused, remedy }) = &full {
             tell(format!(
-                "the list is not complete: the tables of this command were full for {refused}. To do: {remedy}"
+                "the list is incomplete, because the tables of this command had no room for {refused}. To do: {remedy}"
             ));
         }
         if let Some(unreached_peers) = &listing.unreached_peers {
@@ -68,8 +68,8 @@ impl List {
         }
         if listing.participants.is_empty() {
             tell(
-                "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
-                 ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
+                "to do: check the domain (--domain N); if multicast does not get through, name peers (--peer \
+                 ADDRESS); `isolane spy --kind spdp` shows the announcements of all domains",
             );
         }
         printed
@@ -167,7 +167,7 @@ impl Listing {
             }
         }
         if self.participants.is_empty() {
-            text.push_str("no participant was heard\n");
+            text.push_str("no participant announced itself\n");
         }
         text
     }

@@ -13,7 +13,7 @@ use crate::output::{print, tell, write_text};
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Shell to print the script for
+    /// Print the script for this shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Man {
     directory: Option<PathBuf>,
 }
 
-/// Cable, flood, or end of a measurement, started by its parent process.
+/// Child process of a measurement: the cable, a load, or one of the two endpoints.
 #[derive(Debug, Args)]
 pub(crate) struct Child {
     /// Role and its configuration, as JSON
@@ -64,7 +64,8 @@ impl Man {
                 "manual pages could not be written to {}",
                 directory.display()
             );
-            Failure::forbidden(what, error).with_remedy("name a directory this user may write to")
+            Failure::forbidden(what, error)
+                .with_remedy("name a directory that this user may write to")
         })?;
         write_pages(&whole, directory)?;
         tell(format!("manual pages are in {}", directory.display()));

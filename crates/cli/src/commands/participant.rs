@@ -133,7 +133,7 @@ fn refused(counters: &Counters) -> Option<String> {
         ),
         (
             counters.participants_displaced,
-            "participants that newer ones displaced",
+            "participants that newer participants displaced",
         ),
         (counters.endpoints_refused, "endpoints"),
         (
@@ -150,8 +150,8 @@ fn refused(counters: &Counters) -> Option<String> {
 pub(super) fn unreached_peers(peers: &[Peer]) -> Option<String> {
     peers.iter().any(|peer| peer.port.is_none()).then(|| {
         format!(
-            "--peer ADDRESS asks only the ports of participants 1 to {PARTICIPANTS_PER_PEER}. Reach others with --peer \
-             ADDRESS:PORT."
+            "--peer ADDRESS asks only the ports of participants 1 to {PARTICIPANTS_PER_PEER} of a host. Reach other \
+             participants with --peer ADDRESS:PORT."
         )
     })
 }
@@ -313,8 +313,8 @@ impl InterfaceWatch {
         let mut all = self.interfaces.iter();
         if !changed.is_empty() && all.all(|(_, state)| *state != InterfaceState::Works) {
             changed.push(String::from(
-                "nothing can be sent or received until an interface is back; waiting (`ip link` shows what there is, \
-                 ip link set NAME up brings it up)",
+                "waiting: nothing can be sent or received until an interface is up again (`ip link` lists the \
+                 interfaces, `ip link set NAME up` brings one up)",
             ));
         }
         changed
@@ -340,8 +340,8 @@ impl DescribedAs {
         };
         let Some(system) = system else {
             return Err(Failure::wrong_usage(
-                "--participant names a participant of a description, and there is none",
-                "neither --config nor ISOLANE_CONFIG names one",
+                "--participant names a participant of a description, but there is no description",
+                "neither --config nor ISOLANE_CONFIG names a description",
             )
             .with_remedy("name a description with --config FILE"));
         };
@@ -349,7 +349,7 @@ impl DescribedAs {
             let all = system.participants().iter();
             let names: Vec<&str> = all.map(|it| it.name.value.as_str()).collect();
             let why = match names.as_slice() {
-                [] => String::from("it describes none: [participant.NAME]"),
+                [] => String::from("the description has no participants: [participant.NAME]"),
                 names => format!("its participants are {}", names.join(", ")),
             };
             let name = name.escape_debug();
@@ -357,7 +357,7 @@ impl DescribedAs {
                 format!("the description has no participant \"{name}\""),
                 why,
             )
-            .with_remedy("name one of these, or describe it: isolane config --example shows how"));
+            .with_remedy("name one of its participants, or describe this one: isolane config --example shows how"));
         }
         check_ports(system, domain)?;
         Ok(Some(Self {
@@ -387,7 +387,8 @@ pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(
     Err(Failure::wrong_usage(
         format!("the described participants cannot be in domain {} ({})", domain.value, domain.source),
         format!(
-            "participant \"{name}\" ({}) has ports {} to {}, and RTPS assigns {} to {} to participants of that domain",
+            "participant \"{name}\" ({}) has ports {} to {}, but RTPS assigns ports {} to {} to participants of that \
+             domain",
             wrong.port.source,
             ports.start,
             ports.end - 1,
@@ -396,8 +397,8 @@ pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(
         ),
     )
     .with_remedy(
-        "leave that domain out, and the description's own applies; or give its participants ports below 7400, which no \
-         domain has",
+        "leave that domain out, so that the domain of the description applies; or give the described participants \
+         ports below 7400, which belong to no domain",
     ))
 }
 
@@ -415,7 +416,7 @@ mod tests {
         };
         assert_eq!(
             refused(&counters).as_deref(),
-            Some("3 participants that newer ones displaced, 2 endpoints")
+            Some("3 participants that newer participants displaced, 2 endpoints")
         );
     }
 
@@ -440,7 +441,10 @@ mod tests {
         let down = [interface("a", false)];
         let said = watch.compare(&down);
         assert_eq!(said[0], "interface a is down");
-        assert!(said[1].contains("until an interface is back"), "{said:?}");
+        assert!(
+            said[1].contains("until an interface is up again"),
+            "{said:?}"
+        );
         assert_eq!(watch.compare(&down), [""; 0]);
         assert_eq!(watch.compare(&both[..1]), ["interface a is up again"]);
     }

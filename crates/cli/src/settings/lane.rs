@@ -186,8 +186,8 @@ fn host<'a>(
     let Some(system) = system else {
         return match wanted {
             Some(_) => Err(Failure::wrong_usage(
-                "--host names a host of a description, and there is none",
-                "neither --config nor ISOLANE_CONFIG names one",
+                "--host names a host of a description, but there is no description",
+                "neither --config nor ISOLANE_CONFIG names a description",
             )
             .with_remedy("name a description with --config FILE")),
             None => Ok(None),

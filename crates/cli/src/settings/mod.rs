@@ -192,8 +192,8 @@ impl Settings {
     pub(crate) fn check_host(&self, host: Option<&String>) -> Result<(), Failure> {
         match (host, &self.system) {
             (Some(_), None) => Err(Failure::wrong_usage(
-                "--host names a host of a description, and there is none",
-                "neither --config nor ISOLANE_CONFIG names one, and there is no isolane.toml here",
+                "--host names a host of a description, but there is no description",
+                "neither --config nor ISOLANE_CONFIG names a description, and there is no isolane.toml here",
             )
             .with_remedy("name a description with --config FILE")),
             _ => Ok(()),

@@ -317,7 +317,7 @@ fn a_step_that_fails_at_a_boot_undoes_the_others_and_fails_the_unit() {
         let before = place.look();
         let (code, out, err) = machine.unit().start();
         assert_eq!((code, out.as_str()), (3, ""), "{err}");
-        assert!(err.contains("all was undone"), "{err}");
+        assert!(err.contains("all changes were undone"), "{err}");
         assert!(err.contains("queues: queues of eth0"), "{err}");
         assert_same(&place.look(), &before, "after a failure");
         rolled_back(&machine);

@@ -89,7 +89,7 @@ fn steps_that_planning_cannot_make_are_refused() {
                 let (code, out, err) = run(&mut apply(&place));
                 assert_eq!((code, out.as_str()), (2, ""), "{err}");
                 for said in [
-                    "isolane tune plan never makes 1 step",
+                    "isolane tune plan cannot have made 1 step",
                     "evil\\u001b[2J: ",
                     "plan again",
                 ] {

@@ -38,12 +38,15 @@ fn a_plan_is_applied_shown_and_rolled_back() {
             "tx-udp-segmentation of eth0: on -> off",
             "napi_defer_hard_irqs: \"2\" -> \"0\"",
             "/etc/security/limits.d/90-isolane.conf: none -> \"@realtime",
-            "12 settings set, 0 as they should be",
+            "12 settings set, 0 already in effect",
         ] {
             assert!(out.contains(said), "no {said} in {out}");
         }
         let (code, out, _) = run(&mut apply(&place));
-        assert!(out.contains("0 settings set, 12 as"), "{code} {out}");
+        assert!(
+            out.contains("0 settings set, 12 already in effect"),
+            "{code} {out}"
+        );
         let (code, out, _) = run(&mut place.tune(&["status"]));
         assert!(
             code == 0 && out.contains("12 settings applied, 0 undone since"),
@@ -52,7 +55,7 @@ fn a_plan_is_applied_shown_and_rolled_back() {
 
         fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
         let (code, out, _) = run(&mut place.tune(&["status"]));
-        let undone = "UNDONE  flush: /sys/class/net/eth0/gro_flush_timeout: \"7\", and not \"0\"";
+        let undone = "UNDONE  flush: /sys/class/net/eth0/gro_flush_timeout: \"7\", should be \"0\"";
         assert!(code == 1 && out.contains(undone), "{out}");
 
         let (code, out, err) = run(&mut place.tune(&["rollback"]));
@@ -108,7 +111,7 @@ fn a_plan_that_fails_half_way_is_undone_and_the_step_is_named() {
             let before = place.look();
             let (code, _, err) = run(&mut apply(&place));
             assert_eq!(code, 3, "{err}");
-            assert!(err.contains("all was undone"), "{err}");
+            assert!(err.contains("all changes were undone"), "{err}");
             assert!(err.contains(&format!("{id}: queues of eth0: ")), "{err}");
             place.assert_is(&before, "after a failure");
         },
@@ -174,7 +177,7 @@ fn an_interface_that_vanished_is_reported_and_the_rest_is_restored() {
             assert!(gone.expect("ip, of iproute2").success());
             let (code, out, err) = run(&mut place.tune(&["rollback"]));
             assert_eq!((code, err.as_str()), (0, ""), "{out}");
-            assert!(out.contains("queues of eth0: it is gone"), "{out}");
+            assert!(out.contains("queues of eth0: no longer exists"), "{out}");
             assert_eq!(place.look().files, files);
         },
     );

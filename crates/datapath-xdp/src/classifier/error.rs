@@ -12,9 +12,8 @@ use super::attachment::Foreign;
 pub enum ClassifierError {
     /// The process lacks capabilities to load BPF programs.
     #[error(
-        "the kernel lets this process load no program at the driver: it lacks {missing}. Start it as \
-         root, or give its file the capabilities: setcap \
-         cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
+        "the kernel does not let this process load the classifier, because the process lacks {missing}. Start it as \
+         root, or give its file the capabilities: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
         /// Missing capabilities.
@@ -22,15 +21,15 @@ pub enum ClassifierError {
     },
     /// The process has the capabilities in a user namespace only.
     #[error(
-        "the kernel lets this process load no program at the driver: it has the capabilities in a \
-         user namespace only. Start it as root of the machine, or in a container with \
-         CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+        "the kernel does not let this process load the classifier, because the process has the capabilities only in a \
+         user namespace. Start it as root of the machine, or in a container with CAP_BPF, CAP_PERFMON and \
+         CAP_NET_ADMIN"
     )]
     UserNamespace,
     /// The limit of locked memory is too low (kernels before 5.11).
     #[error(
-        "the memory of the classifier's maps, {bytes} bytes, is beyond what this process may lock, \
-         {limit_bytes}: raise it with ulimit -l unlimited, or LimitMEMLOCK=infinity in its unit"
+        "the classifier's maps need {bytes} bytes, but this process may lock only {limit_bytes}: raise the limit with \
+         ulimit -l unlimited, or LimitMEMLOCK=infinity in its unit"
     )]
     Memlock {
         /// Size of the maps.
@@ -40,7 +39,7 @@ pub enum ClassifierError {
     },
     /// The kernel lacks a feature.
     #[error(
-        "the kernel is {release}, and {what} needs {needs}: use a newer one, or the datapath udp"
+        "the kernel is {release}, but {what} needs {needs}: use a newer kernel, or the datapath udp"
     )]
     TooOld {
         /// Release of the kernel.
@@ -73,9 +72,9 @@ pub enum ClassifierError {
     },
     /// Another process's program is attached to the XDP hook.
     #[error(
-        "another XDP program is on {interface}, {program}, and stays there: end its owner, or remove \
-         it with `ip link set dev {interface} xdp off` if it is not needed, or use another interface \
-         or the datapath udp"
+        "another XDP program is attached to {interface} ({program}), and isolane does not replace it: end its owner, \
+         or remove it with `ip link set dev {interface} xdp off` if it is not needed, or use another interface or the \
+         datapath udp"
     )]
     Foreign {
         /// Name of the interface.
@@ -85,8 +84,8 @@ pub enum ClassifierError {
     },
     /// The driver has no native XDP.
     #[error(
-        "the driver of {interface} has no native XDP: use the datapath udp, or ask for generic mode, \
-         which needs no driver and is no faster than a socket"
+        "the driver of {interface} has no native XDP: use the datapath udp, or request the generic mode, which needs \
+         no driver support and is no faster than a socket"
     )]
     NoNativeMode {
         /// Name of the interface.
@@ -94,8 +93,8 @@ pub enum ClassifierError {
     },
     /// The MTU is so large that a frame may exceed one buffer.
     #[error(
-        "the driver of {interface} runs no program at this MTU: lower it, on a veth pair the peer's \
-         too: ip link set dev {interface} mtu 1500"
+        "the driver of {interface} runs no XDP program at this MTU: lower the MTU, on a veth pair also that of the \
+         peer: ip link set dev {interface} mtu 1500"
     )]
     MtuTooLarge {
         /// Name of the interface.
@@ -103,20 +102,22 @@ pub enum ClassifierError {
     },
     /// The driver has too few queues.
     #[error(
-        "the driver of {interface} has too few queues to run a program: give it more with ethtool -L, \
-         on a veth pair as many receive queues as the peer has transmit queues"
+        "the driver of {interface} has too few queues to run an XDP program: add queues with ethtool -L; on a veth \
+         pair, it needs as many receive queues as the peer has transmit queues"
     )]
     TooFewQueues {
         /// Name of the interface.
         interface: String,
     },
     /// The classifier is attached already; it attaches once only.
-    #[error("the classifier is attached to an interface already: load another one for this one")]
+    #[error(
+        "this classifier is already attached to an interface: load another classifier for the second interface"
+    )]
     AlreadyAttached,
     /// The queue is beyond the limit.
     #[error(
-        "queue {queue} is beyond the {limit} queues of an interface that lanes can be on: steer the \
-         critical traffic to a lower one",
+        "queue {queue} is beyond the first {limit} queues of an interface, which lanes can use: steer the critical \
+         traffic to a lower queue",
         limit = crate::limits::MAX_QUEUES
     )]
     Queue {

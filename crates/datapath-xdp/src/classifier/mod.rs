@@ -11,8 +11,8 @@
 //!
 //! Attaching has side effects: some drivers reset the device, and a veth's peer loses its offloads.
 //!
-//! [`ReferenceModel`](reference_model::ReferenceModel) makes the same decisions over the views of `isolane-wire`, for
-//! tests and explanations. The classifier never parses RTPS beyond its first four bytes.
+//! [`ReferenceModel`](reference_model::ReferenceModel) makes the same decisions over the views of `isolane-wire`. Tests
+//! compare the two. The classifier never parses RTPS beyond its first four bytes.
 
 mod attachment;
 mod budgets;
@@ -326,7 +326,8 @@ impl Classifier {
     /// call, none are free. Makes no system call.
     pub fn note_free(&self, queue: u32, free: impl FnOnce() -> u32) {
         if let Some(queue) = self.queue(queue) {
-            // Read first: frames that arrive between the two reads then count as taken twice, not never.
+            // `taken` is read before `free`. A frame that arrives between the reads is then subtracted twice, so the
+            // estimate is never too high.
             let taken = queue.taken.0.load(Acquire);
             queue.filled.store(taken + u64::from(free()), Relaxed);
         }
@@ -354,8 +355,8 @@ impl Classifier {
         rows.map(|row| row.unstamped.load(Relaxed)).sum()
     }
 
-    /// Frames without a stamp on one queue (modulo [`MAX_QUEUES`]). Includes every frame that a socket's ring already
-    /// shows.
+    /// Frames without a stamp on one queue (modulo [`MAX_QUEUES`]). A frame without a stamp is in this count before a
+    /// socket's ring shows it.
     #[must_use]
     pub fn unstamped_on(&self, queue: u32) -> u64 {
         let row = &self.memory.rows[queue as usize % MAX_QUEUES];
@@ -363,7 +364,7 @@ impl Classifier {
     }
 
     /// Runs the loaded program on a frame and returns its verdict. The frame is counted and charged, but delivered
-    /// nowhere. For tests and explanations.
+    /// nowhere. For tests.
     ///
     /// # Errors
     /// The program was loaded without `traces`; the frame is shorter than 14 bytes or longer than a page; or the

@@ -36,8 +36,8 @@ impl fmt::Display for RingKind {
 pub enum OpenError {
     /// A capability is missing.
     #[error(
-        "not permitted to {action}: that takes {capability}. Run the program as root, or give its file \
-         all that lanes take: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
+        "not permitted to {action}, which needs {capability}. Run the program as root, or give its file all \
+         capabilities that lanes need: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
         /// Operation that failed.
@@ -47,8 +47,8 @@ pub enum OpenError {
     },
     /// The memory exceeds the limit of locked memory.
     #[error(
-        "{bytes} bytes shared with the kernel are more than this process may lock: raise the limit \
-         (ulimit -l, or LimitMEMLOCK= of the service) or give the program CAP_IPC_LOCK"
+        "memory of {bytes} bytes, shared with the kernel, is more than this process may lock: raise the limit (ulimit \
+         -l, or LimitMEMLOCK= of the service) or give the program CAP_IPC_LOCK"
     )]
     MemoryLock {
         /// Bytes to register.
@@ -56,8 +56,8 @@ pub enum OpenError {
     },
     /// The device or its driver has no zero copy.
     #[error(
-        "interface {interface} has no zero copy: its driver does not offer it, or not on this \
-         queue. Choose copy, or auto, which takes what there is"
+        "interface {interface} has no zero copy: its driver does not support it, or not on this queue. Choose copy, \
+         or auto, which uses zero copy only where it is supported"
     )]
     NoZeroCopy {
         /// Name of the interface.
@@ -65,8 +65,8 @@ pub enum OpenError {
     },
     /// The interface does not exist in this network namespace.
     #[error(
-        "there is no interface {interface} in this network namespace: it was removed, renamed or \
-         moved. `ip link` shows those that are here"
+        "there is no interface {interface} in this network namespace: it was removed, renamed or moved. `ip link` \
+         shows the interfaces of this namespace"
     )]
     NoInterface {
         /// Name of the interface, or its index if it has none.
@@ -80,8 +80,8 @@ pub enum OpenError {
     },
     /// The queue does not exist.
     #[error(
-        "interface {interface} has no queue {queue}: ethtool -l {interface} shows how many it has, \
-         ethtool -L {interface} combined N changes that"
+        "interface {interface} has no queue {queue}: ethtool -l {interface} shows how many queues it has, ethtool -L \
+         {interface} combined N changes the number"
     )]
     NoQueue {
         /// Name of the interface.
@@ -91,9 +91,9 @@ pub enum OpenError {
     },
     /// Another socket is bound to the queue.
     #[error(
-        "queue {queue} of interface {interface} is taken by another program's AF_XDP socket, and was \
-         still after {} ms: a queue belongs to one program. Choose another queue, or end that \
-         program (it shows under /proc/PID/fd as a socket; ss --xdp -a lists it where the kernel can)",
+        "queue {queue} of interface {interface} is used by another program's AF_XDP socket, and still was after {} \
+         ms: a queue belongs to one program. Choose another queue, or end that program (/proc/PID/fd shows its \
+         socket; ss --xdp -a lists it, if the kernel supports that)",
         BIND_PATIENCE.as_millis()
     )]
     QueueTaken {
@@ -115,8 +115,8 @@ pub enum OpenError {
     },
     /// The kernel has no AF_XDP.
     #[error(
-        "this kernel has no AF_XDP sockets: one built with CONFIG_XDP_SOCKETS is needed. The \
-         datapath udp works everywhere"
+        "this kernel has no AF_XDP sockets: use a kernel built with CONFIG_XDP_SOCKETS, or the datapath udp, which \
+         works everywhere"
     )]
     NoXdpSockets,
     /// No file descriptor is left.
@@ -126,7 +126,9 @@ pub enum OpenError {
         action: &'static str,
     },
     /// Any other system error.
-    #[error("could not {action}: {source}. If the cause is not plain, strace shows the call")]
+    #[error(
+        "could not {action}: {source}. If the cause is not clear, strace shows the system call"
+    )]
     System {
         /// Operation that failed.
         action: &'static str,

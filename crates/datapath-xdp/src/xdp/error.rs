@@ -15,14 +15,14 @@ pub enum XdpError {
     NoMemory(#[from] isolane_datapath::NoMemory),
     /// No usable interface other than loopback.
     #[error(
-        "no interface that leaves this host is up with an IPv4 address, and lanes are those of a \
-         device: bring one up, or use the datapath udp"
+        "no interface other than loopback is up with an IPv4 address, and lanes need a device: bring an interface up, \
+         or use the datapath udp"
     )]
     NoInterface,
     /// The named interface is not up with an IPv4 address.
     #[error(
-        "interface {interface} is not up with an IPv4 address: ip link set {interface} up, or name \
-         another one of {present}"
+        "interface {interface} is not up with an IPv4 address: ip link set {interface} up, or name another interface: \
+         {present}"
     )]
     NotUp {
         /// Requested interface.
@@ -32,8 +32,8 @@ pub enum XdpError {
     },
     /// The MTU exceeds the largest chunks.
     #[error(
-        "an MTU of {mtu_bytes} bytes does not fit the largest chunks, which take {room_bytes}: \
-         ip link set {interface} mtu {room_bytes}, or less"
+        "the MTU of {mtu_bytes} bytes is too large for the largest chunks, which hold {room_bytes}: ip link set \
+         {interface} mtu {room_bytes}, or less"
     )]
     MtuTooLarge {
         /// Name of the interface.
@@ -45,8 +45,8 @@ pub enum XdpError {
     },
     /// The queue is beyond the limit.
     #[error(
-        "level {level} is to have its lane on queue {queue}, and lanes are on queues below \
-         {MAX_QUEUES}: choose one of these"
+        "the lane of level {level} cannot be on queue {queue}, because lanes use queues below {MAX_QUEUES}: choose a \
+         lower queue"
     )]
     QueueNumber {
         /// Level of the lane.
@@ -56,10 +56,10 @@ pub enum XdpError {
     },
     /// Too few chunks: an unread lane would take chunks that other lanes need.
     #[error(
-        "queue {queue} has {chunks} frames to receive into and needs {needed}: {rings} for the rings \
-         of its lanes, {held} that their readers may hold, {reserve} in reserve. Set \
-         receive_frames = {needed} or more, or leave it out, use shorter rings (receive_entries), or, in a \
-         program, trust recycling (XdpOptions::overcommit)"
+        "queue {queue} has {chunks} receive frames, but needs {needed}: {rings} for the rings of its lanes, {held} \
+         that the readers of these lanes may hold, {reserve} in reserve. Set receive_frames = {needed} or more, or \
+         leave it out; or use shorter rings (receive_entries); or, in a program, rely on recycling \
+         (XdpOptions::overcommit)"
     )]
     UmemTooSmall {
         /// Queue number.

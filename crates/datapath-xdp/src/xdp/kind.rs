@@ -142,7 +142,7 @@ const OPTIONS: [OptionSpec; 10] = [
             max: LAST_QUEUE,
         },
         Value(OptionValue::Integer(0)),
-        "device queue of the lanes; `ethtool -l` prints how many there are",
+        "queue of the device that the lanes use; `ethtool -l` prints how many there are",
     )
     .overriding(&["queues"]),
     OptionSpec::new(
@@ -151,32 +151,32 @@ const OPTIONS: [OptionSpec; 10] = [
             min: 0,
             max: LAST_QUEUE,
         },
-        Unset("queue"),
-        "device queues of single levels",
+        Unset("as `queue`"),
+        "queues of single levels, others use `queue`; on the command line 7=1+6=0",
     ),
     OptionSpec::new(
         "levels",
         OptionKind::Levels,
         Value(OptionValue::Levels(u8::MAX)),
-        "levels with a lane; the others use kernel sockets",
+        "levels with a lane, the others use kernel sockets; on the command line 5+6+7",
     ),
     OptionSpec::new(
         "mode",
         OptionKind::Word(&["auto", "copy", "zero-copy"]),
         Value(OptionValue::Word("auto")),
-        "copy by the kernel, or zero-copy; auto is zero-copy if the driver has it",
+        "copy by the kernel; zero-copy, refused if the driver has none; auto: zero-copy if the driver has it",
     ),
     OptionSpec::new(
         "attach",
         OptionKind::Word(&["native", "generic"]),
         Value(OptionValue::Word("native")),
-        "classifier in the driver, or after it: generic is slower and protects less",
+        "native: XDP program in the driver; generic: after it, on any device, but slower and with less protection",
     ),
     OptionSpec::new(
         "busy_poll",
         OptionKind::Bool,
         Value(OptionValue::Bool(false)),
-        "the loop drives the device itself; needs waiting = \"spin\" and its own core",
+        "the participant's thread polls the device (busy polling); needs waiting = \"spin\" and its own core",
     )
     .spinning(),
     OptionSpec::new(
@@ -186,7 +186,7 @@ const OPTIONS: [OptionSpec; 10] = [
             max: MAX_RING_ENTRIES,
         },
         Value(OptionValue::Integer(DEFAULT_RING_ENTRIES)),
-        "entries of each lane's receive ring",
+        "frames that the receive ring of each lane holds",
     ),
     OptionSpec::new(
         "receive_frames",
@@ -194,8 +194,8 @@ const OPTIONS: [OptionSpec; 10] = [
             min: 1,
             max: MAX_CHUNKS,
         },
-        Unset("as many as the rings need"),
-        "receive frames of a queue",
+        Unset("as many as its lanes need"),
+        "buffers of each queue for received frames; fewer than its lanes need are refused",
     ),
     OptionSpec::new(
         "critical_reserve",
@@ -204,7 +204,7 @@ const OPTIONS: [OptionSpec; 10] = [
             max: MAX_CHUNKS,
         },
         Value(OptionValue::Integer(DEFAULT_CRITICAL_RESERVE)),
-        "frames of a queue that only its highest lane takes",
+        "buffers of each queue that only its most critical lane may use",
     ),
     OptionSpec::new(
         "vlan",
@@ -213,7 +213,7 @@ const OPTIONS: [OptionSpec; 10] = [
             max: MAX_VLAN,
         },
         Unset("untagged"),
-        "VLAN id of sent frames (IEEE 802.1Q); 0 sends a priority tag",
+        "VLAN id of sent frames (IEEE 802.1Q); 0: only a priority tag",
     ),
 ];
 
@@ -223,7 +223,7 @@ impl DatapathKind for XdpKind {
     }
 
     fn summary(&self) -> &'static str {
-        "AF_XDP lanes with early demultiplexing; needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+        "AF_XDP lanes, past the kernel's stack; needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW"
     }
 
     fn options(&self) -> &'static [OptionSpec] {

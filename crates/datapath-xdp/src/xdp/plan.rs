@@ -188,9 +188,9 @@ mod tests {
         };
         let message = plan(&few).unwrap_err().to_string();
         assert!(
-            message.contains("600 frames")
+            message.contains("600 receive frames")
                 && message.contains("needs 616: 512 for the rings")
-                && message.contains("40 that their readers")
+                && message.contains("40 that the readers")
                 && message.contains("64 in reserve")
                 && message.contains("receive_frames = 616"),
             "{message}"

@@ -232,7 +232,7 @@ fn without_kernel_timers_only_set_budgets_are_reported() {
     let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
     let said = warnings
         .iter()
-        .any(|warning| warning.contains("filled up by this program"));
+        .any(|warning| warning.contains("this program's loop refills"));
     assert!(said, "{warnings:?}");
     finish(one);
 }

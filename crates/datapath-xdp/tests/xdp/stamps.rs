@@ -63,7 +63,7 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
     let warnings: Vec<String> = other.warnings().iter().map(ToString::to_string).collect();
     let said = warnings
         .iter()
-        .any(|warning| warning.contains("no room for stamps"));
+        .any(|warning| warning.contains("no room for timestamps"));
     assert!(said, "{warnings:?}");
 
     // The lane no longer looks for stamps, and still counts the frames without one.

@@ -252,7 +252,7 @@ fn a_deleted_interface_is_reported_and_unsent_datagrams_are_counted() {
     assert!(until(sides, is_reported), "the deletion is not noticed");
     let warnings = one.participant.warnings().join("\n");
     assert!(
-        warnings.contains("Make the participant again"),
+        warnings.contains("Create the participant again"),
         "{warnings}"
     );
     for number in 2..20 {

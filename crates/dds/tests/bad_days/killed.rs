@@ -89,7 +89,7 @@ impl Victim {
             match self.says.recv_timeout(left) {
                 Ok(line) => {
                     let is_refused = line.starts_with("victim: ") && line != OPEN;
-                    assert!(!is_refused || line.contains("is taken by"), "{line}");
+                    assert!(!is_refused || line.contains("is used by"), "{line}");
                     said.push(line);
                 }
                 Err(_) => panic!("it has no lanes: {said:#?}"),

@@ -93,7 +93,7 @@ fn a_queue_that_another_participant_has_is_named_and_given_as_soon_as_that_is_go
     topic.pass_by_lane([&other, &first], CRITICAL);
     assert_says(
         &second.participant.warnings().join("\n"),
-        &["kernel sockets are used instead", "queue 0"],
+        &["uses kernel sockets instead", "queue 0"],
     );
     drop((topic, other_topic));
     drop(second);

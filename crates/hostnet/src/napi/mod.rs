@@ -17,7 +17,8 @@
 //! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings behind, but
 //! their effect is bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the
 //! threads keep their priorities and do what the soft interrupt would have done. Interrupts stay deferred within the
-//! bounds of [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
+//! bounds of [`Polling`]. `isolane doctor` shows such threads and deferred interrupts. A later [`Guard`] takes them as
+//! the state to restore.
 
 mod plan;
 mod thread;
@@ -49,8 +50,8 @@ pub struct QueueState {
     pub polling: Option<Polling>,
 }
 
-/// Receive processing of an interface's queues. Empty if the driver has no NAPI, or the kernel does not report it:
-/// without the netlink family `netdev` only threads are visible.
+/// Receive processing of an interface's queues. Empty if the driver has no NAPI. If the kernel lacks the netlink family
+/// `netdev`, contains only instances that run in threads.
 ///
 /// # Errors
 /// [`NapiError::NoInterface`]; [`NapiError::System`].

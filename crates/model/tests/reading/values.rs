@@ -229,7 +229,7 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
             "xdp.queues = { 8 = 0 }",
             "{ 8 = 0 }",
             "must be a table of levels, like { 7 = 7 }",
-            "device queues of single levels",
+            "queues of single levels",
         ),
         (
             "xdp = { levels = [6], queues = { 7 = 1 } }",

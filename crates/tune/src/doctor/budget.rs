@@ -19,18 +19,18 @@ pub(super) fn examine(facts: &Facts, device: &Device, findings: &mut Findings) {
         threaded => findings.info(
             &id,
             format!(
-                "receive processing of {name} beyond its budget (300 frames, or 2 ms) continues in ksoftirqd, at the \
-                 ordinary class"
+                "if {name} has more receive work than its budget (300 frames, or 2 ms), ksoftirqd continues it at \
+                 ordinary priority"
             ),
-            "every real-time thread then preempts it, and ordinary programs share the core with it: milliseconds under \
-             heavy load",
+            "real-time threads then preempt this receive work, and ordinary programs share its core: milliseconds of \
+             delay under heavy load",
             match threaded {
                 Some(_) => format!(
-                    "echo 1 > /sys/class/net/{name}/threaded, with priorities for its threads (isolane tune plan); or, for \
-                     each core N that it interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)"
+                    "echo 1 > /sys/class/net/{name}/threaded, and give its NAPI threads priorities (isolane tune \
+                     plan); or, for each core N that receives its interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)"
                 ),
                 None => String::from(
-                    "for each core N that it interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)",
+                    "for each core N that receives its interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)",
                 ),
             },
         ),

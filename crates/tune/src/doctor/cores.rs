@@ -20,9 +20,8 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         findings.warn(
             "cores.smt",
             "two hardware threads share a core",
-            "what runs on the sibling of the executor's core takes up to half of its speed, and \
-             bounds must count with that",
-            "echo off > /sys/devices/system/cpu/smt/control; for good: boot with nosmt",
+            "programs on the sibling of the executor's core take up to half of its speed, and bounds must include that",
+            "echo off > /sys/devices/system/cpu/smt/control; permanently: boot with nosmt",
         );
     } else if facts.cores.smt_active == Some(false) {
         findings.ok("cores.smt", "each core runs one hardware thread");
@@ -35,8 +34,10 @@ fn described(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     match needs.core {
         Some(core) if !online.contains(&core) => findings.error(
             "cores.described",
-            format!("the description puts the executor on core {core}; there are {there}"),
-            "the executor cannot be put there",
+            format!(
+                "the description puts the executor on core {core}, but this machine has {there}"
+            ),
+            "the executor cannot run on the described core",
             format!("set `core` of the host to one of {}", list(online)),
         ),
         Some(core) => findings.ok(
@@ -49,8 +50,8 @@ fn described(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     if online.len() == 1 {
         findings.warn(
             "cores.count",
-            "there is one core",
-            "the executor shares it with interrupts, the kernel's threads and every other program",
+            "this machine has one core",
+            "the executor shares the core with interrupts, the kernel's threads and every other program",
             "use a machine with two cores or more, one of them for the executor",
         );
     }
@@ -85,10 +86,9 @@ fn isolation(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         findings.warn(
             "cores.isolated",
             what,
-            "other programs and the kernel's housekeeping run on the executor's core: a few \
-             microseconds each time, and caches are cold after it; with the machine as delivered and \
-             loaded, one way took up to 3,998 us, with cores isolated and tuned 115 (AF_XDP, Rovelli et al. \
-             2025, table 1)",
+            "other programs and the kernel's housekeeping run on the executor's core: a few microseconds each time, \
+             and cold caches afterwards; on a loaded machine as delivered, a one-way delay was up to 3,998 us, and \
+             with isolated cores and tuning up to 115 us (AF_XDP, Rovelli et al. 2025, table 1)",
             format!(
                 "boot with isolcpus={core} nohz_full={core} rcu_nocbs={core}; or give the executor \
                  an exclusive cpuset"
@@ -127,18 +127,18 @@ fn clock_rate(facts: &Facts, needs: &Needs, findings: &mut Findings) {
             "check the firmware's settings for power saving",
         );
     } else if slow.is_empty() {
-        findings.ok("cores.governor", "the clock rate stays at its highest");
+        findings.ok("cores.governor", "the clock rate stays at its maximum");
     } else {
         let governor = slow.first().and_then(|core| governors.get(core));
         findings.warn(
             "cores.governor",
             format!(
-                "cores {} are governed by {}",
+                "cores {} use the cpufreq governor {}",
                 list(&slow),
                 governor.map_or("?", String::as_str)
             ),
-            "after a pause a core runs at a fraction of its speed for milliseconds: everything, \
-             worst cases included, takes up to several times as long",
+            "after a pause a core runs at a fraction of its speed for milliseconds: everything, including the worst \
+             case, takes up to several times as long",
             "cpupower frequency-set --governor performance",
         );
     }
@@ -155,20 +155,20 @@ fn idle(facts: &Facts, findings: &mut Findings) {
         findings.info(
             "cores.idle-states",
             "idle states are not visible here",
-            "waking from a deep one costs up to hundreds of microseconds",
+            "waking from a deep idle state takes up to hundreds of microseconds",
             "boot with cpuidle.off=1 or idle=poll and compare: isolane bench rtt",
         );
     } else if slow.is_empty() {
         findings.ok(
             "cores.idle-states",
-            format!("every idle state that is on is left within {IDLE_LATENCY_US} us"),
+            format!("each enabled idle state takes at most {IDLE_LATENCY_US} us to leave"),
         );
     } else {
         findings.warn(
             "cores.idle-states",
-            format!("cores sleep deeply: {}", slow.join(", ")),
-            "the first sample after a pause is late by as much as waking takes, given above: quiet round \
-             trips of 215 us became 370 (measured on veth)",
+            format!("cores use deep idle states: {}", slow.join(", ")),
+            "the first sample after a pause is late by the wake-up time given above: without load, round trips of 215 \
+             us became 370 us (measured on veth)",
             format!(
                 "cpupower idle-set --disable-by-latency {IDLE_LATENCY_US}; or let the program hold \
                  /dev/cpu_dma_latency open with the value {IDLE_LATENCY_US}"
@@ -213,22 +213,22 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         ([], Some(begin)) if !number_list(begin).contains(&core) => {
             return findings.ok(
                 id,
-                format!("interrupts of devices begin on other cores than {core} (irqaffinity)"),
+                format!("new interrupts of devices start on other cores than {core} (irqaffinity)"),
             );
         }
         ([], _) if !facts.interrupts.is_empty() => {
             return findings.ok(
                 id,
                 format!(
-                    "of other devices' interrupts none that can be moved may come to core {core}"
+                    "no interrupt of another device can arrive on core {core}, except those that cannot be moved"
                 ),
             );
         }
         ([], _) => format!(
-            "interrupts of disks, USB and the like may come to core {core}: they were not looked at"
+            "interrupts of disks, USB and the like may arrive on core {core}: the facts do not contain them"
         ),
         (some, _) => format!(
-            "interrupts of other devices may come to core {core}: {}",
+            "interrupts of other devices may arrive on core {core}: {}",
             list_interrupts(some.iter().copied())
         ),
     };
@@ -236,10 +236,10 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     findings.info(
         id,
         what,
-        "some microseconds for each interrupt of the device",
+        "some microseconds for each interrupt",
         format!(
-            "boot with irqaffinity={rest}; or find them: grep -w {core} /proc/irq/*/effective_affinity_list, and move \
-             each: echo {rest} > /proc/irq/NUMBER/smp_affinity_list"
+            "boot with irqaffinity={rest}; or find the interrupts (grep -w {core} \
+             /proc/irq/*/effective_affinity_list) and move each: echo {rest} > /proc/irq/NUMBER/smp_affinity_list"
         ),
     );
 }

@@ -11,8 +11,8 @@ use crate::setting::{Setting, Value};
 
 /// Cost of critical frames that share a queue with heavy bulk traffic. Measured on veth through an emulated 40 Mbit/s
 /// link, three repetitions.
-const SHARED: &str = "critical frames wait behind bulk ones: at p99 583 to 955 us behind heavy receive work, where \
-                      it was kept apart 362 to 429 (measured on veth)";
+const SHARED: &str = "critical frames wait behind bulk frames: p99 was 583 to 955 us behind heavy receive work, and \
+                      362 to 429 us with separate receive queues (measured on veth)";
 
 pub(super) fn examine(facts: &Facts, device: &Device, needs: &Needs, findings: &mut Findings) {
     driver(device, findings);
@@ -45,16 +45,16 @@ fn driver(device: &Device, findings: &mut Findings) {
         }) => findings.ok(
             &id,
             format!(
-                "{name}: {driver} runs XDP programs itself, lanes {}",
-                if has_zero_copy { "without a copy (zero copy)" } else { "with one copy" }
+                "{name}: {driver} runs XDP programs natively; lanes work {}",
+                if has_zero_copy { "without copying frames (zero copy)" } else { "with one copy of each frame" }
             ),
         ),
         Some(_) => findings.info(
             &id,
-            format!("{name}: {driver} runs no XDP programs"),
-            "lanes only behind the driver (attach = \"generic\"): a frame to drop costs what a socket costs, 547 to \
-             770 ns, in the driver 122 to 200 (measured on veth)",
-            "use an interface whose driver does: igb, igc, ixgbe, ice, mlx5, stmmac and others",
+            format!("{name}: {driver} cannot run XDP programs"),
+            "lanes work only behind the driver (attach = \"generic\"): dropping a frame there takes as long as at a \
+             socket, 547 to 770 ns, and in the driver 122 to 200 ns (measured on veth)",
+            "use an interface whose driver runs XDP programs: igb, igc, ixgbe, ice, mlx5, stmmac and others",
         ),
         None => findings.ok(&id, format!("{name}: {driver}")),
     }
@@ -70,14 +70,14 @@ fn queues(device: &Device, findings: &mut Findings) {
     if has < 2 && most >= 2 {
         findings.warn(
             &id(device, "queues-used"),
-            format!("{name} has one receive queue in use, and could have {most}"),
+            format!("{name} uses one receive queue, and could use {most}"),
             SHARED,
             shell::channels(name, enough(queues, queues_max, 2)),
         );
     } else {
         findings.ok(
             &id(device, "queues-used"),
-            format!("{name} has {has} receive queues in use, of {most}"),
+            format!("{name} uses {has} of {most} receive queues"),
         );
     }
 }
@@ -102,26 +102,26 @@ fn steering(device: &Device, findings: &mut Findings) {
         .filter(|hash| !hash.table.is_empty());
     let filters = id(device, "filters");
     match (has_rules, sees_ports, hash.is_some()) {
-        (true, true, _) => findings.ok(&filters, format!("{name} steers by rules (ntuple)")),
+        (true, true, _) => findings.ok(&filters, format!("{name} steers frames by flow rules (ntuple)")),
         (true, false, _) => findings.info(
             &filters,
-            format!("{name} has steering rules that look at the Ethernet header only"),
-            "none, where critical frames have a VLAN priority of their own, or the receive table is used",
-            "steer by the receive table, or by VLAN priority",
+            format!("the flow rules of {name} match only the Ethernet header"),
+            "none, if critical frames have a VLAN priority of their own, or if the RSS table steers them",
+            "steer by the RSS table, or by VLAN priority",
         ),
         (false, _, true) => findings.info(
             &filters,
-            format!("{name} has no steering rules, and a receive table"),
-            "none, once the entries that critical flows pick lead to a queue of their own; a stranger picks one by \
-             chance",
-            "describe participants with their ports: the entries follow from them",
+            format!("{name} has no flow rules, but an RSS table"),
+            "none, once the table entries of critical flows lead to a queue of their own; a flow that is not \
+             described may have one of these entries by chance",
+            "describe the participants with their ports: the table entries of their flows follow from the ports",
         ),
         (false, _, false) => findings.warn(
             &filters,
-            format!("{name} has several queues, and no way to say what comes to which"),
+            format!("{name} has several receive queues, but neither flow rules nor an RSS table"),
             SHARED,
-            "use an interface with rules (ntuple) or a receive table; lanes and budgets still protect what is \
-             behind the device",
+            "use an interface with flow rules (ntuple) or an RSS table; lanes and budgets still protect critical \
+             samples after the device's queues",
         ),
     }
     let Some(hash) = hash.filter(|_| !(has_rules && sees_ports)) else {
@@ -129,18 +129,20 @@ fn steering(device: &Device, findings: &mut Findings) {
     };
     let key = id(device, "hash-key");
     match hash.key {
-        Some(_) => findings.ok(&key, format!("{name} tells the key of its receive hash")),
+        Some(_) => findings.ok(&key, format!("{name} reports the key of its RSS hash")),
         None => findings.info(
             &key,
-            format!("{name} does not tell the key of its receive hash"),
-            "none; but which entry a flow picks has to be learnt from where datagrams land",
-            "45 datagrams tell it, for a table of 128 entries and two queues",
+            format!("{name} does not report the key of its RSS hash"),
+            "none; but the table entry of a flow must be learnt from the queues on which datagrams arrive",
+            "learn it with isolane tune learn: 45 datagrams for a table of 128 entries and two queues",
         ),
     }
     if hash.udp4_hashes_ports == Some(false) {
         findings.info(
             &id(device, "hash-ports"),
-            format!("{name} hashes addresses only: all levels between two hosts come to one queue"),
+            format!(
+                "{name} hashes only addresses: all levels between two hosts arrive on one queue"
+            ),
             SHARED,
             format!("ethtool -N {name} rx-flow-hash udp4 sdfn"),
         );
@@ -169,28 +171,28 @@ fn moderation(device: &Device, findings: &mut Findings) {
     {
         findings.warn(
             &id,
-            format!("{driver} moves the time that interrupts of {name} are put off with the load"),
+            format!("{driver} adapts the interrupt delay of {name} to the load"),
             "10 to 250 us for each frame, each way (its README: InterruptThrottleRate)",
             remedy,
         );
     } else if has.adaptive_rx == Some(true) || has.adaptive_tx == Some(true) {
         findings.warn(
             &id,
-            format!("{driver} moves the time that interrupts of {name} are put off with the load"),
-            "how long a frame waits is not known before: up to hundreds of microseconds, each way",
+            format!("{driver} adapts the interrupt delay of {name} to the load"),
+            "the wait of a frame cannot be predicted: up to hundreds of microseconds, each way",
             remedy,
         );
     } else if longest_us > MODERATION_US {
         findings.warn(
             &id,
-            format!("interrupts of {name} are put off by up to {longest_us} us"),
-            &format!("{longest_us} us for each frame that comes alone, each way"),
+            format!("{name} delays interrupts by up to {longest_us} us"),
+            &format!("{longest_us} us for each frame that arrives alone, each way"),
             remedy,
         );
     } else {
         findings.ok(
             &id,
-            format!("interrupts of {name} are put off by {longest_us} us at most"),
+            format!("{name} delays interrupts by at most {longest_us} us"),
         );
     }
 }
@@ -222,7 +224,7 @@ fn offloads(device: &Device, needs: &Needs, findings: &mut Findings) {
         findings.warn(
             &id_xdp,
             format!("{} of {name} hides frames from lanes", hiding.join(", ")),
-            "no lane can be attached, or it sees other frames than were sent",
+            "no lane can be attached, or the lane receives other frames than were sent",
             format!("ethtool -K {name} {} off", hiding.join(" off ")),
         );
     }
@@ -234,8 +236,9 @@ fn offloads(device: &Device, needs: &Needs, findings: &mut Findings) {
     if !cutting.is_empty() {
         findings.info(
             &id(device, "offload"),
-            format!("{name} is given up to 64 KiB of a stream at once ({})", cutting.join(", ")),
-            "524 us at 1 Gbit/s in front of a critical frame in the same queue; none where that has a dedicated queue",
+            format!("the kernel passes up to 64 KiB of a stream to {name} at once ({})", cutting.join(", ")),
+            "524 us at 1 Gbit/s in front of a critical frame in the same queue; none if the critical frame has a \
+             dedicated queue",
             format!("ethtool -K {name} tso off gso off, at the price of throughput"),
         );
     }
@@ -250,8 +253,9 @@ fn rings(device: &Device, findings: &mut Findings) {
     if has.rx < wanted {
         findings.info(
             &id(device, "rings"),
-            format!("a receive ring of {name} holds {} frames, of {} it could", has.rx, most.rx),
-            "what comes while the core that serves it is kept is lost: at 1 Gbit/s a ring of 256 is full after 172 us",
+            format!("a receive ring of {name} holds {} frames, and could hold {}", has.rx, most.rx),
+            "frames that arrive while the receiving core is busy are lost: at 1 Gbit/s, a ring of 256 frames is full \
+             after 172 us",
             format!("ethtool -G {name} rx {wanted}"),
         );
     } else {
@@ -276,14 +280,14 @@ fn transmit(device: &Device, findings: &mut Findings) {
         Some(RootQdisc::Default { name: qdisc }) if transmits_on > 1 => findings.info(
             &id,
             format!("{name} sends all levels from the same {transmits_on} queues ({qdisc})"),
-            "a critical frame waits behind bulk of the same queue: at p99 14 ms with a flood at 0.9 of the line, 0.6 \
-             where the critical class went first (measured at 40 Mbit/s)",
-            format!("tc qdisc replace dev {name} root mqprio ..., a queue for the critical levels"),
+            "a critical frame waits behind bulk frames of the same queue: under a flood at 0.9 of the link's rate, \
+             p99 was 14 ms, and 0.6 ms where the critical class was sent first (measured at 40 Mbit/s)",
+            format!("tc qdisc replace dev {name} root mqprio ..., with a queue for the critical levels"),
         ),
         Some(RootQdisc::Taprio(schedule)) => findings.ok(
             &id,
             format!(
-                "{name} sends {} classes from queues of their own, at times of their own (taprio)",
+                "{name} sends {} classes from queues of their own, at scheduled times (taprio)",
                 schedule.classes.queues.len()
             ),
         ),
@@ -312,7 +316,7 @@ fn interrupts(facts: &Facts, device: &Device, needs: &Needs, findings: &mut Find
     if there.is_empty() {
         findings.ok(
             &id,
-            format!("no interrupt of {name} comes to the executor's core {core}"),
+            format!("no interrupt of {name} arrives on the executor's core {core}"),
         );
     } else {
         let others = facts
@@ -323,8 +327,8 @@ fn interrupts(facts: &Facts, device: &Device, needs: &Needs, findings: &mut Find
             .filter(|other| *other != core);
         findings.info(
             &id,
-            format!("interrupts {} of {name} may come to the executor's core {core}", there.join(", ")),
-            "some microseconds each, milliseconds in a flood; none, where it is the critical queue's alone",
+            format!("interrupts {} of {name} may arrive on the executor's core {core}", there.join(", ")),
+            "some microseconds each, milliseconds in a flood; none if the interrupt serves only the critical queue",
             format!(
                 "echo {} > /proc/irq/NUMBER/smp_affinity_list",
                 list(&others.collect::<Vec<_>>())
@@ -342,14 +346,14 @@ fn time_stamps(device: &Device, findings: &mut Findings) {
     match (stamps.hardware_rx && stamps.hardware_tx, stamps.clock) {
         (true, Some(clock)) => findings.ok(
             &id,
-            format!("{name} stamps frames in hardware, its clock is /dev/ptp{clock}"),
+            format!("{name} timestamps frames in hardware; its clock is /dev/ptp{clock}"),
         ),
         _ => findings.info(
             &id,
-            format!("{name} stamps no frames in hardware"),
-            "PTP is as good as the kernel's time stamps: tens of microseconds, and milliseconds under load; round \
-             trips do not need it",
-            "for one-way delays between hosts use an interface that does (igb, igc and better)",
+            format!("{name} does not timestamp frames in hardware"),
+            "PTP is only as precise as the kernel's timestamps: tens of microseconds, and milliseconds under load; \
+             round trips need no PTP",
+            "for one-way delays between hosts, use an interface with hardware timestamps (igb, igc and better)",
         ),
     }
 }

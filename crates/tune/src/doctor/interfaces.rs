@@ -11,8 +11,8 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     if needs.host.is_none() && needs.hosts.len() > 1 {
         findings.warn(
             "description.host",
-            "it is not known which host of the description this machine is",
-            "interface, core and topics of the description cannot be compared",
+            "it is unknown which described host this machine is",
+            "interface, core and topics of the description cannot be compared with this machine",
             format!("name it: --host {}", needs.hosts.join(" | ")),
         );
     }
@@ -54,7 +54,7 @@ fn described(facts: &Facts, name: &str, needs: &Needs, findings: &mut Findings) 
             .collect();
         return findings.error(
             &format!("interface.described.{name}"),
-            format!("the description names the interface {name}; there is none"),
+            format!("the description names the interface {name}, which does not exist"),
             "no topic of this host flows",
             format!(
                 "set `interface` of the host to one of: {}",
@@ -97,7 +97,7 @@ fn any(chosen: &[&Interface], has_loopback: bool, findings: &mut Findings) {
         findings.warn(
             "interface.any",
             "loopback is the only interface that is up with an IPv4 address",
-            "topics flow between programs of this machine (--interface lo --peer 127.0.0.1), and to no other",
+            "topics flow only between programs of this machine (--interface lo --peer 127.0.0.1)",
             "for other machines: ip link set NAME up, then ip address add ADDRESS/BITS dev NAME",
         );
         return;
@@ -105,7 +105,7 @@ fn any(chosen: &[&Interface], has_loopback: bool, findings: &mut Findings) {
     if chosen.is_empty() {
         findings.error(
             "interface.any",
-            "no interface is up with a carrier and an IPv4 address, loopback neither",
+            "no interface, not even loopback, is up with a carrier and an IPv4 address",
             "no topic flows, not even between programs of this machine",
             "ip link set NAME up, then ip address add ADDRESS/BITS dev NAME; for one machine alone: ip link set lo up, \
              and --interface lo --peer 127.0.0.1",
@@ -142,12 +142,12 @@ fn bridges(chosen: &[&Interface], findings: &mut Findings) {
     findings.warn(
         "interface.bridges",
         format!(
-            "discovery also multicasts to containers or virtual machines: {}",
+            "discovery also sends multicast to containers or virtual machines: {}",
             bridges.join(", ")
         ),
-        "each multicast sample is sent once for each of them: some microseconds of the writer's \
-         time and copies in the kernel",
-        "name the interfaces that are meant: --interface NAME, or `interface` in isolane.toml",
+        "each multicast sample is sent once on each of these interfaces: some microseconds of the writer's time, and \
+         copies in the kernel",
+        "name the interfaces to use: --interface NAME, or `interface` in isolane.toml",
     );
 }
 
@@ -158,8 +158,8 @@ fn one(facts: &Facts, interface: &Interface, needs: &Needs, findings: &mut Findi
         findings.info(
             &format!("interface.mtu.{name}"),
             format!("packets on {name} have at most {mtu} B"),
-            "samples beyond that are cut into IP fragments: each part takes its turn in every queue, \
-             and one that is lost loses all",
+            "longer samples are cut into IP fragments: each fragment waits in every queue, and if one fragment is \
+             lost, the sample is lost",
             format!("ip link set {name} mtu {USUAL_MTU}, if the whole network allows it"),
         );
     }
@@ -167,9 +167,9 @@ fn one(facts: &Facts, interface: &Interface, needs: &Needs, findings: &mut Findi
         findings.warn(
             &format!("interface.wireless.{name}"),
             format!("{name} is wireless"),
-            "milliseconds of delay that others decide about; multicast is sent slowly and never \
-             again when it is lost",
-            "use a cable for critical topics, and peers by unicast (--peer) here",
+            "milliseconds of delay, which other stations cause; multicast is sent slowly, and lost multicast frames \
+             are not repeated",
+            "use a cable for critical topics; on this interface, name peers for unicast (--peer)",
         );
     }
     queues(facts, interface, findings);
@@ -180,16 +180,16 @@ fn one(facts: &Facts, interface: &Interface, needs: &Needs, findings: &mut Findi
         findings.info(
             &format!("interface.xdp.{name}"),
             format!("another program's XDP program is attached to {name}"),
-            "below a microsecond a frame, unless it drops or redirects what is meant for topics",
-            format!("whose it is: ip link show {name}; bpftool net"),
+            "less than a microsecond for each frame, unless the program drops or redirects frames of topics",
+            format!("find its owner: ip link show {name}; bpftool net"),
         );
     }
     if let Some(dropped @ 1..) = interface.rx_dropped {
         findings.info(
             &format!("interface.dropped.{name}"),
-            format!("{name} has dropped {dropped} frames on the way in since it was made"),
-            "where they were samples they are lost, or came a round trip later",
-            format!("why: ethtool -S {name} | grep -i drop; ip -s -s link show {name}"),
+            format!("{name} has dropped {dropped} received frames since it was created"),
+            "samples in these frames are lost, or arrived one round trip later",
+            format!("find the reason: ethtool -S {name} | grep -i drop; ip -s -s link show {name}"),
         );
     }
 }
@@ -198,12 +198,12 @@ fn multicast(interface: &Interface, findings: &mut Findings) {
     let name = interface.name.as_str();
     let id = format!("interface.multicast.{name}");
     if interface.is_multicast {
-        findings.ok(&id, format!("{name} takes part in multicast"));
+        findings.ok(&id, format!("multicast is enabled on {name}"));
     } else {
         findings.warn(
             &id,
-            format!("{name} takes no part in multicast"),
-            "no latency; participants do not find each other on it unless they are named",
+            format!("multicast is disabled on {name}"),
+            "no latency; participants discover each other on this interface only if peers are named",
             format!("ip link set {name} multicast on; or name peers: --peer ADDRESS"),
         );
     }
@@ -226,8 +226,8 @@ fn queues(facts: &Facts, interface: &Interface, findings: &mut Findings) {
         (Some(1), _) if interface.driver.is_some() && facts.cores.online.len() > 1 => findings.warn(
             &id,
             format!("{name} has one receive queue ({driver}{speed}, qdisc {qdisc})"),
-            "a critical frame waits behind every bulk frame that came before it, in the queue and \
-             in the kernel's receive work: some microseconds for each",
+            "a critical frame waits behind every bulk frame that arrived before it, in the queue and in the kernel's \
+             receive work: some microseconds for each bulk frame",
             "use an interface with several queues, or keep bulk traffic on another interface",
         ),
         (Some(receive), Some(send)) => findings.ok(

@@ -32,9 +32,9 @@ fn realtime(facts: &Facts, findings: &mut Findings) {
         Some(false) => findings.warn(
             "kernel.realtime",
             format!("kernel {release} is not PREEMPT_RT"),
-            "a critical sample waits for whatever the kernel is doing: usually tens of \
-             microseconds, milliseconds behind heavy receive work, and no bound can be stated; the latest \
-             wake-up of 4,000 under load was 862 and 1,218 us, with PREEMPT_RT 26 and 30 (emulated)",
+            "a critical sample waits until the kernel has finished its present work: usually tens of microseconds, \
+             behind heavy receive work milliseconds, and no bound can be stated; in two runs of an emulated machine, \
+             the latest of 4,000 wake-ups under load came 862 us and 1,218 us late; with PREEMPT_RT, 26 us and 30 us",
             "install a PREEMPT_RT kernel (Debian: apt install linux-image-rt-amd64) and boot it",
         ),
         None => findings.info(
@@ -48,10 +48,10 @@ fn realtime(facts: &Facts, findings: &mut Findings) {
         findings.warn(
             "kernel.virtual-machine",
             "this is a virtual machine",
-            "the hypervisor takes cores away for milliseconds, whatever is set up in here; \
-             measured maxima are its own",
-            "for bounds run on hardware, or pin virtual cores to physical ones on the host and keep \
-             other guests off them",
+            "the hypervisor takes cores away for milliseconds, whatever is set in this machine; maxima measured here \
+             are the hypervisor's",
+            "to state bounds, run on hardware; or pin virtual cores to physical ones on the host and keep other \
+             guests off them",
         );
     }
 }
@@ -59,15 +59,15 @@ fn realtime(facts: &Facts, findings: &mut Findings) {
 fn clock(facts: &Facts, findings: &mut Findings) {
     match facts.kernel.clocksource.as_deref() {
         Some(source) if FAST_CLOCKS.contains(&source) => {
-            findings.ok("kernel.clocksource", format!("time comes from {source}"));
+            findings.ok("kernel.clocksource", format!("the kernel's clock source is {source}"));
         }
         Some(source) => findings.warn(
             "kernel.clocksource",
-            format!("time comes from {source}"),
+            format!("the kernel's clock source is {source}"),
             "each read of the clock accesses a device or the hypervisor: 0.5 to several microseconds, \
              a few times per sample",
-            "find out why tsc was given up: dmesg | grep -i clocksource; where the hardware is \
-             sound, boot with tsc=reliable clocksource=tsc",
+            "find out why the kernel gave up tsc (dmesg | grep -i clocksource); if the hardware is sound, boot with \
+             tsc=reliable clocksource=tsc",
         ),
         None => {}
     }
@@ -81,26 +81,26 @@ fn time_keeping(facts: &Facts, findings: &mut Findings) {
         findings.info(
             "kernel.time-keeping",
             "no program that sets the clock is running",
-            "source time stamps of different hosts drift apart, and one-way delays between hosts \
-             mean nothing; round trips are right",
-            "run chrony, or linuxptp (ptp4l and phc2sys) where the interface stamps in hardware",
+            "clocks of different hosts drift apart, so source timestamps and one-way delays between hosts mean \
+             nothing; round trips are correct",
+            "run chrony; or linuxptp (ptp4l and phc2sys), if the interface timestamps frames in hardware",
         );
     } else {
         findings.ok(
             "kernel.time-keeping",
-            format!("the clock is kept by {}", keepers.join(", ")),
+            format!("the clock is set by {}", keepers.join(", ")),
         );
     }
     if facts.kernel.clock_is_synchronised == Some(false) {
         findings.info(
             "kernel.clock-error",
             "the kernel reports its clock as unsynchronised",
-            "one-way delays between hosts mean nothing: clocks drift apart by up to 100 us a second; round trips \
-             are right",
+            "one-way delays between hosts mean nothing, because clocks drift apart by up to 100 us a second; round \
+             trips are correct",
             match facts.runs("chronyd") {
                 true => {
-                    "wait until chrony has found its source; without the line rtcsync in chrony.conf it never tells the \
-                     kernel that the clock is kept"
+                    "wait until chrony has found its source; without the line rtcsync in chrony.conf, chrony never \
+                     reports to the kernel that the clock is synchronised"
                 }
                 false => "run chrony, or linuxptp, and wait until it has found its source",
             },
@@ -110,12 +110,12 @@ fn time_keeping(facts: &Facts, findings: &mut Findings) {
 
 fn memory(facts: &Facts, findings: &mut Findings) {
     match facts.memory.swap_bytes {
-        Some(0) => findings.ok("memory.swap", "there is no swap"),
+        Some(0) => findings.ok("memory.swap", "no swap is enabled"),
         Some(bytes) => findings.warn(
             "memory.swap",
-            format!("{} MiB of swap are on", bytes >> 20),
-            "a page that was swapped out costs milliseconds when a critical job touches it",
-            "swapoff -a, and remove it from /etc/fstab; or lock the program's memory (mlockall)",
+            format!("{} MiB of swap are enabled", bytes >> 20),
+            "reading a swapped-out page takes milliseconds when a critical job touches it",
+            "swapoff -a, and remove the swap entry from /etc/fstab; or lock the program's memory (mlockall)",
         ),
         None => {}
     }
@@ -123,8 +123,8 @@ fn memory(facts: &Facts, findings: &mut Findings) {
         findings.info(
             "memory.huge-pages",
             "transparent huge pages are on for all programs",
-            "now and then a page fault copies 2 MiB, which takes some 100 microseconds; isolane \
-             takes its memory before the start, other parts of a program may not",
+            "now and then a page fault copies 2 MiB, which takes some 100 microseconds; isolane allocates its memory \
+             in advance, but other parts of a program may not",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         );
     } else if let Some(setting) = &facts.memory.transparent_huge_pages {
@@ -140,12 +140,10 @@ fn programs(facts: &Facts, findings: &mut Findings) {
         findings.warn(
             "programs.irqbalance",
             "irqbalance is running",
-            "it moves interrupts between cores every ten seconds, onto the executor's core too: \
-             tens of microseconds for each that arrives there, and what was set up by hand is \
-             undone",
-            "systemctl disable --now irqbalance; or keep it off the executor's core: \
-             IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance; and off a critical queue's interrupt: \
-             IRQBALANCE_ARGS=\"--banirq=NUMBER\"",
+            "irqbalance moves interrupts between cores every ten seconds, also to the executor's core: tens of \
+             microseconds for each interrupt there; it also undoes affinities that were set by hand",
+            "systemctl disable --now irqbalance; or exclude the executor's core (IRQBALANCE_BANNED_CPULIST in \
+             /etc/default/irqbalance) and a critical queue's interrupt (IRQBALANCE_ARGS=\"--banirq=NUMBER\")",
         );
     } else {
         findings.ok("programs.irqbalance", "irqbalance is not running");
@@ -156,8 +154,8 @@ fn programs(facts: &Facts, findings: &mut Findings) {
         findings.info(
             "programs.managers",
             format!("{} may change settings of devices and cores", names.join(", ")),
-            "they may undo other programs' settings when they start or when a link comes up; latency is then as before \
-             tuning",
+            "they may undo other programs' settings when they start or when a link comes up; latency is then the same \
+             as before tuning",
             "check: isolane tune status; watch: isolane tune verify --watch; TuneD can use a plan as its profile: isolane \
              tune export --format tuned",
         );

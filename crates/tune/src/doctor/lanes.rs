@@ -38,7 +38,7 @@ fn requirements(kind: &dyn DatapathKind, facts: &Value, name: &str, findings: &m
                     "the recorded facts of the datapath {} on {name} cannot be read: {error}",
                     kind.name()
                 ),
-                "it is not known whether lanes work here",
+                "it is unknown whether lanes work here",
                 "record the machine again: isolane doctor --facts",
             );
         }
@@ -80,20 +80,17 @@ fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
         .iter()
         .map(|(queue, policy)| format!("queue {queue} {}", class(policy)))
         .collect();
-    let what = format!(
-        "frames of {name} are received by threads: {}",
-        list.join(", ")
-    );
+    let what = format!("threads receive the frames of {name}: {}", list.join(", "));
     let is_ordinary = |(_, policy): &(u32, Option<Policy>)| *policy == Some(Policy::Ordinary);
     if threads.iter().any(is_ordinary) {
         findings.warn(
             &id,
             what,
-            "an ordinary thread that was starved works off a whole budget of frames with soft \
-             interrupts disabled: up to milliseconds in which nothing else runs on its core",
+            "a starved thread of ordinary priority later processes a whole budget of frames with soft interrupts \
+             disabled: for up to milliseconds, nothing else runs on its core",
             format!(
-                "give each a real-time priority, the critical queue's above the applications and bulk \
-                 queues' below them (chrt -f -p PRIORITY THREAD); or no threads: echo 0 > \
+                "give each thread a real-time priority (chrt -f -p PRIORITY THREAD): the critical queue's thread \
+                 above the applications, those of bulk queues below them; or use no threads: echo 0 > \
                  /sys/class/net/{name}/threaded"
             ),
         );
@@ -117,7 +114,7 @@ fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
             findings.ok(
                 &id,
                 format!(
-                    "every frame of {name} has its interrupt, unless the queue is being served: no \
+                    "each frame of {name} raises an interrupt, unless its queue is already being served; there is no \
                      polling"
                 ),
             );
@@ -127,21 +124,21 @@ fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
     let list: Vec<String> = polled
         .iter()
         .map(|(queue, Polling { wait, idle_polls })| {
-            format!("queue {queue} every {wait:?}, until {idle_polls} polls found nothing")
+            format!("queue {queue} every {wait:?}, until {idle_polls} polls found no frame")
         })
         .collect();
     let what = format!(
-        "after an interrupt {name} is polled: {}; a frame waits {longest:?} for that at most",
+        "after an interrupt, the kernel polls {name}: {}; a frame waits at most {longest:?} for a poll",
         list.join(", ")
     );
     if longest > MAX_POLL_WAIT {
         findings.warn(
             &id,
             what,
-            "each poll may come that late: more than any critical topic has to spare",
+            "a frame may wait that long for each poll, longer than critical topics can tolerate",
             format!(
-                "interrupts only: echo 0 > /sys/class/net/{name}/napi_defer_hard_irqs; or poll more \
-                 often: echo 50000 > /sys/class/net/{name}/gro_flush_timeout (in ns)"
+                "use interrupts only: echo 0 > /sys/class/net/{name}/napi_defer_hard_irqs; or poll more often: echo \
+                 50000 > /sys/class/net/{name}/gro_flush_timeout (in ns)"
             ),
         );
     } else {
@@ -320,7 +317,7 @@ mod tests {
         assert!(
             off[0]
                 .what
-                .contains("every frame of eth0 has its interrupt")
+                .contains("each frame of eth0 raises an interrupt")
         );
         let half_known = found(&[queue(0, Some(Polling::OFF)), queue(1, None)]);
         assert_eq!(ids(&half_known), []);

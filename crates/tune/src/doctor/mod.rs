@@ -98,7 +98,7 @@ fn name_step(finding: &mut Finding) {
     if let Some((_, step)) = STEPS.iter().find(is_meant) {
         finding
             .remedy
-            .push_str(&format!("; or isolane tune: {step}"));
+            .push_str(&format!("; or the step {step} of isolane tune plan"));
     }
 }
 

@@ -26,8 +26,8 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
         return findings.info(
             "ports.taken",
             "cannot read which UDP ports are in use",
-            "a participant reports it when it starts",
-            "ss -uln shows it",
+            "a participant that finds its ports taken reports this when it starts",
+            "ss -uln shows the ports",
         );
     };
     let is_taken = |port: &u32| u16::try_from(*port).is_ok_and(|port| ports.contains(&port));
@@ -39,7 +39,7 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     if used == own.len() {
         findings.error(
             "ports.taken",
-            format!("all {used} participants' ports of domain {domain} are taken"),
+            format!("all {used} participant ports of domain {domain} are taken"),
             "no participant of this domain can start",
             format!(
                 "end programs of this domain (ss -ulpn 'sport >= :{base}'), or use another domain: \
@@ -50,10 +50,10 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
         findings.info(
             "ports.taken",
             format!(
-                "domain {domain} is in use on this host: {used} of {} participants' ports are taken",
+                "domain {domain} is in use on this host: {used} of {} participant ports are taken",
                 own.len()
             ),
-            "none: participants share the domain; they see each other's topics",
+            "none: participants of a domain see each other's topics",
             "to separate topics, use another domain: --domain",
         );
     } else {
@@ -85,8 +85,8 @@ fn ephemeral(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
                 "ports {base} to {end} of domain {domain} are in the kernel's ephemeral range \
                  ({first} to {last})"
             ),
-            "no latency; now and then a participant finds its port taken by another program, and takes \
-             another, where named peers do not look for it",
+            "no latency; now and then a participant finds its port taken by another program and takes another port, \
+             where programs that name this host (--peer) do not look for it",
             format!(
                 "use a domain up to {last_free}, or: sysctl -w \
                  net.ipv4.ip_local_reserved_ports={base}-{end}"
@@ -116,10 +116,10 @@ fn firewall(facts: &Facts, base: u32, findings: &mut Findings) {
     findings.info(
         "ports.firewall",
         format!("a packet filter may be active: {}", seen.join(", ")),
-        "a rule costs below a microsecond a datagram; one that drops UDP keeps participants from \
-         finding each other",
+        "a rule costs less than a microsecond for each datagram; participants do not discover each other if a rule \
+         drops UDP",
         format!(
-            "look: nft list ruleset; let in UDP from {base} on, the group 239.255.0.0/16, and IGMP"
+            "show the rules: nft list ruleset; accept UDP from port {base} on, the group 239.255.0.0/16, and IGMP"
         ),
     );
 }
@@ -149,7 +149,7 @@ fn address(facts: &Facts, needs: &Needs, place: &DescribedPlace, findings: &mut 
         &id,
         format!("participant {name} is described at {address}, which {at} does not have"),
         "it cannot start, and its peers' datagrams are lost",
-        format!("give {at} the address, or describe the participant where it is, on all hosts"),
+        format!("give {at} the address, or correct the participant's address in the description, on all hosts"),
     );
 }
 
@@ -174,8 +174,9 @@ fn participant_ports(facts: &Facts, place: &DescribedPlace, findings: &mut Findi
             "ports {from} to {to} of participant {} are in the kernel's ephemeral range ({first} to {last})",
             place.name
         ),
-        "no latency; now and then it finds a port taken by another program, and cannot start",
-        format!("describe it below {first}, or: sysctl -w net.ipv4.ip_local_reserved_ports={from}-{to}"),
+        "no latency; now and then the participant finds a port taken by another program, and cannot start",
+        format!("describe the participant with a port below {first}, or: sysctl -w \
+                 net.ipv4.ip_local_reserved_ports={from}-{to}"),
     );
 }
 
@@ -201,19 +202,19 @@ fn receive_buffer(facts: &Facts, needs: &Needs, findings: &mut Findings) {
             findings.warn(
                 id,
                 format!(
-                    "a socket's buffer of {has} B holds {holds} datagrams; at level {level} up to \
-                     {datagrams} come in {stall_ms} ms"
+                    "a socket's buffer of {has} B holds {holds} datagrams; at level {level}, up to {datagrams} arrive \
+                     within {stall_ms} ms"
                 ),
-                "what comes beyond that while the executor is kept from reading is dropped by the \
-                 kernel: lost, or repaired one round trip later",
+                "the kernel drops datagrams that do not fit while the executor cannot read: their samples are lost, \
+                 or repaired one round trip later",
                 format!("sysctl -w net.core.rmem_default={wanted} net.core.rmem_max={wanted}"),
             );
         }
         Some((level, datagrams)) => findings.ok(
             id,
             format!(
-                "a socket's buffer holds {holds} datagrams; at level {level}, the fullest, up to \
-                 {datagrams} come in {stall_ms} ms"
+                "a socket's buffer holds {holds} datagrams; at level {level}, which receives the most, up to \
+                 {datagrams} arrive within {stall_ms} ms"
             ),
         ),
         None => findings.ok(
@@ -227,14 +228,14 @@ fn lost(facts: &Facts, findings: &mut Findings) {
     match facts.network.udp_receive_buffer_errors {
         Some(0) => findings.ok(
             "sockets.lost",
-            "no datagram was lost to a full buffer so far",
+            "no datagram has been lost to a full buffer",
         ),
         Some(lost) => findings.info(
             "sockets.lost",
-            format!("{lost} datagrams were lost to full buffers since the start, of all programs"),
-            "best-effort samples among them are gone, reliable ones came a round trip later",
-            "isolane's own are in its ledgers (pub, sub: -v -v); raise net.core.rmem_default where \
-             they are many",
+            format!("{lost} datagrams of all programs were lost to full buffers since boot"),
+            "best-effort samples among them are lost; reliable samples arrived one round trip later",
+            "the ledgers show isolane's own losses (pub, sub: -v -v); if many datagrams are lost, raise \
+             net.core.rmem_default",
         ),
         None => {}
     }
@@ -245,13 +246,13 @@ fn backlog(facts: &Facts, findings: &mut Findings) {
     match facts.network.netdev_max_backlog {
         Some(frames) if frames < USUAL => findings.warn(
             "sockets.backlog",
-            format!("a core queues {frames} frames between interface and stack"),
-            "a burst beyond that is dropped before any socket sees it",
+            format!("a core queues up to {frames} frames between interface and stack"),
+            "longer bursts are dropped before a socket sees them",
             format!("sysctl -w net.core.netdev_max_backlog={USUAL}"),
         ),
         Some(frames) => findings.ok(
             "sockets.backlog",
-            format!("a core queues {frames} frames between interface and stack"),
+            format!("a core queues up to {frames} frames between interface and stack"),
         ),
         None => {}
     }
@@ -261,8 +262,8 @@ fn busy_read(facts: &Facts, findings: &mut Findings) {
     if let Some(microseconds @ 1..) = facts.network.busy_read_us {
         findings.info(
             "sockets.busy-read",
-            format!("every socket that reads polls its interface for {microseconds} us first"),
-            "saves an interrupt on quiet links; on a shared core it takes time from other jobs",
+            format!("each read of a socket first polls the interface for {microseconds} us"),
+            "saves an interrupt on quiet links; on a shared core, it takes time from other jobs",
             "sysctl -w net.core.busy_read=0, unless it is meant",
         );
     }

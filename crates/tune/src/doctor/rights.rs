@@ -10,8 +10,8 @@ const FILE_RIGHTS: &str = "run as root, or: sudo setcap \
                            \"$(command -v isolane)\"";
 
 /// Scope of the limits in remedies.
-const GROUP: &str = "for members of a group realtime (groupadd realtime; usermod -aG realtime \
-                     USER), from their next login on";
+const GROUP: &str = "for members of a group realtime (groupadd realtime; usermod -aG realtime USER) from their next \
+                     login on";
 
 /// Scope of the remedies for services.
 const AS_SERVICE: &str = "in a systemd service";
@@ -49,12 +49,12 @@ fn memory(facts: &Facts, findings: &mut Findings) {
     let rights = &facts.rights;
     match (rights.ipc_lock, rights.locked_memory_limit_bytes) {
         (Some(true), _) => findings.ok("rights.lock-memory", "memory may be locked"),
-        (_, Some(u64::MAX)) => findings.ok("rights.lock-memory", "memory may be locked, all of it"),
+        (_, Some(u64::MAX)) => findings.ok("rights.lock-memory", "all memory may be locked"),
         (_, Some(bytes)) => findings.warn(
             "rights.lock-memory",
             format!("only {} KiB of memory may be locked", bytes >> 10),
-            "pages can be taken away: a critical job that touches one waits for it, up to \
-             milliseconds from a disk",
+            "the kernel can evict pages: a critical job that touches an evicted page waits for it, up to milliseconds \
+             from a disk",
             format!(
                 "run as root; or {GROUP}: echo '@realtime - memlock unlimited' >> \
                  /etc/security/limits.d/isolane.conf; {AS_SERVICE}: LimitMEMLOCK=infinity"
@@ -69,12 +69,12 @@ fn raw(facts: &Facts, findings: &mut Findings) {
     match rights.net_raw {
         Some(true) => findings.ok(
             "rights.net-raw",
-            "frames may be listened to (`isolane spy`)",
+            "this process may capture frames (`isolane spy`)",
         ),
         Some(false) => findings.info(
             "rights.net-raw",
             "CAP_NET_RAW is missing",
-            "no latency; `isolane spy` cannot listen, it can read captures",
+            "no latency; `isolane spy` can read capture files, but not capture from interfaces",
             FILE_RIGHTS,
         ),
         None => {}
@@ -82,13 +82,13 @@ fn raw(facts: &Facts, findings: &mut Findings) {
     match rights.net_admin {
         Some(true) => findings.ok(
             "rights.net-admin",
-            "interfaces may be set up, and receive buffers beyond rmem_max be had",
+            "this process may configure interfaces, and use receive buffers larger than rmem_max",
         ),
         Some(false) => findings.info(
             "rights.net-admin",
             "CAP_NET_ADMIN is missing",
-            "sockets get no priority above 6 and no buffer beyond rmem_max; `isolane demo` cannot \
-             make its test hosts (for these, run it as root)",
+            "sockets get no priority above 6 and no buffer larger than rmem_max; `isolane demo` cannot create its \
+             test hosts, which needs root",
             FILE_RIGHTS,
         ),
         None => {}
@@ -97,16 +97,14 @@ fn raw(facts: &Facts, findings: &mut Findings) {
         Permission::Granted => findings.ok("rights.af-xdp", "the kernel has AF_XDP sockets"),
         Permission::Refused => findings.info(
             "rights.af-xdp",
-            "the kernel has AF_XDP sockets, this process may not open them",
-            "no lanes: topics go over the kernel's sockets, and share its receive work with all other \
-             traffic",
+            "the kernel has AF_XDP sockets, but this process may not open them",
+            "no lanes: topics use the kernel's sockets, and share its receive work with all other traffic",
             FILE_RIGHTS,
         ),
         Permission::Absent => findings.info(
             "rights.af-xdp",
             "the kernel has no AF_XDP sockets",
-            "no lanes: topics go over the kernel's sockets, and share its receive work with all other \
-             traffic",
+            "no lanes: topics use the kernel's sockets, and share its receive work with all other traffic",
             "use a kernel with CONFIG_XDP_SOCKETS=y",
         ),
         Permission::Unknown => {}
@@ -121,7 +119,7 @@ fn throttling(facts: &Facts, findings: &mut Findings) {
     ) {
         (Some(-1), _) => findings.ok(
             "scheduler.throttling",
-            "real-time threads are never held back (a runaway one takes its core for good)",
+            "real-time threads are never throttled (a runaway thread occupies its core for ever)",
         ),
         (Some(runtime), Some(period)) if runtime < period => findings.info(
             "scheduler.throttling",
@@ -130,8 +128,8 @@ fn throttling(facts: &Facts, findings: &mut Findings) {
                 runtime / 1000,
                 period / 1000
             ),
-            "none while the executor sleeps often enough; one that spins at a real-time priority \
-             stands still for the rest of the period",
+            "none while the executor sleeps often enough; an executor that spins at a real-time priority is stopped \
+             for the rest of each period",
             "before spinning (Waiting::Spin) at a real-time priority: sysctl -w \
              kernel.sched_rt_runtime_us=-1",
         ),
@@ -150,8 +148,8 @@ fn throttling(facts: &Facts, findings: &mut Findings) {
                 "the fair server keeps {} ms of each second for ordinary programs",
                 most / 1_000_000
             ),
-            "as above: only a real-time thread that never sleeps is held back, by as much",
-            "before spinning at a real-time priority, for its core: echo 0 > \
+            "only a real-time thread that never sleeps is stopped, for that time",
+            "before spinning at a real-time priority, for the executor's core N: echo 0 > \
              /sys/kernel/debug/sched/fair_server/cpuN/runtime",
         );
     } else if !scheduling.fair_server_runtime_ns.is_empty() {

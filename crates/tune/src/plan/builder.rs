@@ -182,7 +182,7 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
         true => {
             builder.not_planned(
                 "receive-queues",
-                "the receive-queue measurements are of another boot and no longer hold",
+                "the receive-queue measurements are from another boot and no longer valid",
                 "learn and measure again: isolane tune learn, isolane tune ports",
             );
             &unknown
@@ -224,10 +224,10 @@ fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(name) = &input.needs.interface else {
         let why = match (input.needs.hosts.as_slice(), &input.needs.host) {
             ([], _) | (_, Some(_)) => {
-                "there is no description that names an interface: none is set up"
+                "no description names an interface, so the plan configures none"
             }
             _ => {
-                "it is not known which host of the description this machine is: no interface is set up"
+                "it is unknown which described host this machine is, so the plan configures no interface"
             }
         };
         let remedy = match input.needs.hosts.as_slice() {
@@ -243,11 +243,11 @@ fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let (Some(interface), Some(device)) = (interface, facts.device(name)) else {
         let (why, remedy) = match interface {
             Some(_) => (
-                format!("{name} does not tell what it can do"),
-                format!("probe as root; or use an interface of a device: ethtool -i {name}"),
+                format!("{name} does not report its capabilities"),
+                format!("run as root; or use an interface of a device: ethtool -i {name}"),
             ),
             None => (
-                format!("the description names the interface {name}; there is none"),
+                format!("the description names the interface {name}, which does not exist"),
                 String::from("correct `interface` of the host"),
             ),
         };
@@ -262,7 +262,8 @@ fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     if interface.is_wireless {
         builder.not_planned(
             format!("interface.wireless.{name}"),
-            format!("{name} is wireless: others decide when it may send, and nothing that is set here bounds it"),
+            format!("{name} is wireless: other stations decide when it may send, and no setting of this host bounds \
+                     the delay"),
             "use a cable for critical topics",
         );
     }

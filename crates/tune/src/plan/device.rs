@@ -22,20 +22,20 @@ pub(super) fn plan_rings(target: &TopicInterface<'_>, builder: &mut PlanBuilder<
     let mut costs: Vec<&str> = Vec::new();
     if to.rx != has.rx {
         why.push(format!(
-            "{} frames is what comes in {} us at 1 Gbit/s (shortest frames): a core that is kept longer loses \
-             the rest",
+            "the ring of {} frames is full after {} us at 1 Gbit/s (shortest frames): if the core is busy for longer, \
+             the next frames are lost",
             has.rx,
             u64::from(has.rx) * SHORTEST_FRAME_NS / 1000
         ));
-        costs.push("2 KiB of memory a frame and queue");
+        costs.push("2 KiB of memory for each frame of each queue");
     }
     if to.tx != has.tx {
         why.push(format!(
-            "{} frames of 1,500 B wait {} us at 1 Gbit/s, and none that is in the ring is overtaken there",
+            "{} frames of 1,500 B in the ring take {} us at 1 Gbit/s, and a critical frame cannot overtake them",
             has.tx,
             u64::from(has.tx) * LONGEST_FRAME_NS / 1000
         ));
-        costs.push("less is on the way when the core that sends is late: throughput on slow cores");
+        costs.push("if the sending core is late, fewer frames are waiting in the ring: less throughput on slow cores");
     }
     costs.push("the link is down for a moment");
     let interface = target.name().to_owned();
@@ -60,9 +60,8 @@ const LONGEST_FRAME_NS: u64 = 12_304;
 /// Kernel name of an offload, reason to disable it, and cost of disabling it.
 struct Offload(&'static str, &'static str, &'static str);
 
-const MERGED: &str =
-    "frames that the device merges are no frames any more: no lane can be attached";
-const TCP_COSTS: &str = "TCP streams take more of the processor's time";
+const MERGED: &str = "the device merges frames, so no lane can be attached";
+const TCP_COSTS: &str = "TCP streams need more processor time";
 
 /// Offloads that hide frames from an XDP program, and so from lanes.
 const HIDES: [Offload; 2] = [
@@ -71,12 +70,12 @@ const HIDES: [Offload; 2] = [
 ];
 const TAGS: Offload = Offload(
     "rx-vlan-hw-parse",
-    "the device takes the VLAN tag off, and the lanes' classifier, which looks for it, finds none",
-    "the kernel takes the tags off itself: some nanoseconds a frame",
+    "the device removes the VLAN tag, which the lanes' classifier needs",
+    "the kernel removes the tags: some nanoseconds for each frame",
 );
 const MERGES: [Offload; 1] = [Offload(
     "rx-gro",
-    "receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its \
+    "the kernel merges frames of one flow before it delivers them: a critical frame waits for the other frames of its \
      poll",
     TCP_COSTS,
 )];
@@ -87,16 +86,22 @@ const CUTS: [Offload; 4] = [
          shares the queue",
         TCP_COSTS,
     ),
-    Offload("tx-tcp6-segmentation", "the same over IPv6", TCP_COSTS),
+    Offload(
+        "tx-tcp6-segmentation",
+        "64 KiB of a bulk stream over IPv6 go to the wire at once: 524 us at 1 Gbit/s, in \
+                                     front of a critical frame that shares the queue",
+        TCP_COSTS,
+    ),
     Offload(
         "tx-generic-segmentation",
-        "64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between",
+        "64 KiB of a bulk stream wait as one unit and are cut only when they are sent, so no critical frame is sent \
+         between the parts",
         TCP_COSTS,
     ),
     Offload(
         "tx-udp-segmentation",
         "64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue",
-        "UDP streams that are sent in large pieces take more of the processor's time",
+        "UDP streams that are sent in large pieces need more processor time",
     ),
 ];
 
@@ -130,7 +135,7 @@ pub(super) fn plan_offloads(target: &TopicInterface<'_>, builder: &mut PlanBuild
         if !has.is_changeable {
             builder.not_planned(
                 id,
-                format!("{feature} is on, and the driver keeps it so: {why}"),
+                format!("{feature} is on, and the driver cannot turn it off: {why}"),
                 "",
             );
             continue;
@@ -259,7 +264,7 @@ pub(super) fn plan_coalescing(target: &TopicInterface<'_>, builder: &mut PlanBui
         builder.not_planned(
             target.id("moderation"),
             format!(
-                "{} does not say when it interrupts: its moderation, if it has one, stays",
+                "{} does not report its interrupt moderation, so the plan leaves it unchanged",
                 target.name()
             ),
             "",
@@ -272,31 +277,35 @@ pub(super) fn plan_coalescing(target: &TopicInterface<'_>, builder: &mut PlanBui
         builder.not_planned(
             target.id("moderation-receive"),
             format!(
-                "{driver} accepts an interrupt at once, and keeps the {} us it has",
+                "{driver} accepts a delay of 0 us without an error, but keeps its delay of {} us",
                 has.rx_usecs.unwrap_or_default()
             ),
-            "coalescing_us = 40 is about its least; bounds have to count it",
+            "set coalescing_us = 40, about the minimum of this driver, and include the delay in bounds",
         );
     }
     let mut why = match (has.rx_usecs, has.adaptive_rx) {
         (Some(mode), _) if is_mode(driver, mode) => String::from(
-            "the driver puts interrupts off by 10 to 250 us, as it finds the load: each frame waits for it",
+            "the driver delays interrupts by 10 to 250 us, depending on the load, and each frame waits for its \
+             interrupt",
         ),
         (_, Some(true)) => String::from(
-            "the driver puts interrupts off as it finds the load: how long a frame waits is its secret",
+            "the driver delays interrupts depending on the load, so the wait of a frame cannot be predicted",
         ),
         (Some(has_us), _) => {
             format!("a frame waits up to {has_us} us for its interrupt, in each direction")
         }
-        _ => String::from("frames wait for others before an interrupt reports them"),
+        _ => String::from("a frame waits for more frames before an interrupt reports it"),
     };
     if least_us < most_us {
         why.push_str(&format!(
-            "; {driver} takes no time of {most_us} us (it refuses it, or takes it for a mode): {least_us}"
+            "; {driver} accepts no delay of {most_us} us (it refuses the number, or uses it as a mode), so the plan \
+             sets {least_us}"
         ));
     }
     let costs = match least_us {
-        0 => "an interrupt for each frame that comes alone: a flood takes more of its core's time",
+        0 => {
+            "an interrupt for each frame that arrives alone: a flood takes more of its core's time"
+        }
         _ => "more interrupts under load",
     };
     let interface = target.name().to_owned();

@@ -31,10 +31,10 @@ fn without(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     }
     let why = match input.needs.core {
         Some(core) => {
-            format!("the description puts the executor on core {core}, which does not run")
+            format!("the description puts the executor on core {core}, which is not online")
         }
         None => String::from(
-            "the description does not say which core the executor is on: no core is set up",
+            "the description names no core for the executor, so the plan configures no core",
         ),
     };
     let last = online.last().copied().unwrap_or_default();
@@ -50,8 +50,9 @@ fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
         if input.facts.cores.smt_active == Some(true) {
             builder.not_planned(
                 "cores.siblings",
-                "which hardware threads share the executor's core cannot be seen",
-                format!("look: cat {CPUS}/cpu{core}/topology/thread_siblings_list; switch each off: echo 0 > {CPUS}/cpuN/online"),
+                "the hardware threads that share the executor's core cannot be determined",
+                format!("show them: cat {CPUS}/cpu{core}/topology/thread_siblings_list; switch each off: echo 0 > \
+                         {CPUS}/cpuN/online"),
             );
         }
         return;
@@ -66,7 +67,7 @@ fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
             builder.not_planned(
                 format!("cores.siblings.{sibling}"),
                 format!("core {sibling} is the other hardware thread of core {core}, and cannot be switched off"),
-                "put the executor on a core whose sibling can: core = N in [host.NAME]",
+                "put the executor on a core whose sibling can be switched off: core = N in [host.NAME]",
             );
             continue;
         }
@@ -76,10 +77,10 @@ fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
             "0",
             Rationale::of_all(
                 format!(
-                    "cores {core} and {sibling} are two threads of one: what runs on the other takes up to half of \
-                     the executor's speed"
+                    "cores {core} and {sibling} are two hardware threads of one core: programs on core {sibling} take \
+                     up to half of the executor's speed"
                 ),
-                format!("core {sibling} is gone: other programs have one hardware thread less"),
+                format!("core {sibling} is switched off: other programs have one hardware thread less"),
             ),
         );
     }
@@ -91,9 +92,9 @@ fn speed(core: u16, builder: &mut PlanBuilder<'_>) {
         &format!("{CPUS}/cpu{core}/cpufreq/scaling_governor"),
         "performance",
         Rationale::of_all(
-            "after a pause a core runs at a fraction of its speed for milliseconds, and everything takes longer by \
-             as much",
-            "power and heat of one core; less room for others to run above their nominal clock rate",
+            "after a pause a core runs at a fraction of its speed for milliseconds, and everything takes \
+             correspondingly longer",
+            "power and heat of one core; other cores can exceed their nominal clock rate less often",
         ),
     );
 }
@@ -132,12 +133,12 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>)
         (
             "cores.work-queues",
             "/sys/devices/virtual/workqueue/cpumask",
-            "work that drivers and file systems put off",
+            "deferred work of drivers and file systems",
         ),
         (
             "cores.new-interrupts",
             "/proc/irq/default_smp_affinity",
-            "interrupts that are requested from now on",
+            "interrupts that are requested after this change",
         ),
     ] {
         let Some(mask) = input.facts.attribute(path) else {
@@ -151,8 +152,8 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>)
             path,
             mask_like(&mask, &others),
             Rationale::of_all(
-                format!("{what} may come to core {core}: some microseconds each"),
-                "the other cores do it",
+                format!("{what} may arrive on core {core}: some microseconds each"),
+                "the other cores handle this work",
             ),
         );
     }
@@ -163,8 +164,8 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>)
             "/proc/sys/kernel/watchdog_cpumask",
             list(&others),
             Rationale::of_all(
-                format!("a thread at the highest priority looks every 4 s whether core {core} still runs"),
-                format!("a lock-up of core {core} is not reported by it"),
+                format!("a watchdog thread of the highest priority checks every 4 s whether core {core} still runs"),
+                format!("the watchdog does not report a lock-up of core {core}"),
             ),
         );
     }
@@ -175,8 +176,8 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>)
             "/proc/sys/vm/stat_interval",
             STATISTICS_SECONDS.to_string(),
             Rationale::of_all(
-                "each second every core adds up its counters of memory: some microseconds",
-                format!("counters of memory (vmstat) are up to {STATISTICS_SECONDS} s old"),
+                "each second, every core updates its memory counters: some microseconds",
+                format!("memory counters (vmstat) are up to {STATISTICS_SECONDS} s old"),
             ),
         );
     }
@@ -188,17 +189,17 @@ pub(super) fn plan_kernel_limits(input: &PlanInput<'_>, builder: &mut PlanBuilde
         builder.not_planned(
             "kernel.realtime",
             format!(
-                "kernel {} is not PREEMPT_RT: whatever is set up, no bound can be stated",
+                "kernel {} is not PREEMPT_RT, so no bound can be stated, whatever is set",
                 kernel.release
             ),
-            "install one (Debian: apt install linux-image-rt-amd64), boot it, and plan again",
+            "install a PREEMPT_RT kernel (Debian: apt install linux-image-rt-amd64), boot it, and plan again",
         );
     }
     if kernel.virtual_machine == Some(true) {
         builder.not_planned(
             "kernel.virtual-machine",
-            "this is a virtual machine: the hypervisor takes cores away, whatever is set up in here",
-            "pin its virtual cores on the host, and keep other guests off them",
+            "this is a virtual machine: the hypervisor takes cores away, whatever is set in this machine",
+            "pin the virtual cores on the host, and keep other guests off them",
         );
     }
 }
@@ -219,7 +220,7 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
             "-1",
             Rationale::of_all(
                 format!("a real-time thread that does not sleep is stopped for {held} ms of each period"),
-                "a runaway real-time thread takes its core for good: nothing ordinary runs there again",
+                "a runaway real-time thread occupies its core for ever: no ordinary program runs there again",
             ),
         );
     }
@@ -231,8 +232,8 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
         &format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime"),
         "0",
         Rationale::of_all(
-            "when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: \
-             50 ms of each second unless somebody changed it",
+            "when ordinary programs wait on the executor's core, the kernel stops the executor for the time reserved \
+             for them: 50 ms of each second by default",
             format!("ordinary programs on core {core} may starve"),
         ),
     );
@@ -248,8 +249,8 @@ pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) 
             "/sys/kernel/mm/transparent_hugepage/enabled",
             "madvise",
             Rationale::of_all(
-                "a page fault may copy 2 MiB, some 100 us, in a program that did not ask for huge pages",
-                "programs with large heaps take more page faults, unless they ask (madvise)",
+                "a page fault may copy 2 MiB, which takes some 100 us, in a program that did not request huge pages",
+                "programs with large heaps have more page faults, unless they request huge pages (madvise)",
             ),
         );
     }
@@ -261,10 +262,10 @@ pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) 
         builder.not_planned(
             "memory.swap",
             format!(
-                "{} MiB of swap are on: to take them away may end programs that are in them",
+                "{} MiB of swap are enabled; turning swap off may end programs whose memory is in it",
                 bytes >> 20
             ),
-            "swapoff -a, and remove it from /etc/fstab; or lock the program's memory (mlockall)",
+            "swapoff -a, and remove the swap entry from /etc/fstab; or lock the program's memory (mlockall)",
         );
     }
     limits(input, builder);
@@ -274,9 +275,9 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     if !input.tuning.realtime_limits.value {
         builder.not_planned(
             "rights.limits",
-            "who may use real-time priorities and lock memory is not for a profile to say",
-            "realtime_limits = true in [tune] gives it to the group realtime; of a service: LimitRTPRIO=80, \
-             LimitMEMLOCK=infinity",
+            "a profile does not decide who may use real-time priorities and lock memory",
+            "realtime_limits = true in [tune] gives these rights to the group realtime; for a service: \
+             LimitRTPRIO=80, LimitMEMLOCK=infinity",
         );
         return;
     }
@@ -284,8 +285,8 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
         "rights.limits",
         Document::RealtimeLimits,
         Rationale::of_all(
-            "executors run at real-time priorities with locked memory, without being root",
-            "members of the group realtime can take a core for themselves; from their next login on",
+            "executors can use real-time priorities and locked memory without being root",
+            "from their next login on, members of the group realtime can occupy a core",
         ),
     );
 }
@@ -296,7 +297,7 @@ const OTHERS: [(&str, &str, &str); 2] = [
     (
         "tuned",
         "tuned",
-        "isolane tune export --format tuned makes a profile for it; or: systemctl disable --now tuned",
+        "isolane tune export --format tuned makes a TuneD profile of the plan; or: systemctl disable --now tuned",
     ),
     (
         // Name as `/proc` truncates it.
@@ -314,7 +315,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
         if input.facts.runs(shown) {
             builder.not_planned(
                 format!("services.{name}"),
-                format!("{name} runs, and may undo steps of this plan when it likes"),
+                format!("{name} runs, and may undo steps of this plan at any time"),
                 remedy,
             );
         }
@@ -325,8 +326,8 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
     if input.facts.boot.has_systemd != Some(true) {
         builder.not_planned(
             "services.irqbalance",
-            "irqbalance runs, and was not started by systemd: what it may move cannot be set by a file of ours",
-            format!("end it, or start it with IRQBALANCE_BANNED_CPULIST={core}"),
+            "irqbalance runs, and was not started by systemd, so isolane cannot configure it by a file",
+            format!("end irqbalance, or start it with IRQBALANCE_BANNED_CPULIST={core}"),
         );
         return;
     }
@@ -335,11 +336,12 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>
         Document::IrqbalanceBannedCpus { core },
         Rationale::of_all(
             format!(
-                "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"
+                "every ten seconds irqbalance moves interrupts, also to core {core}, and undoes their affinities"
             ),
-            "it balances among the other cores only, and takes the critical queue's interrupt there too, unless \
-             --banirq excludes it; takes systemctl daemon-reload and a restart of irqbalance, or a boot; what \
-             /etc/default/irqbalance or /etc/sysconfig/irqbalance says of the same variable counts before it",
+            "irqbalance uses only the other cores; it also moves the critical queue's interrupt there, unless \
+             --banirq excludes it; the step takes effect after systemctl daemon-reload and a restart of irqbalance, \
+             or after a boot; the same variable in /etc/default/irqbalance or /etc/sysconfig/irqbalance has \
+             precedence",
         ),
     );
 }
@@ -360,8 +362,8 @@ pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>)
             "/proc/sys/net/core/busy_read",
             "0",
             Rationale::of_all(
-                format!("every program that reads a socket looks at the device for {has} us first, on critical cores too"),
-                "programs that gain by it take an interrupt more for each read",
+                format!("each read of a socket first polls the device for {has} us, also on critical cores"),
+                "programs that benefit from polling have one more interrupt for each read",
             ),
         );
     }
@@ -404,10 +406,11 @@ fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
             Rationale::of(
                 &topics,
                 format!(
-                    "at level {level} up to {datagrams} datagrams come in {} ms, and what does not fit is dropped",
+                    "at level {level}, up to {datagrams} datagrams arrive within {} ms, and the kernel drops those \
+                     that do not fit",
                     STALL_US / 1000
                 ),
-                "every socket may hold as much of the kernel's memory",
+                "every socket may use as much kernel memory",
             ),
         );
     }
@@ -432,7 +435,7 @@ fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
         RESERVED,
         range_list(&reserved),
         Rationale::of_all(
-            format!("the kernel gives ports {first} to {last} to programs that request none in particular: a \
+            format!("the kernel assigns ports {first} to {last} to programs that request no particular port: a \
                      described participant may find one of its ports taken, and cannot start"),
             "other programs do not get these ports",
         ),

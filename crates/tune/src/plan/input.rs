@@ -113,8 +113,8 @@ impl Unverified {
         Self {
             why,
             remedy: String::from(
-                "measure where each critical flow lands, at both ends (isolane tune ports --json FILE), and plan with \
-                 what was measured: isolane tune plan --receive-queues FILE",
+                "measure on which queue each critical flow arrives, at both ends (isolane tune ports --json FILE), \
+                 and plan with the measurement: isolane tune plan --receive-queues FILE",
             ),
         }
     }
@@ -164,8 +164,8 @@ impl TopicInterface<'_> {
         let unknown = topics_without_flow(input);
         if !unknown.is_empty() {
             return Err(Unverified::not_measured(format!(
-                "addresses and ports of {} are not known before they run: no participants are described for \
-                 both ends",
+                "the addresses and ports of {} are unknown before the programs run, because the description has no \
+                 participants for both ends",
                 unknown.join(", ")
             )));
         }
@@ -176,7 +176,7 @@ impl TopicInterface<'_> {
             };
             if !input.placement.is_measured_on(flow.tuple, wanted) {
                 return Err(Unverified::not_measured(format!(
-                    "it was not measured that {} ({way} {}, UDP port {}) comes to queue {wanted}",
+                    "no measurement shows that {} ({way} {}, UDP port {}) arrives on queue {wanted}",
                     flow.topics.join(", "),
                     flow.peer,
                     flow.tuple.destination_port
@@ -232,10 +232,10 @@ pub(super) fn report_vlan_parent(
     builder.not_planned(
         format!("interface.vlan.{vlan}"),
         format!(
-            "{vlan} is a VLAN of {device}: what is set up is {device}, for all that it carries; and a lane on {vlan} gets \
-             frames only after the kernel has received them"
+            "{vlan} is a VLAN of {device}: the plan configures {device}, for all of its traffic; and a lane on {vlan} \
+             gets frames only after the kernel has received them"
         ),
-        format!("for lanes describe the device: interface = \"{device}\", with vlan = {number} in [host.NAME.xdp]"),
+        format!("for lanes, describe the device: interface = \"{device}\", with vlan = {number} in [host.NAME.xdp]"),
     );
 }
 
@@ -249,7 +249,7 @@ pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(St
     let name = &interface.name;
     let kind = interface.kind.as_deref()?;
     let why = format!(
-        "{name} is a {kind}: queues, interrupts and steering are those of the device below it"
+        "{name} is a {kind}: its queues, interrupts and steering belong to the device below it"
     );
     let remedy = match kind {
         "vlan" => {
@@ -257,17 +257,19 @@ pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(St
             let known = below.filter(|below| facts.interfaces.iter().any(|it| it.name == **below));
             let device = match known {
                 Some(below) => format!("interface = \"{below}\""),
-                None => format!("interface: the name behind the @ of ip link show {name}"),
+                None => format!("interface = the name after the @ in ip link show {name}"),
             };
             let vlan = number_of(interface);
             format!("describe the device, {device}, with vlan = {vlan} in [host.NAME.xdp]")
         }
         "macvlan" | "ipvlan" | "macsec" => {
-            format!("describe the device below: the name behind the @ of ip link show {name}")
+            format!(
+                "describe the device below it, which is the name after the @ in ip link show {name}"
+            )
         }
         "bond" | "team" | "bridge" => format!(
-            "describe one of its ports as interface, and give critical topics an address there (which there are: ip \
-             link show master {name})"
+            "describe one of its ports as interface (ip link show master {name} lists them), and give critical topics \
+             an address of that port"
         ),
         _ => return None,
     };

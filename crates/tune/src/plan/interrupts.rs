@@ -11,10 +11,9 @@ use crate::facts::{Facts, Interrupt};
 use crate::kernel_lists::{cores_of_mask, list, mask_like};
 use crate::needs::Needs;
 
-const COSTS: &str = "the other cores take its receive work";
+const COSTS: &str = "the other cores handle its receive work";
 /// Reason that some interrupts are not moved.
-pub(super) const PLACED: &str =
-    "the kernel has placed these interrupts, and no program can move them";
+pub(super) const PLACED: &str = "the kernel has placed these interrupts, and they cannot be moved";
 
 pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mut PlanBuilder<'_>) {
     let input = &target.input;
@@ -31,7 +30,7 @@ pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mu
         builder.not_planned(
             id,
             format!(
-                "the executor shares its core with the interrupts of {name}: there is no other core"
+                "the executor shares its core with the interrupts of {name}, because there is no other core"
             ),
             "use a machine with two cores or more",
         );
@@ -42,19 +41,19 @@ pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mu
         builder.not_planned(
             id,
             format!(
-                "{name} gets another number of queues, and with them interrupts that have no numbers yet"
+                "the plan changes the number of queues of {name}, and the interrupts of the new queues do not exist yet"
             ),
-            "apply, and plan again",
+            "apply this plan, then plan again",
         );
         return;
     }
     if target.device.interrupts.is_empty() {
         builder.not_planned(
             id,
-            format!("{name} has no interrupts that can be seen: where it receives is where its frames come from"),
+            format!("no interrupts of {name} are visible"),
             match target.interface.kind.as_deref() {
-                Some("veth") => "on veth: receive threads, or rps_cpus, decide about the core",
-                _ => "probe as root, with sysfs mounted for this network namespace",
+                Some("veth") => "on veth, receive threads or rps_cpus determine the core",
+                _ => "run as root, with sysfs mounted for this network namespace",
             },
         );
         return;
@@ -90,7 +89,7 @@ pub(super) fn plan_topic_interface<'a>(target: &TopicInterface<'a>, builder: &mu
                 list_interrupts(fixed.iter().map(|it| it.interrupt))
             ),
             format!(
-                "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
+                "boot with isolcpus=managed_irq,domain,{core}: the kernel then keeps these interrupts off core {core}"
             ),
         );
     }
@@ -109,10 +108,10 @@ fn place(target: &TopicInterface<'_>, core: u16, it: &Move<'_>, builder: &mut Pl
     let (why, costs) = match it.is_pinned {
         true => (
             format!(
-                "{name} serves only critical datagrams, as was measured: they are received where they are used, on \
-                 core {core}"
+                "according to the measurement, {name} serves only critical datagrams: core {core} receives them, \
+                 where the executor uses them"
             ),
-            "none: nothing else comes to this queue",
+            "none: no other traffic arrives on this queue",
         ),
         false => (
             format!(
@@ -181,18 +180,20 @@ fn leave_to_irqbalance(
     let file = "in /etc/default/irqbalance (or /etc/sysconfig/irqbalance)";
     let other_way = match pinned.first() {
         None => {
-            format!("or have it leave core {core} alone, {file}: IRQBALANCE_BANNED_CPULIST={core}")
+            format!(
+                "or exclude core {core} from irqbalance, {file}: IRQBALANCE_BANNED_CPULIST={core}"
+            )
         }
         Some(number) => format!(
-            "or have it leave interrupt {number} alone, {file}: IRQBALANCE_ARGS=\"--banirq={number}\"; then \
+            "or exclude interrupt {number} from irqbalance, {file}: IRQBALANCE_ARGS=\"--banirq={number}\"; then \
              systemctl restart irqbalance, and echo {core} > /proc/irq/{number}/smp_affinity_list"
         ),
     };
     builder.not_planned(
         target.id("interrupts"),
         format!(
-            "irqbalance runs, and moves interrupts within ten seconds, whichever program has placed them: {} of \
-             {} are left to it",
+            "irqbalance runs, and would move interrupts again within ten seconds, so the plan does not move \
+             interrupts {} of {}",
             numbers(&mut moves.iter()).join(", "),
             target.name()
         ),
@@ -237,7 +238,7 @@ fn plan_rps(target: &TopicInterface<'_>, core: u16, builder: &mut PlanBuilder<'_
             mask_like(&mask, &rest),
             Rationale::of(
                 &input.critical_topics(None),
-                format!("receive work of queue {queue} is handed to core {core}, where the executor runs"),
+                format!("the kernel sends receive work of queue {queue} to core {core}, where the executor runs"),
                 COSTS,
             ),
         );
@@ -307,10 +308,10 @@ fn move_away(
         list(&remaining_cores(interrupt, core, others)),
         Rationale::of_all(
             format!(
-                "{name} may come to core {core}, whenever its device has something to tell: some microseconds each \
-                 time"
+                "{name} may arrive on core {core} at any time: some microseconds each"
             ),
-            "the other cores take it; where the kernel refuses it, it stays as it is, and apply says so",
+            "the other cores handle the interrupt; if the kernel refuses the move, apply reports that and leaves the \
+             interrupt where it is",
         ),
     );
 }
@@ -322,13 +323,13 @@ fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut P
     builder.not_planned(
         "cores.interrupts",
         format!(
-            "irqbalance runs, and moves interrupts of other devices within ten seconds, whichever program has placed \
-             them: {} are left to it",
+            "irqbalance runs, and would move interrupts of other devices again within ten seconds, so the plan does \
+             not move interrupts {}",
             list_interrupts(movable.iter().copied())
         ),
         format!(
-            "have it leave core {core} alone: IRQBALANCE_BANNED_CPULIST={core}; or systemctl mask --now irqbalance, and \
-             plan again"
+            "exclude core {core} from irqbalance: IRQBALANCE_BANNED_CPULIST={core}; or systemctl mask --now \
+             irqbalance, and plan again"
         ),
     );
 }
@@ -349,17 +350,17 @@ fn report_managed(
         return;
     }
     let remedy = match keeps_off {
-        true => format!("have nothing on core {core} read or write files"),
+        true => format!("run no program on core {core} that reads or writes files"),
         false => format!(
-            "have nothing on core {core} read or write files; and boot with isolcpus=managed_irq,domain,{core}: those \
-             that may go elsewhere do"
+            "run no program on core {core} that reads or writes files; and boot with \
+             isolcpus=managed_irq,domain,{core}, which moves interrupts that have another core"
         ),
     };
     builder.not_planned(
         "cores.interrupts-managed",
         format!(
-            "{PLACED}: {}; that of a disk's queue for one \
-             core comes only for what programs on that core read and write",
+            "{PLACED}: {}; the interrupt of a disk queue of one core occurs only after a program on that core reads \
+             or writes",
             list_interrupts(there.iter().copied())
         ),
         remedy,

@@ -27,7 +27,7 @@ pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_
     if others.is_empty() {
         builder.not_planned(
             "boot.isolation",
-            "there is one core: the executor shares it with everything else",
+            "this machine has one core: the executor shares it with everything else",
             "use a machine with two cores or more",
         );
         return;
@@ -87,7 +87,7 @@ pub(super) fn plan_kernel_arguments(
     if installed == document.text().trim_end() {
         builder.not_planned(
             "boot.arguments-waiting",
-            "the kernel's arguments are installed, and not in effect yet",
+            "the kernel's arguments are installed, but not yet in effect",
             "update-grub, and boot",
         );
         return;
@@ -95,9 +95,8 @@ pub(super) fn plan_kernel_arguments(
     if input.facts.boot.loader != Some(Loader::Grub) {
         builder.not_planned(
             "boot.arguments",
-            "what gives the kernel its arguments here is not known to take them from a file of ours \
-             (/etc/default/grub.d)",
-            format!("add to them: {wanted}"),
+            "isolane found no boot loader that reads kernel arguments from files in /etc/default/grub.d",
+            format!("add to the kernel's arguments: {wanted}"),
         );
         return;
     }
@@ -106,12 +105,12 @@ pub(super) fn plan_kernel_arguments(
         document,
         Rationale::of_all(
             format!(
-                "on core {core} other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \
+                "on core {core}, other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \
                  us, up to 1,000 times a second; these arguments keep them off"
             ),
             format!(
-                "nothing is put on core {core} by itself, so it is idle unless isolane runs there; takes update-grub \
-                 and a boot, and again after it is undone"
+                "the scheduler puts no program on core {core}, which is idle unless isolane runs there; the step, and \
+                 its undo, take effect after update-grub and a boot"
             ),
         ),
     );
@@ -161,15 +160,16 @@ fn report_contradicting_argument(
         Some(Loader::Grub) => {
             "in /etc/default/grub (GRUB_CMDLINE_LINUX or GRUB_CMDLINE_LINUX_DEFAULT), then update-grub, and boot"
         }
-        _ => "where the kernel's arguments are kept, and boot",
+        _ => "in the configuration of the boot loader, and boot",
     };
     builder.not_planned(
         "boot.arguments",
         format!(
-            "the kernel was started with {word}, which leaves core {core} out; it takes one list: a second {name} \
-             would not add to it"
+            "the kernel was started with {word}, which does not contain core {core}; the kernel uses one list, and a \
+             second {name} would not add to it"
         ),
-        format!("put {word},{core} in its place {place}; or give the executor one of those cores: core = N in [host.NAME]"),
+        format!("replace it by {word},{core} {place}; or put the executor on a core of that list: core = N in \
+                 [host.NAME]"),
     );
 }
 
@@ -192,8 +192,9 @@ pub(super) fn plan_systemd_slices(
     if input.facts.boot.has_systemd != Some(true) {
         builder.not_planned(
             "boot.cpusets",
-            "systemd does not run here, or it cannot be seen: nothing keeps programs on the other cores",
-            format!("isolation = \"boot\" in [tune]; or a cpuset of one's own for everything but core {core}"),
+            "systemd does not run here, or cannot be seen, so isolane cannot keep programs on the other cores",
+            format!("isolation = \"boot\" in [tune]; or create a cpuset with all cores except {core} for all other \
+                     programs"),
         );
         return;
     }
@@ -206,7 +207,8 @@ pub(super) fn plan_systemd_slices(
 fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder<'_>) {
     let costs = format!(
         "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
-         isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
+         isolane.slice (systemd-run --slice=isolane.slice PROGRAM); the step takes effect after systemctl \
+         daemon-reload, or a boot"
     );
     // A drop-in has no effect until its slice exists.
     for of in Unit::ALL {
@@ -217,13 +219,13 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
                 builder.not_planned(
                     id,
                     format!(
-                        "somebody has bound {unit} to cores {}, core {core} among them: lists of several files are added \
-                         to each other, and what his is for is not known here",
+                        "another configuration restricts {unit} to cores {}, which include core {core}; its purpose \
+                         is unknown, and systemd adds the lists of several files",
                         list(&cores)
                     ),
                     format!(
-                        "leave core {core} out there (AllowedCPUs= in what systemctl cat {unit} shows, \
-                         or systemctl set-property {unit} AllowedCPUs=LIST), and plan again"
+                        "remove core {core} from that list (AllowedCPUs= in the output of systemctl cat {unit}, or \
+                         systemctl set-property {unit} AllowedCPUs=LIST), and plan again"
                     ),
                 );
             }
@@ -237,7 +239,7 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
             },
             Rationale::of_all(
                 format!(
-                    "programs of {unit} run on core {core} too: milliseconds whenever one has work"
+                    "programs of {unit} also run on core {core}, for milliseconds whenever one has work"
                 ),
                 costs.as_str(),
             ),
@@ -246,11 +248,11 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
     builder.not_planned(
         "boot.cpuset.guests",
         format!(
-            "Kubernetes (kubepods.slice) has a slice that it makes anew, and Docker with its own driver of control groups \
-             has none: they are not kept off core {core} by this"
+            "Kubernetes recreates its slice (kubepods.slice), and Docker with the cgroup driver cgroupfs uses no \
+             slice, so this plan does not keep their containers off core {core}"
         ),
         format!(
-            "where they run: reservedSystemCPUs={core} of the kubelet; docker run --cpuset-cpus={}",
+            "for Kubernetes: reservedSystemCPUs={core} of the kubelet; for Docker: docker run --cpuset-cpus={}",
             list(others)
         ),
     );
@@ -258,7 +260,8 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
         "boot.cpuset.isolane.slice",
         Document::CriticalSlice { core },
         Rationale::of_all(
-            format!("what may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice"),
+            format!("programs that may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or \
+                     Slice=isolane.slice"),
             "none",
         ),
     );
@@ -315,12 +318,13 @@ fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut Plan
             builder.not_planned(
                 "boot.affinity",
                 format!(
-                    "somebody keeps systemd to cores {}, core {core} among them: what that is for is not known here",
+                    "another configuration restricts systemd to cores {}, which include core {core}; its purpose is \
+                     unknown",
                     list(&cores)
                 ),
                 format!(
-                    "leave core {core} out there (CPUAffinity= in what systemd-analyze cat-config systemd/system.conf \
-                     shows), and plan again behind systemctl daemon-reexec, or a boot"
+                    "remove core {core} from that list (CPUAffinity= in the output of systemd-analyze cat-config \
+                     systemd/system.conf), then systemctl daemon-reexec or boot, and plan again"
                 ),
             );
         }
@@ -332,13 +336,13 @@ fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut Plan
             cores: others.to_vec(),
         },
         Rationale::of_all(
-            format!("programs run on core {core} too: milliseconds whenever one has work"),
+            format!("programs also run on core {core}, for milliseconds whenever one has work"),
             format!(
-                "programs have one core less; they are kept off core {core} by what they inherit, not by a bound: control \
-                 groups are of the first version here, or without cpusets, so that virtual machines, containers and \
-                 processes that set their own affinity can still run there; critical programs set it as well (taskset \
-                 -c {core} PROGRAM, or CPUAffinity={core} of their service); takes systemctl daemon-reexec for what \
-                 is started then, or a boot"
+                "programs have one core less; they inherit an affinity without core {core}, but virtual machines, \
+                 containers and processes that set their own affinity can still run there, because this machine has \
+                 control groups of version 1, or without cpusets; critical programs must set their affinity (taskset \
+                 -c {core} PROGRAM, or CPUAffinity={core} of their service); after systemctl daemon-reexec the step \
+                 applies to programs started later, after a boot to all"
             ),
         ),
     );

@@ -48,8 +48,9 @@ fn polling(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         "0",
         Rationale::of(
             &topics,
-            format!("interrupts are put off while the kernel polls, every {wait} ns: a frame waits for the next poll"),
-            "an interrupt for each frame that comes alone",
+            format!("interrupts are deferred while the kernel polls every {wait} ns, so a frame waits for the next \
+                     poll"),
+            "an interrupt for each frame that arrives alone",
         ),
     );
     builder.attribute(
@@ -58,7 +59,9 @@ fn polling(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         "0",
         Rationale::of(
             &topics,
-            format!("frames that could be merged with later ones are held for up to {wait} ns"),
+            format!(
+                "the kernel holds frames that it could merge with later ones, for up to {wait} ns"
+            ),
             "fewer frames of bulk streams are merged",
         ),
     );
@@ -102,7 +105,7 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     if of_interrupts.is_empty() && target.device.threaded.is_none() {
         builder.not_planned(
             id,
-            format!("{name} has no threads of receive work, and can have none"),
+            format!("{name} has no receive threads, and its driver supports none"),
             "",
         );
         return;
@@ -111,8 +114,8 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         builder.not_planned(
             id,
             format!(
-                "{why}; raising one queue's thread and demoting the others' where a request or reply comes to a \
-                 demoted one made round trips ten to twenty times longer"
+                "{why}; with one queue's thread raised and the others lowered, round trips took ten to twenty times \
+                 longer if a request or reply arrived on a lowered queue"
             ),
             remedy,
         );
@@ -122,10 +125,10 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         builder.not_planned(
             id,
             format!(
-                "this plan changes what comes to which queue of {name}: what was measured before does not hold any \
-                 more"
+                "this plan changes the steering of {name}, so earlier measurements of its receive queues are no \
+                 longer valid"
             ),
-            "apply, measure where each critical flow lands now (isolane tune ports), and plan again",
+            "apply this plan, measure the receive queues of critical flows again (isolane tune ports), and plan again",
         );
         return;
     }
@@ -137,20 +140,20 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     if !threads.iter().any(serves_critical) {
         builder.not_planned(
             id,
-            format!("which thread serves the critical queue of {name} cannot be seen"),
-            "probe as root, with a kernel that tells (Linux 6.8 and later)",
+            format!("the thread that serves the critical queue of {name} cannot be determined"),
+            "run as root, with a kernel that reports the thread of each queue (Linux 6.8 and later)",
         );
         return;
     }
     builder.not_planned(
         "applications.priority",
         format!(
-            "these priorities assume that programs with critical topics run at SCHED_FIFO {APPLICATION_PRIORITY}, and \
-             nothing here makes that so: an ordinary program would be starved by bulk"
+            "these priorities assume that programs with critical topics run at SCHED_FIFO {APPLICATION_PRIORITY}, \
+             which this plan does not set; receive work of bulk would starve a program of ordinary priority"
         ),
         format!(
-            "chrt -f {APPLICATION_PRIORITY} PROGRAM; of a service: CPUSchedulingPolicy=fifo and \
-             CPUSchedulingPriority={APPLICATION_PRIORITY}; where the program sets it itself: \
+            "chrt -f {APPLICATION_PRIORITY} PROGRAM; for a service: CPUSchedulingPolicy=fifo and \
+             CPUSchedulingPriority={APPLICATION_PRIORITY}; for a service that sets its own priority: \
              LimitRTPRIO={APPLICATION_PRIORITY}"
         ),
     );
@@ -162,9 +165,9 @@ fn threads(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
             "1",
             Rationale::of(
                 &input.critical_topics(None),
-                "receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has \
+                "receive work in a soft interrupt, also of bulk, runs before every thread; receive threads have \
                  priorities",
-                "a wake-up for each frame that comes alone: 38 -> 53 us of a host's median",
+                "a wake-up for each frame that arrives alone: the median of a host's part rose from 38 to 53 us",
             ),
         );
     }
@@ -246,47 +249,50 @@ fn priority(target: &TopicInterface<'_>, thread: Thread, builder: &mut PlanBuild
         Work::CriticalSending => (
             CRITICAL_QUEUE_PRIORITY,
             String::from(
-                "the device reads the frames of lanes itself, and is given them here: what it sends is what critical \
-                 jobs have made",
+                "the device reads the frames of lanes itself, and this thread hands them to it: it sends only what \
+                 critical jobs have published",
             ),
             format!(
-                "what runs below FIFO {CRITICAL_QUEUE_PRIORITY} waits while it works: for critical frames only"
+                "programs below FIFO {CRITICAL_QUEUE_PRIORITY} wait while this thread sends critical frames"
             ),
         ),
         Work::Critical => (
             CRITICAL_QUEUE_PRIORITY,
             format!(
-                "what it receives is what critical jobs wait for: above the applications, which are to run at FIFO \
-                 {APPLICATION_PRIORITY}"
+                "critical jobs wait for the frames that this thread receives, so it runs above the applications, \
+                 which should run at FIFO {APPLICATION_PRIORITY}"
             ),
             format!(
-                "what runs below FIFO {CRITICAL_QUEUE_PRIORITY} waits while it works: critical datagrams only, as was \
-                 measured"
+                "programs below FIFO {CRITICAL_QUEUE_PRIORITY} wait while this thread receives; according to the \
+                 measurement, it receives only critical datagrams"
             ),
         ),
         Work::Bulk => (
             BULK_QUEUE_PRIORITY,
             format!(
-                "bulk is received when no application with FIFO {APPLICATION_PRIORITY} has work, and before \
-                 everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds"
+                "this thread receives bulk when no application with FIFO {APPLICATION_PRIORITY} has work, and before \
+                 all ordinary programs; at ordinary priority it would starve, and later occupy a core for \
+                 milliseconds"
             ),
             format!(
-                "ordinary programs on its cores wait for it, those with critical topics too, unless they run at FIFO \
-                 {APPLICATION_PRIORITY}"
+                "ordinary programs on its cores wait for this thread, also those with critical topics, unless they \
+                 run at FIFO {APPLICATION_PRIORITY}"
             ),
         ),
         Work::Sent => (
             TRANSMIT_QUEUE_PRIORITY,
             String::from(
-                "it completes frames that are on the wire already, and no program waits for that: behind all that \
-                 receives; at the ordinary class it is starved, until the ring is full and nothing can be sent",
+                "this thread completes frames that are already sent, and no program waits for it, so it runs below \
+                 all receive threads; at ordinary priority it would starve until the ring is full and nothing can be \
+                 sent",
             ),
-            String::from("none: it is where the kernel has it"),
+            String::from("none: this is the kernel's default"),
         ),
     };
     if thread.name.starts_with("irq/") {
         why.push_str(
-            "; what is more than its budget goes on in ksoftirqd, at the ordinary class, unless that is raised as well",
+            "; receive work beyond its budget continues in ksoftirqd at ordinary priority, unless the priority of \
+             ksoftirqd is raised as well",
         );
     }
     let from = match thread.from {

@@ -42,17 +42,17 @@ pub(super) fn plan<'a>(
     let interface = name.clone();
     let setting = Setting::Channels { interface };
     let gain = match target.critical_queue {
-        Some(_) => "one is for critical topics alone",
-        None => "it waits behind those of the same queue only",
+        Some(_) => "one of them is for critical topics alone",
+        None => "it waits only behind frames of the same queue",
     };
     let rationale = Rationale::of(
         &input.critical_topics(None),
         format!(
-            "with one queue a critical frame waits behind every bulk frame before it; with {} {gain}",
+            "with one queue, a critical frame waits behind every bulk frame before it; with {} queues, {gain}",
             target.receive_queues
         ),
-        "the link is down for a moment; each queue takes an interrupt and the memory of its rings; \
-         table, queueing and interrupts of the device begin anew",
+        "the link is down for a moment; each queue needs an interrupt and memory for its rings; the RSS table, \
+         queueing and interrupts of the device are reset",
     );
     let id = target.id("queues");
     builder.change(
@@ -100,22 +100,24 @@ fn critical_queue(
     if queues < 2 {
         let why = match target.device.queues_max {
             Some(most) if most.rx + most.combined > 1 => {
-                "it has one receive queue, and the profile leaves it"
+                "it has one receive queue, and the profile does not add one"
             }
-            _ => "it has one receive queue, and can have no second one",
+            _ => "it has one receive queue, and supports no second one",
         };
         builder.not_planned(
             id,
             format!("{name} gives critical topics no dedicated queue: {why}"),
-            "keep bulk traffic on another interface, or use one with several queues (igb, igc and better); until \
-             then the executor's order and budgets (protect.others) are what holds bulk back",
+            "keep bulk traffic on another interface, or use an interface with several queues (igb, igc and better); \
+             until then, only the executor's order and budgets (protect.others) hold bulk back",
         );
         return None;
     }
     if lane >= queues {
         builder.not_planned(
             id,
-            format!("the description puts lanes on queue {lane}; {name} has {queues} at most"),
+            format!(
+                "the description puts lanes on queue {lane}, but {name} has at most {queues} queues"
+            ),
             format!(
                 "in [host.NAME.xdp]: queues = {{ {} = {} }}",
                 highest(input),
@@ -128,10 +130,10 @@ fn critical_queue(
         builder.not_planned(
             id,
             format!(
-                "the description names no queue, and queue 0, where all lanes are then, is also where {name} puts \
-                 what it does not hash (ARP, PTP, IP fragments): none is kept for critical topics"
+                "the description names no queue, so all lanes are on queue 0, on which {name} also puts frames that \
+                 it does not hash (ARP, PTP, IP fragments): no queue is kept for critical topics"
             ),
-            format!("name a queue, in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(input), queues - 1),
+            format!("name a queue in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(input), queues - 1),
         );
         return None;
     }
@@ -139,8 +141,8 @@ fn critical_queue(
         builder.not_planned(
             target.id("queue-zero"),
             format!(
-                "critical topics are described on queue 0, where {name} also puts what it does not hash (ARP, PTP, IP \
-                 fragments): they share it"
+                "the description puts critical topics on queue 0, which they share with frames that {name} does not \
+                 hash (ARP, PTP, IP fragments)"
             ),
             format!("in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(input), queues - 1),
         );
@@ -171,8 +173,9 @@ fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder
         builder.not_planned(
             id,
             format!(
-                "lanes of level {} are described on queue {queue} too, which is kept for critical topics: \
-                 their datagrams come to other queues, and to them by the kernel's sockets",
+                "the description also puts lanes of level {} on queue {queue}, which is kept for critical topics: \
+                 datagrams of these levels arrive on other queues, and reach their readers through the kernel's \
+                 sockets",
                 sharing.join(", ")
             ),
             "give the other levels another queue: queue = N in [host.NAME.xdp]",
@@ -210,8 +213,8 @@ fn report_other_lane_queues(
     builder.not_planned(
         target.id("lanes"),
         format!(
-            "level {} is critical too, and its lane is described on another queue: its datagrams come to queue \
-             {queue}, and to it by the kernel's sockets",
+            "level {} is critical too, but the description puts its lane on another queue: its datagrams arrive on \
+             queue {queue}, and reach their readers through the kernel's sockets",
             levels.join(", ")
         ),
         format!("in [host.NAME.xdp]: queues = {{ {}, ... }}", queues.join(", ")),

@@ -37,10 +37,9 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
         new.not_planned.push(NotPlanned {
             id: String::from("restore.first"),
             why: String::from(
-                "queues, rings or steering go back to what they were: what else there is to change depends on \
-                 how they are then",
+                "this plan restores queues, rings or steering; further changes depend on their restored state",
             ),
-            remedy: String::from("apply this plan, and plan again"),
+            remedy: String::from("apply this plan, then plan again"),
         });
     }
     insert_restoring_steps(&mut new, &left);
@@ -166,11 +165,11 @@ fn restore_step(standing: &SettingStatus) -> Step {
         from,
         to: before.clone(),
         why: String::from(
-            "no longer requested: an earlier plan set it, and this one, by its description, profile and receive \
-             queues, would not",
+            "no longer needed: an earlier plan set this, but the present description, profile and receive queues do \
+             not require it",
         ),
         topics: Vec::new(),
-        costs: format!("what {id} was set for"),
+        costs: format!("the effect of {id}"),
         when: match setting {
             Setting::Document { .. } => When::Reboot,
             _ => When::Now,

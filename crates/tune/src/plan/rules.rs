@@ -116,22 +116,22 @@ pub(super) fn foreign_rule(target: &TopicInterface<'_>, queue: u32) -> Option<Un
     if let Some((place, rule)) = to_queue.find(|(_, rule)| !is_wanted(rule)) {
         return Some(Unverified {
             why: format!(
-                "rule {place} of {name} brings {} to queue {queue}, which is for critical datagrams alone",
+                "rule {place} of {name} steers {} to queue {queue}, which is for critical datagrams alone",
                 matched_frames(rule)
             ),
             remedy: format!(
-                "if it is not needed: ethtool -N {name} delete {place}, and plan again"
+                "if the rule is not needed: ethtool -N {name} delete {place}, and plan again"
             ),
         });
     }
     let place = has.others.first()?;
     Some(Unverified {
         why: format!(
-            "somebody has set rule {place} of {name}, which is neither about UDP ports nor about VLAN priorities: it may bring other frames to \
-             queue {queue}, or critical ones elsewhere"
+            "rule {place} of {name}, which isolane did not set, matches neither UDP ports nor VLAN priorities: it may \
+             steer other frames to queue {queue}, or critical frames to another queue"
         ),
         remedy: format!(
-            "look: ethtool -n {name}; if it is not needed: ethtool -N {name} delete {place}, and plan again"
+            "show the rule: ethtool -n {name}; if it is not needed: ethtool -N {name} delete {place}, and plan again"
         ),
     })
 }
@@ -200,7 +200,10 @@ pub(super) fn plan(
             interface: name.to_owned(),
             feature: String::from(RULES),
         };
-        let rationale = Rationale::of_all("without it the device ignores steering rules", "none");
+        let rationale = Rationale::of_all(
+            "without this feature, the device ignores flow rules",
+            "none",
+        );
         let values = (Value::Switch(false), Value::Switch(true));
         builder.change(target.id("rules-on"), setting, values, rationale);
     }
@@ -220,11 +223,11 @@ pub(super) fn plan(
             builder.not_planned(
                 id,
                 format!(
-                    "rule {place} of {name} brings {} to queue {}: which of two rules counts is the device's choice",
+                    "rule {place} of {name} steers {} to queue {}, and the device chooses which of two rules applies",
                     matched_frames(other),
                     other.queue()
                 ),
-                format!("if it is not needed: ethtool -N {name} delete {place}, and plan again"),
+                format!("if the rule is not needed: ethtool -N {name} delete {place}, and plan again"),
             );
             continue;
         }
@@ -235,7 +238,7 @@ pub(super) fn plan(
             builder.not_planned(
                 id,
                 format!(
-                    "{name} has room for {} rules, and they are taken: {} cannot be steered",
+                    "{name} has room for {} rules, and all are in use: {} cannot be steered",
                     has.capacity,
                     topics.join(", ")
                 ),
@@ -253,15 +256,13 @@ pub(super) fn plan(
             } => (format!("datagrams to UDP port {destination_port}"), "none"),
             FlowRule::Priority { .. } => (
                 matched_frames(&rule),
-                "what else has this priority, in whatever VLAN, comes there too: have switches and hosts give it \
-                 to critical frames only; and what is sent by sockets, not by lanes, has no tag, and does not come there",
+                "all other frames of this priority, in any VLAN, arrive there too, so switches and hosts must give \
+                 the priority only to critical frames; frames of sockets have no tag, and do not arrive there",
             ),
         };
         let rationale = Rationale::of(
             &topics,
-            format!(
-                "{what} come to queue {queue}, which they share with nothing that is not critical"
-            ),
+            format!("{what} arrive on queue {queue}, where only critical traffic arrives"),
             costs,
         );
         builder.change(id, setting, (Value::Absent, Value::Rule(rule)), rationale);
@@ -297,10 +298,10 @@ fn stale(
         let rationale = Rationale::of(
             &input.critical_topics(Some(Direction::Receive)),
             format!(
-                "it brings {} to queue {queue}, and no critical topic comes there",
+                "the rule steers {} to queue {queue}, where no critical topic arrives",
                 matched_frames(rule)
             ),
-            "who set it for another reason than these topics loses it",
+            "a program that set the rule for another purpose loses it",
         );
         let values = (Value::Rule(*rule), Value::Absent);
         builder.change(

@@ -13,14 +13,13 @@ use crate::setting::{Setting, Value};
 use crate::steer::{Tuple, apart, entry_of, reserve, shared};
 
 /// Remedy for a device with neither rules nor a table.
-const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
-                       queue it was sent on); else use an interface with rules (ntuple) or a receive table";
+const WITHOUT: &str = "choose the queue at the sender, if that is possible (on veth, a frame arrives on the queue on \
+                       which it was sent); otherwise use an interface with flow rules (ntuple) or an RSS table";
 /// Remedy for an unreadable hash key.
-const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), \
-                     and plan with what was learnt: isolane tune plan --receive-queues FILE";
+const LEARN: &str = "learn the entries (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and \
+                     two queues), then plan with them: isolane tune plan --receive-queues FILE";
 /// Remedy for a device whose rules do not match ports, if its frames are tagged.
-const BY_PRIORITY: &str =
-    "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
+const BY_PRIORITY: &str = "steering = \"rules\" in [tune] steers frames of lanes by VLAN priority";
 
 pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let input = &target.input;
@@ -40,7 +39,7 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
         builder.not_planned(
             target.id("steering-unknown"),
             format!(
-                "{} cannot be steered: ports that the kernel gives are not known before they are used",
+                "{} cannot be steered, because ports that the kernel assigns are unknown before they are used",
                 unknown.join(", ")
             ),
             "describe the participants of both ends, with their ports: [participant.NAME]",
@@ -80,43 +79,44 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
             }
             None if rules::sees_ports(device) || device.flow_rules.is_none() => builder.not_planned(
                 target.id("steering"),
-                format!("{} has no steering rules (ntuple)", target.name()),
-                "steering = \"auto\" takes the receive table where there is one",
+                format!("{} has no flow rules (ntuple)", target.name()),
+                "steering = \"auto\" uses the RSS table if there is one",
             ),
             None if let (Some(vlan), [_, ..]) = (input.needs.vlan, &*rules::untagged_hosts(input)) => builder.not_planned(
                 target.id("steering"),
                 format!(
-                    "{} would send critical frames without a tag of VLAN {vlan}, and rules by VLAN priority do not see \
-                     those",
+                    "{} would send critical frames without a tag of VLAN {vlan}, and rules by VLAN priority do not \
+                     match such frames",
                     rules::untagged_hosts(input).join(", ")
                 ),
                 format!(
-                    "vlan = {vlan} in [host.NAME.xdp] of these, too; or steering = \"auto\", which takes the receive table"
+                    "set vlan = {vlan} in [host.NAME.xdp] of these hosts, too; or steering = \"auto\", which uses the \
+                     RSS table"
                 ),
             ),
             None => builder.not_planned(
                 target.id("steering"),
                 format!(
-                    "rules of {driver} look at the Ethernet header only: they tell no UDP ports apart"
+                    "flow rules of {driver} match only the Ethernet header, and cannot distinguish UDP ports"
                 ),
-                "give this host and its peers a VLAN ([host.NAME.xdp] vlan), for rules by VLAN priority; or \
-                 steering = \"auto\", which takes the receive table",
+                "give this host and its peers a VLAN ([host.NAME.xdp] vlan), for rules by VLAN priority; or set \
+                 steering = \"auto\", which uses the RSS table",
             ),
         },
         (Steering::Table, Some(_), None) => builder.not_planned(
             target.id("steering"),
-            format!("{} has no receive table to set", target.name()),
-            "steering = \"auto\" takes its rules (ntuple)",
+            format!("{} has no RSS table to set", target.name()),
+            "steering = \"auto\" uses its flow rules (ntuple)",
         ),
         (_, _, None) => builder.not_planned(
             target.id("steering"),
             match device.flow_rules {
                 Some(_) if !rules::sees_ports(device) => format!(
-                    "{} has no receive table to set, and rules of {driver} tell no UDP ports apart",
+                    "{} has no RSS table to set, and flow rules of {driver} cannot distinguish UDP ports",
                     target.name()
                 ),
                 _ => format!(
-                    "{} has neither steering rules nor a receive table to set",
+                    "{} has neither flow rules nor an RSS table to set",
                     target.name()
                 ),
             },
@@ -147,11 +147,11 @@ fn by_table(
         builder.not_planned(
             id,
             format!(
-                "what {name} hashes with ({}, {size} entries) is not one of which it is known where datagrams come \
-                 to",
+                "the hash of {name} ({}, {size} entries) is not one whose table entries isolane can compute",
                 hash.function.as_deref().unwrap_or("unknown")
             ),
-            format!("ethtool -X {name} hfunc toeplitz, where it can; else an interface with rules"),
+            format!("ethtool -X {name} hfunc toeplitz, if the device supports it; otherwise use an interface with \
+                     flow rules"),
         );
         return;
     }
@@ -171,8 +171,8 @@ fn by_table(
         builder.not_planned(
             id,
             format!(
-                "the key of {name}'s receive hash cannot be read: which entries critical datagrams pick has to be \
-                 learnt from where they land"
+                "the key of {name}'s RSS hash cannot be read, so the table entries of critical datagrams must be \
+                 learnt from the queues on which they arrive"
             ),
             match rules::by_priority(input, target.device) {
                 Some(_) => format!("{LEARN}; or {BY_PRIORITY}"),
@@ -192,14 +192,15 @@ fn by_table(
         builder.not_planned(
             target.id("steering-shared"),
             format!(
-                "{} (level {}) picks the same entry of {name}'s receive table as a critical flow, and comes to \
-                 the critical queue too",
+                "{} (level {}) has the same entry of {name}'s RSS table as a critical flow, and arrives on the \
+                 critical queue too",
                 foreign_rule.topics.join(", "),
                 foreign_rule.level
             ),
             match other {
                 Some(port) => format!(
-                    "give its receiver other ports: port = {port} keeps all described flows apart"
+                    "give its receiver other ports: with port = {port}, no described flow has an entry of a critical \
+                     flow"
                 ),
                 None => String::from("give one of the two participants another port, and plan again"),
             },
@@ -216,8 +217,8 @@ fn ports_in_hash(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let interface = target.name().to_owned();
     let rationale = Rationale::of(
         &input.critical_topics(Some(Direction::Receive)),
-        "the device looks at addresses only: all levels between two hosts come to the same queue",
-        "IP fragments, which have no ports, may overtake the whole datagrams of the same flow",
+        "the device hashes only addresses: all levels between two hosts arrive on the same queue",
+        "IP fragments, which have no ports, may overtake whole datagrams of the same flow",
     );
     let values = (Value::Switch(false), Value::Switch(true));
     builder.change(
@@ -304,19 +305,19 @@ fn table(
     let (why, costs) = match lead.len() {
         0 => (
             format!(
-                "the hash spreads everything else over the other queues: nothing but rules leads to queue {queue}"
+                "only rules lead to queue {queue}; the hash spreads all other traffic over the other queues"
             ),
             String::from("other traffic has one queue less"),
         ),
         count => (
             format!(
-                "critical datagrams pick {count} of {} entries, which lead to queue {queue}; everything else \
+                "critical datagrams have {count} of {} table entries, which lead to queue {queue}; all other traffic \
                  is spread over the other queues",
                 to.len()
             ),
             format!(
-                "other traffic has one queue less; a flow that is not described comes to the critical queue \
-                 by chance, {count} in {}",
+                "other traffic has one queue less; a flow that is not described arrives on the critical queue with a \
+                 probability of {count} in {}",
                 to.len()
             ),
         ),

@@ -27,13 +27,13 @@ impl Plan {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "--- {} as it is ({})",
+            "--- {} at present ({})",
             line(&self.machine.hostname),
             line(&self.origin)
         );
         let _ = writeln!(
             text,
-            "+++ {} by the profile {}",
+            "+++ {} with the profile {}",
             line(&self.machine.hostname),
             line(&self.profile)
         );
@@ -68,7 +68,7 @@ impl Plan {
             (steps, 0) => writeln!(text, "{steps} steps"),
             (steps, reboots) => writeln!(
                 text,
-                "{steps} steps, {reboots} of them from the next boot on"
+                "{steps} steps; {reboots} of them take effect at the next boot"
             ),
         }
     }
@@ -77,7 +77,10 @@ impl Plan {
         if self.preconditions.is_empty() {
             return Ok(());
         }
-        writeln!(text, "\nRelies on, as it was when it was measured:")?;
+        writeln!(
+            text,
+            "\nThe measurements are valid only with these settings:"
+        )?;
         for Precondition { setting, value } in &self.preconditions {
             writeln!(
                 text,
@@ -93,7 +96,7 @@ impl Plan {
         if self.not_planned.is_empty() {
             return Ok(());
         }
-        writeln!(text, "\nNot done:")?;
+        writeln!(text, "\nNot planned:")?;
         for not_planned in &self.not_planned {
             writeln!(
                 text,
@@ -124,7 +127,7 @@ fn describe_all(text: &mut String, steps: &[Step], number: usize) -> fmt::Result
     let last = number + steps.len() - 1;
     writeln!(
         text,
-        "\n{number:>3}. to {last}. {} interrupts of other devices (reason and undo line: the first one's)",
+        "\n{number:>3}. to {last}. {} interrupts of other devices (why and undo are those of the first)",
         steps.len()
     )?;
     for step in steps {
@@ -165,7 +168,7 @@ fn about(text: &mut String, step: &Step) -> fmt::Result {
         When::Now => Ok(()),
         When::ThisBoot => writeln!(
             text,
-            "     when:  until the next boot: where datagrams land has to be looked at again then"
+            "     when:  until the next boot; then measure the receive queues again"
         ),
         When::Reboot => writeln!(text, "     when:  from the next boot on"),
     }

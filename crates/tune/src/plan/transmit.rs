@@ -31,8 +31,8 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(has) = &target.device.root_qdisc else {
         builder.not_planned(
             id,
-            format!("how frames wait for {name} cannot be seen"),
-            format!("look: tc qdisc show dev {name}"),
+            format!("the queueing of {name} cannot be read"),
+            format!("show it: tc qdisc show dev {name}"),
         );
         return;
     };
@@ -45,7 +45,7 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     if let Some(other) = foreign {
         builder.not_planned(
             id,
-            format!("somebody has set up {other} on {name}: it is left alone"),
+            format!("{other} on {name} was not set up by isolane, and stays unchanged"),
             format!("if it is not needed: tc qdisc del dev {name} root, and plan again"),
         );
         return;
@@ -58,15 +58,16 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
             Rationale::of(
                 &topics,
                 format!(
-                    "at most {PFIFO_FRAMES} frames wait, in the order they came; none is dropped by its age"
+                    "at most {PFIFO_FRAMES} frames wait, in order of arrival; none is dropped because of its age"
                 ),
-                "bulk streams lose frames earlier, and no stream is kept from taking all of the line",
+                "bulk streams lose frames earlier, and one stream can take all of the link's rate",
             ),
         ),
         _ => {
             if target.critical_queue.is_none() && target.transmit_queues > 1 {
                 let why = format!(
-                    "critical topics have no queue of {name} of their own to be sent from, as said above"
+                    "critical topics have no transmit queue of {name} of their own, because they have no critical \
+                     queue (above)"
                 );
                 return builder.not_planned(id, why, "");
             }
@@ -74,11 +75,11 @@ pub(super) fn plan(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
                 builder.not_planned(
                     id,
                     format!(
-                        "{name} has one transmit queue: in it critical frames wait behind all others, whatever \
-                         waits in front"
+                        "{name} has one transmit queue, in which critical frames wait behind all others, whatever the \
+                         queueing discipline"
                     ),
-                    "keep bulk traffic on another interface, or use one with several queues; what is sent by \
-                     lanes does not wait in the kernel, but in the same ring",
+                    "keep bulk traffic on another interface, or use an interface with several queues; frames of lanes \
+                     skip the kernel's queueing, but wait in the same ring",
                 );
                 return;
             };
@@ -187,12 +188,12 @@ fn class_rationale(
     let queue = target.critical_queue.unwrap_or_default();
     let order = match classes.offloaded {
         true => {
-            "the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits \
-             for the one on the wire"
+            "the device sends this queue before all others (according to its driver, not verified on hardware): a \
+             critical frame waits for the frame on the wire"
         }
         false => {
-            "a critical frame waits behind no other frame of this host's queues, but for one of each other queue where \
-             the device serves them in turn"
+            "a critical frame does not wait behind frames of other queues, except for one frame of each if the device \
+             serves its queues in turn"
         }
     };
     // The kernel uses these priorities too: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE for datagrams with low-delay TOS.
@@ -201,17 +202,17 @@ fn class_rationale(
     let mut shares = String::new();
     if has(CONTROL) {
         shares.push_str(
-            "; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves \
-             groups",
+            "; IGMP and LACP (priority 7) use this queue too, 0.7 us for each frame at 1 Gbit/s: some frames when a \
+             program joins or leaves groups",
         );
     }
     if has(INTERACTIVE) {
-        shares.push_str("; so is what asks for low delay (TOS 0x10: priority 6)");
+        shares.push_str("; so do datagrams that request low delay (TOS 0x10: priority 6)");
     }
     let others = match classes.offloaded {
         true => format!(
-            "other traffic has a queue for a few levels each, and waits for all that is more urgent; the device begins \
-             anew (the link is down for a moment); {FAIR}"
+            "other traffic has a queue for every few levels, and waits for all more urgent levels; the device is \
+             reset (the link is down for a moment); {FAIR}"
         ),
         false => format!(
             "other traffic has {} of {} transmit queues; {FAIR}",
@@ -226,7 +227,7 @@ fn class_rationale(
     )
 }
 
-const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
+const FAIR: &str = "bulk streams lose fair queueing (fq_codel)";
 
 /// Reports that the device chooses the order in which it serves its queues, unless classes are offloaded.
 fn report_queue_order(
@@ -244,20 +245,20 @@ fn report_queue_order(
     builder.not_planned(
         target.id("transmit-strict"),
         format!(
-            "the device takes its transmit queues in turn: a critical frame may wait for one frame of each \
-             other queue ({} of 1,518 B at most)",
+            "the device serves its transmit queues in turn: a critical frame may wait for one frame of each other \
+             queue (at most {} frames of 1,518 B)",
             target.transmit_queues.saturating_sub(1)
         ),
         match can_be_strict(target) {
             true => format!(
-                "the driver has the device serve them strictly, where the critical queue is the last one: queues = {{ \
-                 {} = {} }} in [host.NAME.xdp]",
+                "the driver lets the device serve its queues strictly if the critical queue is the last one: queues = \
+                 {{ {} = {} }} in [host.NAME.xdp]",
                 input.needs.highest_level.unwrap_or_default(),
                 target.transmit_queues.saturating_sub(1)
             ),
             false => String::from(
-                "bounds have to count them; an igc (Linux 6.12) serves them strictly, an stmmac where its device tree \
-                 says so (snps,tx-sched-sp)",
+                "include these frames in bounds; an igc (Linux 6.12) serves its queues strictly, and so does an \
+                 stmmac if its device tree says so (snps,tx-sched-sp)",
             ),
         },
     );

@@ -310,7 +310,7 @@ pub(in crate::report) fn flood_table(runs: &[Run]) -> String {
         }
         rows.push(row);
     }
-    "Round trips under the flood, as multiples of undisturbed ones\n".to_owned()
+    "Round trips under the flood, as multiples of undisturbed round trips\n".to_owned()
         + &aligned(&rows, Align::Right)
 }
 
@@ -319,7 +319,7 @@ pub(in crate::report) fn arbiter_table(runs: &[Run]) -> String {
     let mut rows: Vec<Vec<String>> = vec![
         cells([
             "",
-            "",
+            "written",
             "fifo",
             "",
             "",
@@ -354,8 +354,8 @@ pub(in crate::report) fn arbiter_table(runs: &[Run]) -> String {
     if rows.len() == 2 {
         return String::new();
     }
-    "The flood on a link that serves frames as they came (fifo), and the most urgent class first \
-     (strict); RTT in us\n"
+    "Round trips under the flood on two links: fifo serves frames in order of arrival, strict serves the most urgent \
+     class first; RTT in us\n"
         .to_owned()
         + &aligned(&rows, Align::Right)
 }
@@ -369,8 +369,8 @@ pub(in crate::report) fn order_table(runs: &[Run]) -> String {
         headings.extend(cells([part, "", "", ""]));
         names.extend(SHOWN.map(|measure| measure.word().to_owned()));
     }
-    headings.extend(cells(["priority", "late by"]));
-    names.extend(cells(["inversions", "the kernel"]));
+    headings.extend(cells(["priority", "kernel"]));
+    names.extend(cells(["inversions", "late (n)"]));
     let mut rows = vec![headings, names];
     for pair in pairs(runs, Kind::Order) {
         for run in [pair.dividend, pair.divisor] {
@@ -393,8 +393,8 @@ pub(in crate::report) fn order_table(runs: &[Run]) -> String {
         return String::new();
     }
     let mut text =
-        "Disturbed from inside the participants, jobs run as they became ready (fifo) and \
-                    the most urgent first (priority); times in us\n"
+        "Round trips with interference inside the participants. Jobs run in the order in which they became ready \
+                    (fifo), or the most urgent first (priority); times in us\n"
             .to_owned()
             + &aligned(&rows, Align::Right);
     for run in runs {
@@ -416,7 +416,8 @@ fn achieved(run: &Run) -> String {
         |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     match run.disturbance {
         Some(Disturbance::Joining) => format!(
-            "joining, {order}: {} endpoints appeared and {} left; the ends took in {} and {} announcements\n",
+            "joining, {order}: {} endpoints appeared and {} left; the ping and pong participants received {} and {} \
+             announcements\n",
             number(disturbed.endpoints_joined),
             number(disturbed.endpoints_left),
             number(disturbed.announcements_ping),

@@ -53,7 +53,7 @@ impl Clock {
         let state = match self.is_kept {
             Some(true) => "synchronised",
             Some(false) => "not synchronised",
-            None => "whether it is synchronised cannot be seen",
+            None => "unknown whether synchronised",
         };
         format!("the kernel's, from {source}; {state}")
     }
@@ -143,7 +143,7 @@ mod tests {
             words(Some(false)),
             "the kernel's, from tsc; not synchronised"
         );
-        assert!(words(None).ends_with("cannot be seen"));
+        assert!(words(None).ends_with("unknown whether synchronised"));
     }
 
     #[test]

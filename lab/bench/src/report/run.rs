@@ -312,7 +312,8 @@ fn not_recorded() -> OneWay {
     OneWay {
         clock: None,
         refused: Some(
-            "no one-way delays: this result is of a version that did not record them".to_owned(),
+            "no one-way delays, because this result is from a version that did not record them"
+                .to_owned(),
         ),
         rounds: 0,
         there_us: Statistics::default(),

@@ -172,8 +172,8 @@ fn micros(value: Option<f64>) -> String {
 }
 
 /// Description of the check on each round's timestamps, and of its limits.
-const CHECKED: &str = "each round has all its timestamps, in order. That both ways and the turnaround add up to \
-                                  the round trip is no proof of a shared clock: they would add up by any clocks";
+const CHECKED: &str = "each round has all its timestamps, in order. Both ways and the turnaround add up to the round \
+                                  trip; that is no proof of a shared clock, because they add up with any clocks";
 
 const ONE_WAY_COLUMNS: [Column; 12] = [
     ("", "payload", |run| format!("{} B", run.payload_bytes)),

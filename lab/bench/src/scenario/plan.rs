@@ -47,40 +47,40 @@ impl Part {
         match self {
             Part::Link => "\
 What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one
-network stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the
-flood puts into that queue first, the critical sample waits for; when the queue is full, the
+network stack and one link of 40 Mbit/s, which sends frames in order of arrival. A critical sample
+waits behind all frames of the flood that are already in the queue. When the queue is full, the
 critical sample is dropped like any other. These rows are the problem.
 
-The flood's datagrams have 512 B with smaller payloads too: of 64 B ones the link would take more a
-second than one core can relay (on a machine of two cores such a flood reached 0.40 of the link's
-rate), and a link that is not full shows nothing.",
+The flood's datagrams have 512 B, also in runs with smaller payloads. With datagrams of 64 B, a full
+link would carry more frames a second than one core can relay (on a machine of two cores such a
+flood reached 0.40 of the link's rate), and a link that is not full shows nothing.",
             Part::Arbiter => "\
-The strict rows are the same flood on the same link, which now sends the most urgent class first, as
+The strict rows have the same flood on the same link, which now sends the most urgent class first, as
 a network controller with several queues does. Nothing else has changed: isolane gives every level
-its own socket, UDP port and DSCP, and the link classifies frames by them. What is
-left is at most one frame of the flood on the wire, each way, and the hosts' own work.",
+its own socket, UDP port and DSCP, and the link classifies frames by the DSCP. The remaining delay is
+at most one frame of the flood on the wire in each direction, and the hosts' own work.",
             Part::Lane => "\
-The storm rows run during short multicast datagrams (10000 a second, both ways together), each of which
-the kernel delivers to 250 sockets on each host: the link has room, the receiving core has not. One
-remedy at a time: a socket for all levels; a socket a level; the link puts critical frames into a receive
-queue of their own, and kernel threads serve the queues, the critical one's above the application, the
-other's below it; AF_XDP, past the shared stack, with one lane for all levels; a lane a level; and
-budgets, which drop in the driver what would become receive work beyond them. The last rows run during a
-flood that a bulk reader of the same participants gets: there the budget is that reader's. Compare the
-hosts' part. The ratios over all payloads are computed from this run; a row of fewer than three seconds has
-no separate ratio.",
+The storm rows run during a storm of short multicast datagrams (10000 a second, both directions
+together). The kernel delivers each of them to 250 sockets on each host. The link has room for them;
+the receiving core does not. Each row adds one mechanism: a socket for all levels; a socket a level;
+the link puts critical frames into a receive queue of their own, and kernel threads serve the queues,
+the critical queue's thread above the application, the other queue's thread below it; AF_XDP, which
+bypasses the shared stack, with one lane for all levels; a lane a level; and budgets, beyond which the
+driver drops frames before they become receive work. The last rows run during a flood for a bulk
+reader of the same participants, and the budget is that reader's. Compare the hosts' part. The ratios
+over all payloads are computed from this run; a row of fewer than three seconds has no separate ratio.",
             Part::Executor => "\
-The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred
-endpoints that appear and leave; reliable bulk both ways (level 1); the same with a tenth of its
-samples lost and repaired. In FIFO order jobs run as they became ready, and all levels share one
-socket; by priority the most urgent job is chosen each time and each level has a socket. A priority
-inversion is less urgent work that began while a critical sample was waiting: by priority there is
-none, whatever the load, and a critical sample waits at most for the one activation that was running.
-The link is fast here (10000 Mbit/s), the same for both orders, and each end has its own core,
-where the machine has two: what the order of jobs is answerable for is the hosts' part. In it is also
-what no order can change: the kernel's receive work, and the relay, which takes the pong end's core
-for each frame it carries. So p99.9 and max may be the machine's in either order: compare the median
-and p99 of the hosts' part. The inversions are the proof.",
+In the rows joining, bulk and repair, the participants' own work interferes: two hundred endpoints
+that appear and leave (joining); reliable bulk in both directions at level 1 (bulk); the same bulk
+with a tenth of its samples lost and repaired (repair). In FIFO order, jobs run in the order in which
+they became ready, and all levels share one socket. By priority, the most urgent ready job runs next,
+and each level has a socket. A priority inversion is less urgent work that started while a critical
+sample was waiting. By priority there is none, whatever the load: a critical sample waits at most for
+the one activation that was running. In both orders the link is fast (10000 Mbit/s), and each end has
+its own core if the machine has two. The order of jobs affects the hosts' part. This part also contains
+work that no order can change: the kernel's receive work, and the relay, which uses the pong end's
+core for each frame that it carries. So stalls of the machine may determine p99.9 and max in either
+order: compare the median and p99 of the hosts' part. The inversions are the proof.",
         }
     }
 }

@@ -201,7 +201,10 @@ fn check_sequence_set(set: &SequenceNumberSet, flags: u8, bytes: &[u8]) {
         })
         .collect();
     let read: Vec<i64> = set.iter().map(|member| member.get()).collect();
-    assert_eq!(read, members, "another reading of the same bytes");
+    assert_eq!(
+        read, members,
+        "the parser under test and the parser of this file read different members"
+    );
     assert_eq!(set.is_empty(), members.is_empty());
     let mut rebuilt = SequenceNumberSet::new(set.base());
     for member in set {
@@ -218,6 +221,9 @@ fn check_fragment_set(set: &FragmentNumberSet, flags: u8, bytes: &[u8]) {
         .map(|offset| u64::from(base) + offset)
         .collect();
     let read: Vec<u64> = set.iter().map(u64::from).collect();
-    assert_eq!(read, members, "another reading of the same bytes");
+    assert_eq!(
+        read, members,
+        "the parser under test and the parser of this file read different members"
+    );
     assert!(set.iter().all(|member| set.contains(member)));
 }

@@ -46,8 +46,8 @@ pub const MAX_HELD: usize = MAX_BURST;
 /// Maximum number of bits flipped in a datagram. At least one bit is flipped, and all are adjacent.
 pub const MAX_FLIPPED_BITS: usize = 4;
 
-/// Calls of `recycle` after which a lane's held frames return although none was requested. A participant makes fewer
-/// calls for one frame, so it sees the exhaustion.
+/// Number of `recycle` calls after which a lane's held frames return even if no frame was requested in the meantime. A
+/// participant calls `recycle` fewer times than this for each frame that it takes, so it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
 
 /// Removes the messages for which `keep` returns false, and each frame whose last message is removed. Frames that never

@@ -36,12 +36,12 @@ const PARTS: &[(&str, Part)] = &[
 pub(crate) struct Demo {
     #[command(flatten)]
     round_trips: RoundTripArguments,
-    /// Set the duration of each run in seconds [default: 2; 5 where work inside the participants disturbs]
+    /// Set the duration of each run in seconds [default: 2; 5 for disturbed runs of `executor`]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Select rows, separated by commas: link (a flood on a FIFO link), arbiter (that link against one that sends the
-    /// most urgent class first), lane (heavy receive work on the hosts, one remedy at a time), executor (work inside
-    /// the participants, FIFO jobs against the most urgent first) [default: all]
+    /// Measure these rows, separated by commas: link (flood on a FIFO link), arbiter (flood on a FIFO link, and on one
+    /// that sends the most urgent class first), lane (receive load on the hosts, one mechanism more in each row),
+    /// executor (load inside the participants, with jobs in FIFO order and by priority) [default: all]
     #[arg(
         long,
         value_name = "LIST",
@@ -64,17 +64,17 @@ pub(crate) struct Demo {
 const WHAT: &str = "\
 two hosts in network namespaces, a link
 between them, and a critical topic that makes 2000 round trips a second: without and with a flood
-on the link, with heavy receive work on the hosts, and with work inside its own participants. Nothing
-leaves this machine, and nothing of it stays.";
+on the link, with heavy receive work on the hosts, and with work inside its own participants.
+Nothing leaves this machine, and nothing remains on it.";
 
 /// Text after the results: a planned row, and advice on reading the numbers.
 const MEANING_OF_NUMBERS: &str = "\
 Later versions will add one row: the machine's own tuning.
 
-Absolute numbers mean little here: both hosts, the link and the flood share a few cores of one
-machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: how late the
-sender's and the link's timers were). Compare the median, p99 and the median of one-second p99s
-between rows of this run, and quote ratios.";
+Absolute numbers mean little here, because both hosts, the link and the flood share a few cores of
+one machine. Stalls of the machine, which last milliseconds, are part of p99.9 and max (`late max`
+shows how late the timers of the sender and of the link were). Compare the median, p99 and the
+median of one-second p99s between rows of this run, and quote ratios.";
 
 /// Explanations of the selected parts, and advice on reading the numbers.
 fn meaning(parts: &[Part]) -> String {

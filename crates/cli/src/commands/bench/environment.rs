@@ -50,10 +50,10 @@ impl BenchEnvironment {
         let reason = self.hosts.as_ref().err()?;
         Some(format!(
             "No test hosts: {reason}.\n\n\
-             Without them there is no cable and no flood: what disturbs a critical topic cannot be\n\
-             shown, only what a round trip costs when nothing does. `memory` is isolane's own work on\n\
-             one thread; `udp-loopback` adds the kernel's sockets on 127.0.0.1, on a machine that\n\
-             does other things too."
+             Without test hosts there is no cable and no flood, so the results show only what an\n\
+             undisturbed round trip costs. `memory` measures isolane's own work on one thread;\n\
+             `udp-loopback` adds the kernel's sockets on 127.0.0.1. Other programs of this machine\n\
+             may disturb both."
         ))
     }
 
@@ -79,7 +79,7 @@ impl BenchEnvironment {
         rows.retain(|row| !row.takes_lanes());
         let left_out = count_of((before - rows.len()) as u64, "run");
         tell(format!(
-            "left out, since AF_XDP lanes are not possible here: {left_out}. {why}"
+            "left out, because AF_XDP lanes are impossible here: {left_out}. {why}"
         ));
         vec![Missing {
             row: format!("{left_out} that need AF_XDP"),
@@ -107,7 +107,7 @@ impl BenchEnvironment {
             },
             (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::forbidden(
                 "nothing was measured with `xdp`",
-                "its lanes need an interface, and there are no test hosts that have one",
+                "its lanes need an interface of a test host, and there are no test hosts",
             )
             .with_remedy("run as root")),
         }

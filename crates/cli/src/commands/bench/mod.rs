@@ -24,12 +24,12 @@ use crate::values::{Destination, MeasuredDatapath, word};
 /// Options of every measurement.
 #[derive(Debug, Args)]
 struct MeasurementArguments {
-    /// Write the results as JSON; `-` is standard output. `demo` and `bench rtt` also save intermediate results in a
-    /// file
+    /// Write the results as JSON to this file; `-` is standard output. Until the end, `demo` and `bench rtt` keep the
+    /// results of finished runs in a temporary file next to it
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Select datapaths, separated by commas: udp, xdp, and memory for undisturbed round trips. `demo` measures its
-    /// rows only over udp, and undisturbed round trips over the others. `throughput` uses a link without a rate limit
+    /// Measure over these datapaths, separated by commas: udp, xdp, memory (in one process; undisturbed round trips
+    /// only). `demo` measures its rows over udp, and over the others only undisturbed round trips
     #[arg(
         long,
         value_name = "LIST",
@@ -43,18 +43,18 @@ struct MeasurementArguments {
 pub(crate) enum Bench {
     /// Measure round-trip times of small samples at a fixed rate
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
-        ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then with a flood"),
+        ("isolane bench rtt --seconds 3", "measure 64 and 1024 B, with 2000 pings per second"),
+        ("isolane bench rtt --payload 64 --disturbance none,flood", "measure undisturbed, then with a flood"),
         (
             "isolane bench rtt --ablation --payload 64 --disturbance storm --arbiter strict",
-            "which remedy brings what, in about a minute and a half",
+            "compare the effect of each mechanism, in about a minute and a half",
         ),
     ], "bench throughput, demo"))]
     Rtt(Rtt),
-    /// Measure samples per second at the reader
+    /// Measure samples per second at the reader, over a link without a rate limit
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane bench throughput --seconds 3", "64 and 1024 B, reliable"),
-        ("isolane bench throughput --payload 32 --best-effort", "as fast as it goes"),
+        ("isolane bench throughput --seconds 3", "measure 64 and 1024 B, reliable"),
+        ("isolane bench throughput --payload 32 --best-effort", "measure 32 B without retransmission"),
     ], "bench rtt, demo"))]
     Throughput(Throughput),
 }

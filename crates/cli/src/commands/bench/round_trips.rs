@@ -182,7 +182,7 @@ fn floods(text: &mut String, runs: &[Run]) {
         };
         let _ = writeln!(
             text,
-            "The flood reached {:.2} of the link's rate each way in {rows}.",
+            "The flood reached {:.2} of the link's rate in each direction in {rows}.",
             asked.factor
         );
     }
@@ -218,7 +218,7 @@ fn storms(text: &mut String, runs: &[Run]) {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "\nThe storm sent {low:.0} to {high:.0} frames a second each way ({:.0} were requested), each for {} \
+        "\nThe storm sent {low:.0} to {high:.0} frames a second in each direction ({:.0} were requested), each for {} \
          sockets.",
         asked.frames_per_s, asked.sockets
     );

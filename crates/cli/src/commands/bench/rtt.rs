@@ -55,7 +55,7 @@ pub(crate) struct Rtt {
         default_value = "64,1024"
     )]
     payload: Vec<u32>,
-    /// Set the number of pings per second
+    /// Send this many pings per second, 1 to 100000
     #[arg(
         long,
         value_name = "HZ",
@@ -63,10 +63,10 @@ pub(crate) struct Rtt {
         default_value = "2000"
     )]
     rate: u32,
-    /// Select disturbances, separated by commas; `none` means without disturbance. Outside the participants: flood
-    /// (on the link), read-flood (a flood that a bulk reader of the participants receives; in the JSON it is `flood`
-    /// with `bulk_reader` set), storm (receive work on the hosts). Inside the participants, over a faster link:
-    /// joining, bulk, repair. Inside the participants, over a veth pair without a link: large
+    /// Select disturbances, separated by commas: none; flood (on the link); read-flood (flood that a bulk reader of the
+    /// participants receives; in JSON, flood with `bulk_reader`); storm (multicast to many sockets of the hosts). On a
+    /// faster link: joining (endpoints come and go), bulk (a reliable bulk topic), repair (bulk with losses; payload up
+    /// to 960 B). On a veth pair: large (samples of 1 MiB)
     #[arg(
         long,
         value_name = "LIST",
@@ -75,7 +75,8 @@ pub(crate) struct Rtt {
         default_value = "none"
     )]
     disturbance: Vec<Condition>,
-    /// Select link arbiters, separated by commas: fifo (order of arrival), strict (most urgent class first)
+    /// Select orders in which the link sends frames, separated by commas: fifo (order of arrival), strict (most urgent
+    /// class first)
     #[arg(
         long,
         value_name = "LIST",
@@ -84,18 +85,17 @@ pub(crate) struct Rtt {
         default_value = "fifo"
     )]
     arbiter: Vec<Arbiter>,
-    /// Select job orders of the executors, separated by commas: priority, fifo (order of readiness, and one socket for
-    /// all levels)
+    /// Select orders in which participants run jobs, separated by commas: priority (most urgent first), fifo (order
+    /// of readiness, with one socket for all levels)
     #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
-    /// Measure a series of configurations that adds one remedy after the other: one socket for all levels, then a
-    /// socket per level, steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each configuration runs with
-    /// none, flood, storm and read-flood, through both arbiters, with 64, 512 and 1024 B, unless the options above
-    /// select others. The series takes about 35 minutes; with `--payload 64 --disturbance storm --arbiter strict` it
-    /// takes about a minute and a half
+    /// Measure seven configurations, each with one mechanism more: one socket for all levels, a socket per level,
+    /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with payloads 64,512,1024, disturbances
+    /// none,flood,storm,read-flood and arbiters fifo,strict, unless other options select fewer. Needs root, and about
+    /// 35 minutes
     #[arg(long, conflicts_with_all = ["datapath", "order"])]
     ablation: bool,
-    /// Repeat the whole measurement this many times [default: 1; 3 with --ablation]
+    /// Repeat the whole measurement this many times, 1 to 100 [default: 1; 3 with --ablation]
     #[arg(
         long,
         value_name = "N",
@@ -137,8 +137,11 @@ impl Rtt {
             |it: &&Condition| it.disturbance.is_some_and(Disturbance::is_in_process);
         match self.disturbance.iter().find(is_in_process) {
             Some(disturbance) => Err(Failure::wrong_usage(
-                format!("--ablation does not measure with {}", word_of(*disturbance)),
-                "its rows differ in what receives frames: choose none, flood, read-flood or storm",
+                format!(
+                    "--ablation does not measure under {}",
+                    word_of(*disturbance)
+                ),
+                "the steps of an ablation differ in how hosts receive frames: choose none, flood, read-flood or storm",
             )),
             None => Ok(()),
         }
@@ -148,7 +151,7 @@ impl Rtt {
         if hosts.hosts.is_err() {
             return Err(Failure::forbidden(
                 "there is no ablation without test hosts",
-                "its rows differ in how hosts receive what comes through the cable",
+                "the steps of an ablation differ in how test hosts receive frames from the cable",
             )
             .with_remedy("run as root"));
         }
@@ -261,8 +264,8 @@ fn reaches(datapath: &str, disturbance: Condition) -> Result<(), Failure> {
         return Ok(());
     };
     let reason = match kind.is_in_process() {
-        true => "it needs two hosts in namespaces and the cable between them",
-        false => "it goes through the cable, between hosts in namespaces",
+        true => "this disturbance needs two test hosts and the cable between them",
+        false => "this disturbance goes through the cable between two test hosts",
     };
     let what = word_of(disturbance);
     Err(Failure::forbidden(

@@ -31,10 +31,10 @@ pub(crate) struct Throughput {
     /// Set payload sizes in bytes, 12 to 60000, separated by commas
     #[arg(long, value_name = "LIST", value_parser = payload_of_sample, default_value = "64,1024")]
     payload: Vec<u32>,
-    /// Do not retransmit lost samples
+    /// Do not retransmit lost samples [default: reliable]
     #[arg(long)]
     best_effort: bool,
-    /// Set the LATENCY_BUDGET of the topic, within which small samples share datagrams [default: none, each at once]
+    /// Set LATENCY_BUDGET, as 1ms: samples wait up to half of it, to share a datagram [default: none, no wait]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     latency_budget: Option<Duration>,
 }
@@ -45,7 +45,7 @@ impl Throughput {
         let hosts = BenchEnvironment::set_up()?;
         let configs = self.plan(&hosts)?;
         let environment = Environment::probe();
-        let what = "one process writes as fast as it may, another counts";
+        let what = "one process writes as fast as possible, another counts the samples";
         let measured = interruptible_runs::measure(hosts, what, configs, run_one, |_| {})?;
         let mut text = render(&measured.finished);
         text.push_str(&measured.failures());
@@ -78,7 +78,7 @@ impl Throughput {
             if datapath == "memory" {
                 return Err(Failure::forbidden(
                     "nothing was measured with `memory`",
-                    "on its one thread, writer and reader only take turns",
+                    "`memory` has one thread, on which writer and reader only take turns",
                 ));
             }
             plan.extend(self.payload.iter().map(|&payload| Row {

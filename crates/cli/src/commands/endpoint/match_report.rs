@@ -59,7 +59,9 @@ impl MatchReport {
     pub(super) fn matched(&self) -> String {
         let matched = count_of(self.matched as u64, self.others());
         match self.most_matched {
-            most if most > self.matched => format!("{matched} matched at the end, {most} at most"),
+            most if most > self.matched => {
+                format!("{matched} matched at the end, at most {most} at once")
+            }
             _ => format!("{matched} matched"),
         }
     }
@@ -80,7 +82,7 @@ impl MatchReport {
             Side::Reader => "offers less than is requested",
         };
         Some(format!(
-            "a {} does not match: it {difference} in {policy} ({}). Give both the same",
+            "a {} does not match: it {difference} in {policy} ({}). Give both sides the same value",
             self.others(),
             found.other,
             policy = found.policy.name()

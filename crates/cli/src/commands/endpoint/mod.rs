@@ -41,28 +41,30 @@ pub(crate) struct EndpointArguments {
     /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: String,
-    /// Set the durability: volatile, or transient-local, which sends the history to late joiners [default: the
-    /// description's, else volatile]
+    /// Set DURABILITY: volatile, or transient-local (late joiners get the history) [default: the description's, else
+    /// volatile]
     #[arg(long, value_name = "WORD", value_parser = word::<Durability>())]
     durability: Option<Durability>,
-    /// Set the criticality level, 0 to 7 (most critical) [default: the description's, else 0]
+    /// Set the level (TRANSPORT_PRIORITY), 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     level: Option<Level>,
-    /// Set the maximum sample size in bytes, without the encapsulation header [default: the description's, else 65532]
+    /// Limit a serialized sample to this many bytes, 1 to 16777212, not counting its encapsulation header [default: the
+    /// description's, else 65532]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
     max_bytes: Option<u32>,
-    /// Retransmit lost samples [default for `pub`, and with transient-local]
+    /// Set RELIABILITY to reliable: lost samples are sent again [default: the description's, else for `pub`, and for
+    /// `sub` with transient-local]
     #[arg(long, conflicts_with = "best_effort")]
     reliable: bool,
-    /// Send each sample once, and count the lost ones; a reliable reader does not match a best-effort writer [default
-    /// for `sub`]
+    /// Set RELIABILITY to best effort: each sample is sent once; a best-effort writer does not match a reliable reader
+    /// [default: the description's, else for `sub`]
     #[arg(long)]
     best_effort: bool,
-    /// Keep this many samples of an instance, or `all` [default: the description's, else 1; for `sub` 64]
+    /// Keep this many samples of each instance, 1 to 65536, or all [default: the description's, else 1; `sub`: else 64]
     #[arg(long, value_name = "N|all")]
     history: Option<History>,
-    /// Set the data representation of a writer: xcdr1, which programs with any ShapeType accept, or xcdr2, for those
-    /// that declare it appendable
+    /// Write samples as xcdr1, which programs with any ShapeType accept, or as xcdr2, for programs that declare it
+    /// appendable; no effect on `sub`
     #[arg(
         long,
         value_name = "WORD",
@@ -70,10 +72,10 @@ pub(crate) struct EndpointArguments {
         default_value = "xcdr1"
     )]
     representation: Representation,
-    /// Stop after this many seconds
+    /// Stop after this many seconds [default: no limit]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Run as this participant of the description, which matches the described peers without discovery
+    /// Run as [participant.NAME] of the description, on its host; described peers match without discovery
     #[arg(long, value_name = "NAME")]
     participant: Option<String>,
     #[command(flatten)]
@@ -272,7 +274,7 @@ fn check_described_type(topic: Option<&Topic>) -> Result<(), Failure> {
     Err(Failure::wrong_usage(
         format!("topic {name} has the type {}", type_name.value),
         format!(
-            "{} says so; `pub` and `sub` use {TYPE_NAME}",
+            "{} gives it that type, but `pub` and `sub` use {TYPE_NAME}",
             type_name.source
         ),
     ))

@@ -33,10 +33,10 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
 pub(crate) struct Publish {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Set the colour of the shape, the key of its instance
+    /// Set the colour of the shape, at most 128 bytes; it is the key, so each colour is an instance
     #[arg(long, value_name = "COLOR", value_parser = color, default_value = "BLUE")]
     color: BoundedString<MAX_COLOR_BYTES>,
-    /// Set the size of the shape
+    /// Set the size of the shape in pixels, 0 or more
     #[arg(
         long,
         value_name = "N",
@@ -45,16 +45,16 @@ pub(crate) struct Publish {
         default_value = "20"
     )]
     size: i32,
-    /// Set the time between two samples [default: the description's, else 33ms]
+    /// Set the time between two samples, as 500us, 20ms or 1s [default: the description's, else 33ms]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     period: Option<Duration>,
-    /// Stop after this many samples
+    /// Stop after this many samples [default: no limit]
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Dispose the instance before leaving
+    /// Dispose the instance at the end; the writer is deleted half a second later
     #[arg(long, conflicts_with = "unregister_at_end")]
     dispose_at_end: bool,
-    /// Unregister the instance before leaving
+    /// Unregister the instance at the end; the writer is deleted half a second later [default: both at once]
     #[arg(long)]
     unregister_at_end: bool,
 }
@@ -172,7 +172,10 @@ fn publish_all(
     if until.interrupted() {
         Ok(ExitCode::Interrupted)
     } else if settings.count.is_some_and(|count| written < count) {
-        Ok(ended(until, "the time was over first"))
+        Ok(ended(
+            until,
+            "the time ended before all samples were written",
+        ))
     } else if !acknowledged {
         tell("not every reader has acknowledged every sample");
         Ok(ExitCode::AnswerIsNo)

@@ -23,15 +23,16 @@ use crate::values::{Destination, ReceiveBudget, count};
 pub(crate) struct Subscribe {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Limit the datagrams of the topic per period, and drop or demote the others: N/PERIOD, N/PERIOD/drop or
-    /// N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
+    /// Accept at most N datagrams of the topic in each PERIOD, 100us to 10s, and drop the others: 20/10ms, or
+    /// 20/10ms/drop; 20/10ms/demote moves them to the lowest lane instead. Needs the datapath xdp [default: the
+    /// description's, else no limit]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<ReceiveBudget>,
-    /// Stop after this many samples, and count later ones. Fewer within `--seconds` are exit code 1; without a count,
-    /// no sample at all is no failure
+    /// Stop after this many samples; exit code 1 if fewer arrive within --seconds [default: no limit, and exit code 0
+    /// even if none arrives]
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Write samples also as JSON, a line each; `-` is standard output, without text then
+    /// Write each sample also as a line of JSON to this file; `-` prints JSON instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -118,7 +119,7 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
     tell(format!("{} printed", count_of(printer.printed, "sample")));
     if printer.beyond > 0 {
         tell(format!(
-            "{} came after the last one and {} not printed",
+            "{} arrived after the last one and {} not printed",
             count_of(printer.beyond, "more sample"),
             if printer.beyond == 1 { "was" } else { "were" }
         ));
@@ -144,13 +145,13 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
     let by_budget = dropped_by_budget(&reader);
     if by_budget > 0 {
         tell(format!(
-            "{} dropped by this reader's own budget: samples in them count as lost",
+            "{} dropped by this reader's own budget; the samples in them count as lost",
             count_of(by_budget, "datagram")
         ));
     }
     if printer.unreadable > 0 {
         tell(format!(
-            "{} of the rejected are not ShapeType",
+            "{} of the rejected samples are not of the type ShapeType",
             printer.unreadable
         ));
     }
@@ -162,8 +163,8 @@ fn run(settings: &SubscribeSettings) -> Result<ExitCode, Failure> {
         ExitCode::Interrupted
     } else if count.is_some_and(|count| printer.printed < count) {
         tell(match reader.matched_writers() {
-            0 => "the time was over; no writer is matched",
-            _ => "the time was over first",
+            0 => "the time ended before all samples arrived; no writer is matched",
+            _ => "the time ended before all samples arrived",
         });
         ExitCode::AnswerIsNo
     } else {

@@ -41,38 +41,36 @@ const SLICE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub(crate) struct Spy {
-    /// A capture, pcap or pcapng; `-` is standard input [default: listen on the interfaces of this
-    /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
+    /// Read this capture, pcap or pcapng; `-` is standard input [default: listen on all interfaces, or those of
+    /// --interface; needs CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show only this topic; may be repeated. Live, spy joins the domain (--domain, else 0) and asks participants for
-    /// topics announced earlier. In a capture, samples of unannounced writers are shown too
+    /// Show only this topic; may be repeated. Live, `spy` joins the domain (--domain, else 0), so that participants
+    /// announce their topics again. From a capture, samples of writers that it does not announce are shown too
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
-    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8), or both with a colon between
-    /// them; may be repeated
+    /// Show only submessages from or to this participant (24 hex digits), entity id (8 hex digits), or GUID (both, with
+    /// a colon between them); may be repeated
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     writer: Vec<EntityPattern>,
-    /// Show only datagrams of these levels, separated by commas
+    /// Show only datagrams of these levels, 0 to 7, separated by commas
     #[arg(long, value_name = "LIST", value_parser = level)]
     level: Vec<Level>,
     /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack,
-    /// nack-frag, gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and
-    /// pad only where they are named
+    /// nack-frag, gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed [default: all; in text,
+    /// all but info and pad]
     #[arg(long, value_name = "LIST", value_parser = word::<Kind>())]
     kind: Vec<Kind>,
-    /// Stop after showing this number of datagrams
+    /// Stop after showing this many datagrams [default: no limit]
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Stop listening after this number of seconds
+    /// Stop listening after this many seconds; not with FILE [default: no limit]
     #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Write JSON too, a line a datagram and one for the summary; `-` is standard output, for
-    /// nothing else then
+    /// Write each datagram and the summary also as a line of JSON to this file; `-` prints JSON instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark. IP fragments of all
-    /// datagrams are written
+    /// Save the frames of the datagrams shown, and all IP fragments, to this file, as pcapng for Wireshark
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
 }
@@ -129,20 +127,20 @@ impl Spy {
         if self.file.is_some() && has_interfaces {
             return Err(Failure::wrong_usage(
                 "`spy FILE` takes no --interface",
-                "a capture has been made on its interfaces already",
+                "the interfaces of a capture were chosen when it was made",
             ));
         }
         if self.file.is_some() && self.seconds.is_some() {
             return Err(Failure::wrong_usage(
                 "`spy FILE` takes no --seconds",
-                "a capture is read as fast as it can be",
+                "a capture is read as fast as possible",
             )
             .with_remedy("--count N stops after N datagrams"));
         }
         if self.write.as_deref() == Some(Path::new("-")) {
             return Err(Failure::wrong_usage(
                 "`--write` takes the name of a file",
-                "standard output has the text",
+                "standard output is used for the text",
             ));
         }
         Ok(())
@@ -295,16 +293,16 @@ impl Decoder {
         if self.summary.unannounced > 0 {
             tell(match self.is_file {
                 true => {
-                    "unannounced: DATA may be of another topic, as the capture does not announce the writers"
+                    "unannounced: DATA may be of another topic, because the capture has no announcements of the writers"
                 }
                 false => {
-                    "unannounced: DATA is not shown, as no participant has announced the topic of the writers"
+                    "unannounced: DATA is not shown, because no participant has announced the topic of the writers"
                 }
             });
         }
         if self.summary.is_truncated {
             tell(
-                "is_truncated: the capture ends in the middle of a frame, as it was stopped or cut",
+                "is_truncated: the capture ends in the middle of a frame, because it was stopped or cut",
             );
         }
         if let Some(capture) = &mut self.capture {
@@ -327,8 +325,8 @@ fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let built = builder.build();
     match &built {
         Ok(_) => tell(format!(
-            "asking the participants of domain {domain} for their topics: samples of writers that were announced before \
-             are shown once they have answered"
+            "asking the participants of domain {domain} for their topics: samples of writers that were announced \
+             before are shown once these participants have answered"
         )),
         Err(why) => tell(format!(
             "note: cannot ask the participants of domain {domain} for their topics: {why}"

@@ -181,10 +181,10 @@ impl Connection {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 connection.problem = Some(match is_stopped(address.pid) {
-                    true => String::from("does not answer: it is stopped"),
+                    true => String::from("does not answer: the process is stopped"),
                     false => String::from(
-                        "does not accept: its queue of connections is full. Its loop is not run, or another program \
-                         connects all the time (ss -xp)",
+                        "accepts no connection: its queue of connections is full. Its loop is not run, or another \
+                         program connects all the time (ss -xp)",
                     ),
                 });
             }
@@ -205,7 +205,7 @@ impl Connection {
                 Ok(length) => {
                     self.line.extend_from_slice(&some[..length]);
                     if self.line.len() > SNAPSHOT_BYTES {
-                        break Some("sends something that is no snapshot".into());
+                        break Some("sends data that is no snapshot".into());
                     }
                     if some[..length].contains(&b'\n')
                         && let Err(why) = take_line(&mut self.line).map(|snapshot| {
@@ -236,7 +236,7 @@ impl Connection {
                 "belongs to user {}: run isolane top as that user, or as root",
                 process.user_id
             ),
-            _ => "refuses another observer: it has the most it accepts".into(),
+            _ => "refuses another observer: it already has the most that it accepts".into(),
         }
     }
 
@@ -244,8 +244,8 @@ impl Connection {
     pub(super) fn problem(&self) -> Option<String> {
         let is_silent = self.heard.elapsed() > SILENT_AFTER;
         let silent = || match is_stopped(self.address.pid) {
-            true => "is silent: it is stopped",
-            false => "is silent: its loop is not run, or never idle",
+            true => "is silent: the process is stopped",
+            false => "is silent: its loop is not run, or is never idle",
         };
         let problem = self.problem.clone();
         problem.or_else(|| is_silent.then(|| silent().to_owned()))
@@ -264,7 +264,7 @@ impl Connection {
 
 /// Parses the last complete line, and removes it and all earlier lines, which are outdated.
 fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
-    let no_snapshot = || String::from("sends something that is no snapshot");
+    let no_snapshot = || String::from("sends data that is no snapshot");
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     let end = end.ok_or_else(no_snapshot)?;
     let begin = bytes[..end].iter().rposition(|byte| *byte == b'\n');

@@ -373,8 +373,7 @@ fn frames(participant: &ParticipantSample) -> String {
         ""
     };
     format!(
-        "  frames: {frames_armed} armed, {in_flight} in flight, {frames_lent} lent; {} times none \
-         was free{balance}",
+        "  frames: {frames_armed} armed, {in_flight} in flight, {frames_lent} lent; no frame was free {} times{balance}",
         grouped(*no_frame)
     )
 }

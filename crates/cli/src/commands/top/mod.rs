@@ -36,13 +36,14 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Show one sample and exit
+    /// Print the present state and exit
     #[arg(long, conflicts_with = "seconds")]
     once: bool,
-    /// Stop after this many seconds
+    /// Stop after this many seconds [default: no limit]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Write also JSON, a line per sample; the last one has rates. `-` is standard output, without text then
+    /// Write the state each second also as a line of JSON to this file, the last with rates; `-` prints JSON instead of
+    /// text
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }

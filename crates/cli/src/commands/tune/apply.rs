@@ -25,7 +25,7 @@ use crate::stop;
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// Plan file, as JSON
+    /// Apply this plan, a file that `tune plan` wrote
     #[arg(
         value_name = "PLAN",
         required_unless_present = "boot",
@@ -34,10 +34,10 @@ pub(crate) struct Apply {
     plan: Option<PathBuf>,
     #[command(flatten)]
     state: StateArguments,
-    /// Apply only until the next boot: save no plan, and install no systemd unit
+    /// Apply until the next boot only: do not save the plan, and install no systemd unit
     #[arg(long, conflicts_with = "boot")]
     no_boot: bool,
-    /// Apply the saved plan, as the unit does after each boot, once the plan's interfaces are up
+    /// Apply the saved plan once its interfaces are up; the systemd unit does this at each boot
     #[arg(long)]
     boot: bool,
 }
@@ -107,7 +107,7 @@ fn in_two_parts(
     left_out(&lost);
     carry_out(
         &plan,
-        "the rest of the saved plan, about receive work, was not applied",
+        "the steps of the saved plan for receive work were not applied",
     )
 }
 
@@ -130,7 +130,7 @@ fn read(path: &Path) -> Result<PlanFile, Failure> {
     let file = open_regular(path).map_err(of_system)?;
     let metadata = file.metadata().map_err(of_system)?;
     if let Err(why) = check_writers(&metadata) {
-        let remedy = "look into it; then make it yours alone (chown, chmod go-w), or plan again";
+        let remedy = "check the plan; then allow only yourself to write to it (chown, chmod go-w), or plan again";
         return Err(failed(why).with_remedy(remedy));
     }
     let bytes = read_opened(file, RECORDED_BYTES).map_err(of_system)?;
@@ -155,11 +155,11 @@ fn check_writers(metadata: &Metadata) -> Result<(), String> {
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     match (trusted.contains(&owner), mode & 0o022) {
         (false, _) => Err(format!(
-            "it belongs to user {owner}, and what it says would be done by root"
+            "it belongs to user {owner}, and root would carry out its steps"
         )),
         (true, 0) => Ok(()),
         (true, _) => Err(format!(
-            "others can write to it (its mode is {mode:04o}), and what it says would be done by root"
+            "others can write to it (its mode is {mode:04o}), and root would carry out its steps"
         )),
     }
 }
@@ -169,8 +169,8 @@ fn check_writers(metadata: &Metadata) -> Result<(), String> {
 fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Failure> {
     if !BootPart::is_possible() {
         tell(
-            "note: this machine was not started by systemd: the plan holds until the next boot, and \
-             `isolane tune apply PLAN` sets it again",
+            "note: this machine was not started by systemd: the plan is in effect until the next boot; apply it again \
+             then (`isolane tune apply PLAN`)",
         );
         return Ok(plan);
     }
@@ -187,15 +187,19 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
 fn not_kept(error: BootError) -> Failure {
     let remedy = match &error {
         BootError::Program(..) => {
-            "install isolane where it stays (/usr/local/bin) and start it from there; or --no-boot: until the next boot"
+            "install isolane in a permanent place (/usr/local/bin) and start it from there; or apply the plan until \
+             the next boot only: --no-boot"
         }
         BootError::Folder(..) => {
-            "name a folder on a disk (--state DIR); or --no-boot: until the next boot"
+            "name a folder on a disk (--state DIR); or apply the plan until the next boot only: --no-boot"
         }
         BootError::Saved(..) => {
-            "isolane tune rollback removes it, with all that was set; or --no-boot: until the next boot"
+            "isolane tune rollback removes it, and restores all settings; or apply the plan until the next boot only: \
+             --no-boot"
         }
-        BootError::Setting(_) | BootError::System(_) => "--no-boot applies it until then",
+        BootError::Setting(_) | BootError::System(_) => {
+            "--no-boot applies the plan until the next boot only"
+        }
     };
     Failure::forbidden(
         "the plan cannot be saved for the next boot, and nothing was changed",
@@ -210,7 +214,7 @@ fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
         let (what, remedy) = match error.kind() {
             io::ErrorKind::NotFound => (
                 format!("there is no saved plan in {folder}"),
-                "isolane tune apply PLAN saves one",
+                "isolane tune apply PLAN saves a plan",
             ),
             _ => (
                 format!("the saved plan in {folder} cannot be read, and nothing was changed"),
@@ -231,7 +235,10 @@ fn text(plan: &Plan, applied: &Applied) -> String {
         let said = match (has(&applied.changed), has(&applied.unexpected)) {
             (false, _) => continue,
             (true, false) => format!("{} -> {}", step.from, step.to),
-            (true, true) => format!("{}, though it was not {}", step.to, step.from),
+            (true, true) => format!(
+                "{}, although the value before was not {}",
+                step.to, step.from
+            ),
         };
         let reboot = match has(&applied.after_reboot) {
             true => "  (after the next boot)",
@@ -240,7 +247,7 @@ fn text(plan: &Plan, applied: &Applied) -> String {
         lines.push(format!("  {}: {}: {said}{reboot}\n", step.id, step.setting));
     }
     lines.push(format!(
-        "{} set, {} as they should be; isolane tune rollback undoes it\n",
+        "{} set, {} already in effect; isolane tune rollback undoes the plan\n",
         count_of(applied.changed.len() as u64, "setting"),
         applied.already.len(),
     ));

@@ -52,21 +52,21 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
             Failure::new(
                 ExitCode::AnswerIsNo,
                 format!(
-                    "{what}: the machine is not as it was planned for, and nothing was changed"
+                    "{what}: the machine is not in the state that the plan was made for, and nothing was changed"
                 ),
                 why,
             )
-            .with_remedy("plan again, and look what has changed since")
+            .with_remedy("plan again, and check what has changed since")
         }
         ApplyError::Undone(undone) => undone_half_way(what, undone),
         ApplyError::Form(error) => Failure::wrong_usage(
-            format!("{what}: it is of another version, and nothing was changed"),
+            format!("{what}: it has the format of another version, and nothing was changed"),
             error.to_string(),
         )
         .with_remedy(OF_ANOTHER_VERSION),
         ApplyError::Unplanned(steps) => {
             let mut why = format!(
-                "isolane tune plan never makes {} of the plan",
+                "isolane tune plan cannot have made {} of the plan",
                 count_of(steps.len() as u64, "step")
             );
             for step in steps.iter().take(SHOWN_STEPS) {
@@ -75,7 +75,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
             if let Some(more @ 1..) = steps.len().checked_sub(SHOWN_STEPS) {
                 why.push_str(&format!("\n           and {more} more"));
             }
-            let what = format!("{what}: it is not as isolane writes plans, and nothing was changed");
+            let what = format!("{what}: it is not a plan that isolane writes, and nothing was changed");
             Failure::wrong_usage(what, why).with_remedy("plan again: isolane tune plan FILE")
         }
         ApplyError::State(error) => state(what, error),
@@ -85,7 +85,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
             error.to_string(),
         )
         .with_remedy(
-            "isolane tune rollback: it restores what can be read, and sets the journal aside",
+            "isolane tune rollback restores the readable entries, and keeps the damaged journal under another name",
         ),
     }
 }
@@ -106,17 +106,21 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         ));
         return Failure::new(
             code,
-            format!("{what}: all was undone, but the journal still lists it"),
+            format!("{what}: all changes were undone, but the journal still lists them"),
             why,
         )
         .with_remedy(CLOSE_IT);
     }
     if undone.left.is_empty() {
-        return Failure::new(code, format!("{what}: all was undone"), why);
+        return Failure::new(code, format!("{what}: all changes were undone"), why);
     }
     why.push_str(&left(&undone.left));
-    Failure::new(code, format!("{what}: not all could be undone"), why)
-        .with_remedy("isolane tune rollback tries it again; its journal is kept")
+    Failure::new(
+        code,
+        format!("{what}: not all changes could be undone"),
+        why,
+    )
+    .with_remedy("isolane tune rollback tries again; the journal is kept")
 }
 
 /// Maximum number of unplanned steps to list. `isolane tune plan` never makes such steps.
@@ -124,11 +128,11 @@ const SHOWN_STEPS: usize = 10;
 
 /// Remedy for a plan or journal in the format of another version.
 pub(super) const OF_ANOTHER_VERSION: &str =
-    "use the isolane that wrote it, or plan again with this one";
+    "use the version of isolane that wrote it, or plan again with this version";
 
 /// Remedy for a journal that still lists settings although they were restored.
-pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
-                                   it would set back what others change meanwhile";
+pub(super) const CLOSE_IT: &str = "run isolane tune rollback as soon as the journal can be written to: until then, a \
+                                   rollback would also undo later changes of these settings by others";
 
 pub(super) fn unclosed_text(journal_not_closed: &JournalNotClosed) -> String {
     format!(
@@ -142,7 +146,7 @@ pub(super) fn unclosed_text(journal_not_closed: &JournalNotClosed) -> String {
 pub(super) fn left(left: &[Unrestored]) -> String {
     let line = |left: &Unrestored| {
         format!(
-            "\n           {} is not again {}: {}",
+            "\n           {} was not restored to {}: {}",
             left.what, left.found, left.why
         )
     };
@@ -173,7 +177,7 @@ fn state(what: &str, error: &StateError) -> Failure {
              --state DIR",
         ),
         std::io::ErrorKind::FileTooLarge => {
-            failure.with_remedy("isolane tune rollback begins a new one: then apply the plan again")
+            failure.with_remedy("isolane tune rollback starts a new journal; then apply the plan again")
         }
         _ => failure.with_remedy("name a folder that can be written to: --state DIR"),
     }

@@ -32,72 +32,75 @@ use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {
-    /// Plan changes of this machine, with reason, cost and undo of each; changes nothing
+    /// Plan changes to this machine, each with its reason, cost and undo; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune plan", "the changes of the description's profile, on this machine"),
-        ("isolane tune plan --profile latency --diff", "another profile; only what would change"),
-        ("isolane tune plan plan.json", "and keep it, for `isolane tune apply plan.json`"),
+        ("isolane tune plan", "plan the changes of the description's profile on this machine"),
+        ("isolane tune plan --profile latency --diff", "print only what another profile would change"),
+        ("isolane tune plan plan.json", "save the plan, for `isolane tune apply plan.json`"),
         (
             "isolane tune plan --facts left.json --host left",
-            "of a machine that was recorded: isolane doctor --facts --json left.json",
+            "plan for another machine, recorded there with: isolane doctor --facts --json left.json",
         ),
     ], "doctor (what is wrong, in words), tune export (for other tools), config (the profile's switches)"))]
     Plan(PlanChanges),
     /// Apply a plan completely, or not at all
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune apply plan.json", "now, and again after each boot"),
-        ("sudo isolane tune apply plan.json --no-boot", "until the next boot"),
-    ], "tune rollback (undoes it), tune status (is it still in effect)"))]
+        ("sudo isolane tune apply plan.json", "apply now, and again at each boot"),
+        ("sudo isolane tune apply plan.json --no-boot", "apply until the next boot only"),
+    ], "tune rollback (undoes it), tune status (whether it is still in effect)"))]
     Apply(Apply),
-    /// Show applied settings, and those that others have changed since
+    /// Show the applied settings, and which of them other programs have changed since
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune status", "exit code 1 if a setting is not in effect any more"),
-        ("isolane tune status --json - | jq '.settings[] | select(.in_force | not)'", "for programs"),
-    ], "tune verify (does the machine do what it was set to), tune rollback (undoes it all)"))]
+        ("isolane tune status", "list the settings; exit code 1 if one is no longer in effect"),
+        ("isolane tune status --json - | jq '.settings[] | select(.in_force | not)'", "print those not in effect"),
+    ], "tune verify (measures their effect), tune rollback (undoes them all)"))]
     Status(ShowStatus),
-    /// Measure whether the applied settings are effective: wake-ups, other work on the core, transmit queues
-    ///
-    /// Ends with exit code 1 if a check fails, and with 2 if there was nothing to check: no plan is applied, and no
-    /// --max-latency limits wake-up latency.
+    /// Measure the effect of the applied settings: wake-up latency, other work on the core, transmit and receive queues
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune verify", "the settings, and wake-ups on the described host's core"),
-        ("sudo isolane tune verify --core 3 --seconds 60 --max-latency 100us", "exit code 1 if one was later"),
-        ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "and by which transmit queue each level leaves"),
-        ("sudo isolane tune verify --watch", "then report whenever another program undoes a setting"),
-    ], "tune ports (where datagrams land), tune status (the settings alone)"))]
+        (
+            "sudo isolane tune verify",
+            "check settings and wake-ups; exit code 1 if a check fails, 2 if there is nothing to check",
+        ),
+        ("sudo isolane tune verify --core 3 --seconds 60 --max-latency 100us", "fail if a wake-up is later"),
+        ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "check also which queues datagrams use"),
+        ("sudo isolane tune verify --watch", "then report each setting that another program changes"),
+    ], "tune ports (receive queues by port), tune status (the settings alone)"))]
     Verify(Verify),
-    /// Find ports whose datagrams reach the critical receive queue in both directions, with the help of another host
+    /// Find UDP ports whose datagrams arrive on a given receive queue, here and at another host
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune ports 10.0.0.2 -i eth0", "where each pair of ports lands; exit code 1 without any answer"),
+        (
+            "sudo isolane tune ports 10.0.0.2 -i eth0",
+            "print the receive queues of each pair of ports; exit code 1 if the host does not answer",
+        ),
         (
             "sudo isolane tune ports 10.0.0.2 -i eth0 --queue 1 --peer-queue 1",
-            "those that land on queue 1 at both ends; exit code 1 if there are none",
+            "find pairs that arrive on queue 1 at both ends; exit code 1 if there are none",
         ),
     ], "tune answer (runs on the other host)"))]
     Ports(Ports),
-    /// Learn which entries of the RSS indirection table a host's datagrams select, where the hash key cannot be read
+    /// Measure which RSS indirection table entries another host's datagrams select, if the hash key cannot be read
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "takes a second; then:"),
-        ("isolane tune plan --receive-queues learnt.json", "plans a table that leads described flows to their queue"),
-    ], "tune answer --learn (runs on the other host), tune ports (then measures)"))]
+        ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "measure, in about a second; then:"),
+        ("isolane tune plan --receive-queues learnt.json", "plan a table that leads described flows to their queue"),
+    ], "tune answer --learn (runs on the other host), tune ports (checks the result)"))]
     Learn(Learn),
-    /// Answer another host's `tune ports` or `tune learn` with the receive queues of its datagrams
+    /// Tell another host, which runs `tune ports`, `learn` or `verify`, on which receive queues its datagrams arrive
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune answer -i eth0", "for a minute, at the ports suggested for level 7"),
-        ("sudo isolane tune answer -i eth0 --ports 7407,7415 --seconds 600", "at others, for longer"),
-        ("sudo isolane tune answer -i eth0 --learn", "at the ports of tune learn"),
-    ], "tune ports, tune learn (the sides that ask)"))]
+        ("sudo isolane tune answer -i eth0", "answer for a minute, at the default ports"),
+        ("sudo isolane tune answer -i eth0 --ports 7407,7415 --seconds 600", "answer at other ports, for ten minutes"),
+        ("sudo isolane tune answer -i eth0 --learn", "answer `tune learn`"),
+    ], "tune ports, tune learn, tune verify --peer (ask from the other host)"))]
     Answer(Answer),
     /// Print a plan in another tool's format, for machines without isolane
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune export --format sh > tune.sh", "a script: sh tune.sh apply | undo"),
-        ("isolane tune export --format systemd --to root", "a unit, its script and drop-ins, as files"),
-        ("isolane tune export --format tuned", "a profile of TuneD"),
-    ], "tune plan (what is exported, with reasons)"))]
+        ("isolane tune export --format sh > tune.sh", "write a script; run `sh tune.sh apply`, or undo"),
+        ("isolane tune export --format systemd --to root", "write a unit, its script and drop-ins below root/"),
+        ("isolane tune export --format tuned", "print a TuneD profile"),
+    ], "tune plan (prints the same plan, with reasons)"))]
     Export(Export),
     /// Restore the settings found before the first plan, also after a crash or a reboot
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune rollback", "may be repeated"),
+        ("sudo isolane tune rollback", "restore all settings; may be repeated"),
     ], "tune status (what it would undo)"))]
     Rollback(StateArguments),
 }
@@ -105,7 +108,7 @@ pub(crate) enum Tune {
 /// Folder of the journal.
 #[derive(Debug, Args)]
 pub(crate) struct StateArguments {
-    /// Use this folder for the journal, which holds the settings found before any change
+    /// Use the journal in this folder, which holds the settings found before any change
     #[arg(long, value_name = "DIR", default_value = STATE_FOLDER)]
     state: PathBuf,
 }
@@ -136,10 +139,10 @@ fn only_interface(settings: &Settings) -> Result<&str, Failure> {
 
 fn no_interface() -> Failure {
     Failure::wrong_usage(
-        "it is not clear of which interface the queues are",
+        "one interface must be named",
         "each interface has its own queues",
     )
-    .with_remedy("name one: --interface NAME")
+    .with_remedy("name it: --interface NAME")
 }
 
 /// First address of an interface, and the receive queues of its device. The device of a VLAN interface is the
@@ -151,10 +154,11 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
         Failure::forbidden(what, why)
     };
     let Some((address, _)) = known.addresses.first() else {
-        let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
+        let remedy = format!("give it an address: ip address add ADDRESS/24 dev {interface}");
         return Err(failed("it has no IPv4 address").with_remedy(remedy));
     };
-    let queues = ReceiveQueues::of(&device.name).ok_or_else(|| failed("it has just gone"))?;
+    let queues =
+        ReceiveQueues::of(&device.name).ok_or_else(|| failed("it has just been removed"))?;
     Ok((*address, queues))
 }
 
@@ -168,7 +172,7 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let known = all.iter().find(|known| known.name == interface);
     let known = known.ok_or_else(|| {
         let names = joined(all.iter().map(|known| &known.name), ", ");
-        failed(format!("there is none of that name, only {names}"))
+        failed(format!("there is no interface of that name, only {names}"))
     })?;
     Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
@@ -181,8 +185,8 @@ fn check_state(state: &StateArguments) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::forbidden(
-        format!("cannot look into {}", folder.display()),
-        "there is no such folder, or it cannot be seen",
+        format!("cannot read the folder {}", folder.display()),
+        "it does not exist, or is not visible",
     )
     .with_remedy("name the folder that the plan was applied with: --state DIR"))
 }
@@ -208,9 +212,10 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
     let Some(why) = damage_note(kept) else {
         return Ok(());
     };
-    let what = "an earlier rollback could not restore everything";
+    let what = "an earlier rollback could not restore all settings";
     Err(Failure::new(ExitCode::AnswerIsNo, what, why).with_remedy(
-        "restore them by hand, or reboot, which resets all but files; then remove the damaged journal",
+        "restore the settings by hand, or reboot, which resets all settings except files; then remove the damaged \
+         journal",
     ))
 }
 
@@ -219,12 +224,12 @@ fn taken(port: u16, error: &io::Error) -> Failure {
     let what = format!("port {port} cannot be opened");
     Failure::forbidden(what, error).with_remedy(match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "end the participant that uses it, or name others: --ports LIST"
+            "end the participant that uses it, or name other ports: --ports LIST"
         }
         io::ErrorKind::PermissionDenied => {
-            "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
+            "level 7 needs CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
         }
-        _ => "name others: --ports LIST",
+        _ => "name other ports: --ports LIST",
     })
 }
 
@@ -235,13 +240,14 @@ fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
         ProbeError::Silent => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} does not answer"),
-            "no question was answered at any of the ports",
+            "no probe was answered at any of the ports",
         )
         .with_remedy(remedy),
         ProbeError::Restarted => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} was rebooted during the measurement"),
-            "its device has another RSS hash key since: answers before and after do not fit together",
+            "its device has another RSS hash key since then, so answers from before and after the reboot do not fit \
+             together",
         )
         .with_remedy("measure again"),
         ProbeError::System(error) => Failure::forbidden(
@@ -260,20 +266,20 @@ fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
     match down {
         Ok(down) if is_stopped() && !down.is_empty() => {
             tell(format!(
-                "note: not back yet: the link of {}",
+                "note: not up again yet: the link of {}",
                 down.join(", ")
             ));
         }
         Ok(down) => {
             for interface in down {
                 tell(format!(
-                    "note: the link of {interface} went down, and is not back after {} s: look at its other end",
+                    "note: the link of {interface} went down, and is not up again after {} s: check its other end",
                     LINK_TIMEOUT.as_secs()
                 ));
             }
         }
         Err(error) => tell(format!(
-            "note: the state of the links cannot be read ({error}): some devices take seconds"
+            "note: the state of the links cannot be read ({error}): some devices need seconds until their link is up"
         )),
     }
 }

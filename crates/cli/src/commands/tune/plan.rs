@@ -33,47 +33,47 @@ const FORMATS: &[(&str, Format)] = &[
 /// Sources of a plan.
 #[derive(Debug, Args)]
 struct PlanSource {
-    /// Use this profile: latency, balanced, or a file with switches (as in [tune]) [default: the description's, else
-    /// balanced]
+    /// Use this profile: balanced (needs no reboot), latency (isolates the executor's core; needs a reboot), or a TOML
+    /// file with keys of [tune] [default: the description's, else balanced]
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Plan for recorded facts (isolane doctor --facts), possibly of another machine
+    /// Plan for the facts in this file (from `doctor --facts`, perhaps on another machine) instead of this machine
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
-    /// Read receive-queue measurements that `tune learn` and `tune ports` wrote with --json; without them no receive
-    /// thread gets a priority. May be repeated
+    /// Use the receive queues that `tune learn --json` or `tune ports --json` wrote to this file; may be repeated.
+    /// Receive threads get priorities only with those of `tune ports`
     #[arg(long, value_name = "FILE")]
     receive_queues: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanChanges {
-    /// Write the plan to this file, as JSON
+    /// Write the plan to this file as JSON, for `tune apply`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     from: PlanSource,
     #[command(flatten)]
     state: StateArguments,
-    /// Print only the changes, as a difference
+    /// Print only the changes, as a diff of old and new values
     #[arg(long)]
     diff: bool,
-    /// Write the plan as JSON; `-` is standard output
+    /// Write the plan as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Select the format: tuned, systemd, sh
-    #[arg(long, value_name = "FORM", value_parser = one_of(FORMATS), hide_possible_values = true)]
+    /// Select the format: sh (a script), systemd (a unit with script and drop-ins) or tuned (a TuneD profile)
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(FORMATS), hide_possible_values = true)]
     format: Format,
     #[command(flatten)]
     from: PlanSource,
-    /// Write the files below this folder, at their paths on the machine [default: print them]
+    /// Write the files below this folder, each at its path on the machine [default: print them]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
@@ -117,7 +117,7 @@ impl PlanChanges {
             Ok(status) => status.map_or_else(Vec::new, |it| it.settings),
             Err(error) => {
                 tell(format!(
-                    "note: cannot read what earlier plans set ({error}): none of it is restored"
+                    "note: cannot read which settings earlier plans set ({error}), so this plan restores none of them"
                 ));
                 Vec::new()
             }
@@ -199,9 +199,9 @@ fn chosen(profile: &str, described: Tuning) -> Result<Tuning, Failure> {
         let names: Vec<&str> = ProfileName::WORDS.iter().map(|(word, _)| *word).collect();
         return Err(Failure::wrong_usage(
             format!("there is no profile \"{}\"", profile.escape_debug()),
-            format!("profiles are {}; and there is no such file", names.join(", ")),
+            format!("profiles are {}; and no file has that name", names.join(", ")),
         )
-        .with_remedy("name one of these, or a file with switches as [tune] has them: isolane config prints them"));
+        .with_remedy("name one of these profiles, or a file with keys of [tune]: isolane config prints the keys"));
     }
     Tuning::load(profile).map_err(Failure::Description)
 }
@@ -244,7 +244,7 @@ fn outdated(path: &Path) -> Failure {
     Failure::new(
         ExitCode::AnswerIsNo,
         format!(
-            "the receive queues in {} are of another boot than the facts",
+            "the receive queues in {} are from another boot than the facts",
             path.display()
         ),
         "devices have another RSS hash key after each boot: the same datagrams may arrive on other queues now",
@@ -266,7 +266,7 @@ pub(in crate::commands) fn recorded<T: DeserializeOwned>(
 ) -> Result<T, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)
-            .with_remedy(format!("they are written by {form}"))
+            .with_remedy(format!("this command writes such files: {form}"))
     };
     let text =
         read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;

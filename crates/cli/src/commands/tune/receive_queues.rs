@@ -34,17 +34,17 @@ const PLACES: u16 = 16;
 
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// Send answers with the priority and DSCP of this level
-    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    /// Send answers with SO_PRIORITY and DSCP of this level, 0 to 7
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7")]
     level: Level,
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Answer at these ports, separated by commas [default: those of the host's described participants; without any, the
-    /// ports of this level of the domain's first 16 participants]
+    /// Answer at these UDP ports, separated by commas [default: those of the described host's participants, else 16
+    /// ports from 7000 + level in steps of 8]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// Answer at the ports used by `tune learn` instead
+    /// Answer at the ports of `tune learn` instead
     #[arg(long, conflicts_with = "ports")]
     learn: bool,
     /// Answer for this many seconds
@@ -54,25 +54,25 @@ pub(crate) struct Answer {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ports {
-    /// IPv4 address of the answering host
+    /// IPv4 address of the other host, where `tune answer` runs
     #[arg(value_name = "ADDRESS")]
     peer: Ipv4Addr,
-    /// Send questions with the priority and DSCP of this level
-    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    /// Send questions with SO_PRIORITY and DSCP of this level, 0 to 7
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7")]
     level: Level,
-    /// Use these ports of this host, separated by commas [default: as `tune answer`]
+    /// Try these UDP ports of this host, separated by commas [default: 16 ports from 7000 + level in steps of 8]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// Use these ports of the other host [default: as `tune answer`]
+    /// Try these UDP ports of the other host, where `tune answer` uses them [default: 16 ports, as above]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     peer_ports: Vec<u16>,
-    /// Require that answers arrive on this receive queue of this host
+    /// Require that answers arrive on this receive queue of this host [default: on any single queue]
     #[arg(long, value_name = "N")]
     queue: Option<u32>,
-    /// Require that questions arrive on this receive queue of the other host
+    /// Require that questions arrive on this receive queue of the other host [default: on any single queue]
     #[arg(long, value_name = "N")]
     peer_queue: Option<u32>,
-    /// Try each pair of ports this many times
+    /// Try each pair of ports this many times, 1 to 10000
     #[arg(
         long,
         value_name = "N",
@@ -80,21 +80,21 @@ pub(crate) struct Ports {
         default_value = "3"
     )]
     times: u32,
-    /// Write the receive queues of each pair as JSON; `-` is standard output
+    /// Write the receive queues of each pair as JSON, for `tune plan --receive-queues`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Learn {
-    /// IPv4 address of the answering host
+    /// IPv4 address of the other host, where `tune answer --learn` runs
     #[arg(value_name = "ADDRESS")]
     peer: Ipv4Addr,
-    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Send questions with the priority and DSCP of this level
-    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    /// Send questions with SO_PRIORITY and DSCP of this level, 0 to 7
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7")]
     level: Level,
     #[command(flatten)]
     state: StateArguments,
@@ -208,12 +208,12 @@ impl Ports {
 
     fn text(&self, landings: &ReceiveQueueReport, fitting: &[&Pair]) -> String {
         // Writing to a string cannot fail.
-        let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
+        let mut text = String::from("  port  peer port  queue there  queue here  lost\n");
         for pair in &landings.pairs {
             let mark = if self.fits(pair) { "*" } else { " " };
             let _ = writeln!(
                 text,
-                "{mark}{:>5} {:>7} {:>15} {:>16} {:>5}",
+                "{mark}{:>5} {:>10} {:>12} {:>11} {:>5}",
                 pair.port,
                 pair.peer_port,
                 landed(&pair.at_peer),
@@ -227,7 +227,7 @@ impl Ports {
         };
         let _ = writeln!(
             text,
-            "\n* all on {} and {}: {} of {}",
+            "\n* pairs of ports whose datagrams all arrive on {} and {}: {} of {}",
             wanted("there", self.peer_queue),
             wanted("here", self.queue),
             fitting.len(),
@@ -238,8 +238,8 @@ impl Ports {
             if let (Some(own), Some(peer)) = (base(pair.port), base(pair.peer_port)) {
                 let _ = writeln!(
                     text,
-                    "a participant described here with `port = {own}`, and there with `port = {peer}`, has level \
-                     {} on these",
+                    "describe the participant here with `port = {own}` and its peer with `port = {peer}`: their level \
+                     {} then uses the first such pair",
                     self.level.get()
                 );
             }
@@ -285,7 +285,7 @@ impl Learn {
                 "learning needs the described flows",
                 "neither --config nor ISOLANE_CONFIG names a description, and there is no isolane.toml here",
             )
-            .with_remedy("name a description with --config FILE; it says which participants have which ports"));
+            .with_remedy("name a description with --config FILE; it names the participants and their ports"));
         }
         let interface = only_interface(settings)?;
         let (address, queues) = place_of(interface)?;
@@ -346,10 +346,10 @@ fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Fail
         format!("the description has no flow from {peer} to this host"),
         match host {
             Some(host) => format!(
-                "this host is {host}, and its peers' [participant.NAME] say their addresses"
+                "this host is {host}; the addresses of its peers are in their [participant.NAME]"
             ),
             None => format!(
-                "it is not known which of {} this machine is",
+                "it is unknown which of the described hosts this machine is: {}",
                 needs.hosts.join(", ")
             ),
         },
@@ -381,7 +381,7 @@ fn text(flows: &[&DescribedFlow], placed: &[FlowQueue]) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{} learnt; they hold until the next boot, which gives the device another key",
+        "\n{} learnt, valid until the next boot, which gives the device another key",
         count_of(placed.len() as u64, "flow")
     );
     text
@@ -397,7 +397,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
             format!("{what}, and not all settings could be restored"),
             left(&settings).trim_start(),
         )
-        .with_remedy("isolane tune rollback tries it again; its journal is kept"),
+        .with_remedy("isolane tune rollback tries again; the journal is kept"),
         error @ LearnError::Unfinished => {
             Failure::new(ExitCode::AnswerIsNo, what, error.to_string())
                 .with_remedy("isolane tune rollback; then plan, apply and learn again")
@@ -407,7 +407,7 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
         }
         error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
             Failure::forbidden(what, error).with_remedy(
-                "choose ports that land where they should instead: isolane tune ports",
+                "choose ports whose datagrams arrive on the right queue instead: isolane tune ports",
             )
         }
         error @ LearnError::Contradiction(_) => {

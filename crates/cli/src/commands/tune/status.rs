@@ -18,7 +18,7 @@ use crate::values::Destination;
 pub(crate) struct ShowStatus {
     #[command(flatten)]
     state: StateArguments,
-    /// Write the status as JSON; `-` is standard output
+    /// Write the status as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -61,9 +61,9 @@ fn text(status: Option<&Status>) -> String {
     };
     let mut text = format!("profile {}\n", status.profile);
     if !status.is_complete {
-        text.push_str("it was not applied completely: isolane tune rollback undoes it\n");
+        text.push_str("the plan was not applied completely: isolane tune rollback undoes it\n");
     } else if !status.is_of_this_boot {
-        text.push_str("it was applied before the last boot, and not since\n");
+        text.push_str("the plan was applied before the last boot, and not since then\n");
     }
     for setting in &status.settings {
         text.push_str(&line(setting));
@@ -73,7 +73,10 @@ fn text(status: Option<&Status>) -> String {
         undone.partition(|setting| setting.is_of_this_boot);
     let ended = match ended.len() {
         0 => String::new(),
-        count => format!(", {count} ended with a boot: plan again, with what is measured now"),
+        count => format!(
+            ", {count} ended with the last boot: measure the receive queues again if the plan used a \
+                          measurement, then plan again"
+        ),
     };
     text.push_str(&format!(
         "{} applied, {} undone since{ended}\n",
@@ -95,13 +98,13 @@ fn line(standing: &SettingStatus) -> String {
     } = standing;
     if !in_force && !standing.is_of_this_boot {
         return format!(
-            "  ENDED   {id}: {setting}: {applied} until the last boot, and not set again\n"
+            "  ENDED   {id}: {setting}: {applied} until the last boot, not set again since\n"
         );
     }
     match (in_force, now) {
         (true, _) => format!("  ok      {id}: {setting}: {applied} (was {before})\n"),
-        (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, and not {applied}\n"),
-        (false, None) => format!("  UNDONE  {id}: {setting}: it cannot be read\n"),
+        (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, should be {applied}\n"),
+        (false, None) => format!("  UNDONE  {id}: {setting}: cannot be read\n"),
     }
 }
 
@@ -126,7 +129,7 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
         text.push_str(&format!("  {setting}\n"));
     }
     for setting in &restored.gone {
-        text.push_str(&format!("  {setting}: it is gone\n"));
+        text.push_str(&format!("  {setting}: no longer exists\n"));
     }
     text.push_str(&format!(
         "{} restored\n",
@@ -135,30 +138,31 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
     print(&text)?;
     if !restored.left.is_empty() {
         return Err(Failure::forbidden(
-            "not all could be restored",
+            "not all settings could be restored",
             format!("the journal is kept for{}", left(&restored.left)),
         )
-        .with_remedy("remove what is in the way, and call it again"));
+        .with_remedy("remove the cause, and run isolane tune rollback again"));
     }
     let journal_not_closed = done.journal_not_closed.as_ref().map(unclosed_text);
     match (done.broken, journal_not_closed) {
         (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
         (None, Some(journal_not_closed)) => Err(Failure::forbidden(
-            "all was restored, but the journal could not be removed",
+            "all settings were restored, but the journal could not be removed",
             journal_not_closed,
         )
         .with_remedy(CLOSE_IT)),
         (Some((error, kept)), journal_not_closed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
-            "all that could be read from the journal was restored, but it is damaged",
+            "all settings in readable journal entries were restored, but the journal is damaged",
             match journal_not_closed {
                 None => error.to_string(),
-                Some(journal_not_closed) => format!("{error}, and could not be set aside: {journal_not_closed}"),
+                Some(journal_not_closed) => format!("{error}, and the journal could not be set aside: \
+                                                     {journal_not_closed}"),
             },
         )
         .with_remedy(format!(
-            "look into {}: settings of lines that cannot be read or are missing may still be changed; a reboot resets \
-             all but files",
+            "check {}: settings in unreadable or missing lines may still have the values that the plan set; a reboot \
+             resets all of them except files",
             kept.display()
         ))),
     }

@@ -46,17 +46,16 @@ const QUESTIONS: u32 = 20;
 pub(crate) struct Verify {
     #[command(flatten)]
     state: StateArguments,
-    /// Name this machine's host entry in the description, whose core is measured [default: by the machine's name, or
-    /// the only one]
+    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
     #[arg(long, value_name = "NAME", conflicts_with = "core")]
     host: Option<String>,
-    /// Measure wake-ups on these cores, separated by commas [default: the described host's]
+    /// Measure wake-ups on these cores, separated by commas [default: the described host's, else none]
     #[arg(long, value_name = "LIST")]
     core: Vec<u16>,
     /// Measure wake-ups for this many seconds on each core
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
     seconds: Duration,
-    /// Set the SCHED_FIFO priority of the measuring thread, as that of the applications
+    /// Measure wake-ups of a thread with this SCHED_FIFO priority; use that of your applications
     #[arg(
         long,
         value_name = "1..99",
@@ -64,18 +63,17 @@ pub(crate) struct Verify {
         default_value_t = APPLICATION_PRIORITY
     )]
     priority: u8,
-    /// Fail if a wake-up is later than this, as `100us` [default: report only]
+    /// Fail if a wake-up is later than this, as 100us [default: report only]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_latency: Option<Duration>,
-    /// Send datagrams of each level to this neighbour and count the transmit queues they use. Ask it (with `tune
-    /// answer` running there) for the receive queues of the described flows, in both directions. Needs --interface, or
-    /// a described host's
+    /// Check the transmit queues of all levels with datagrams to this neighbour's IPv4 address, and the receive queues
+    /// of described flows with it, both ways (`tune answer` must run there). Needs --interface or a described host
     #[arg(long, value_name = "ADDRESS")]
     peer: Option<Ipv4Addr>,
-    /// Continue until Ctrl-C, and report each second the settings that others have changed
+    /// Then continue until Ctrl-C, and report within a second each setting that another program changes
     #[arg(long)]
     watch: bool,
-    /// Write the results as JSON; `-` is standard output
+    /// Write the results as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     json: Option<Destination>,
 }
@@ -218,7 +216,10 @@ impl Verify {
             }
             let undone = status.settings.iter().filter(|setting| !setting.in_force);
             failed.extend(undone.map(|setting| match &setting.now {
-                Some(now) => format!("{} is {now}, and not {}", setting.setting, setting.applied),
+                Some(now) => format!(
+                    "{} is {now}, but should be {}",
+                    setting.setting, setting.applied
+                ),
                 None => format!("{} cannot be read", setting.setting),
             }));
         }
@@ -226,7 +227,7 @@ impl Verify {
             let late = |woken: &&LatencyReport| u128::from(woken.max_ns) > max_latency.as_nanos();
             failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
                 format!(
-                    "a wake-up on core {} came {} late, {} at most are allowed",
+                    "a wake-up on core {} came {} late, but the limit is {}",
                     woken.core,
                     microseconds(woken.max_ns),
                     format_duration(max_latency)
@@ -236,7 +237,7 @@ impl Verify {
         for departure in report.transmit_queues.iter().flatten() {
             if !departure.is_as_expected() {
                 failed.push(format!(
-                    "of {} datagrams of level {} not all left by queues {}: {}",
+                    "not all of {} datagrams of level {} left by queues {}: {}",
                     departure.sent,
                     departure.level,
                     listed(&departure.expected),
@@ -262,7 +263,7 @@ impl Verify {
         if report.wake_ups.is_empty() {
             let _ = writeln!(
                 text,
-                "Wake-ups: not measured, because no core is known: --core N, or a description's host with a core"
+                "Wake-ups: not measured, because no core is known: give --core N, or describe the host with a core"
             );
         }
         for woken in &report.wake_ups {
@@ -287,7 +288,8 @@ impl Verify {
             (Some(interface), None) => {
                 let _ = writeln!(
                     text,
-                    "Transmit queues: the queueing of {interface} does not count by queue (mq and mqprio do)"
+                    "Transmit queues: not checked, because the queueing discipline of {interface} has no counters for \
+                     each queue (mq and mqprio have)"
                 );
             }
             (Some(interface), Some(found)) => {
@@ -335,7 +337,8 @@ impl Verify {
             if landings.iter().any(|flow| flow.may_go_by_priority) {
                 let _ = writeln!(
                     text,
-                    "  marked --: steered by VLAN priority: not verified, because these datagrams have none"
+                    "  flows marked -- are not verified: VLAN priority may steer them, and these datagrams have no VLAN \
+                     tag"
                 );
             }
         }
@@ -344,7 +347,8 @@ impl Verify {
         }
         if !report.checked {
             text.push_str(
-                "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --max-latency TIME)\n",
+                "Nothing was verified: apply a plan (isolane tune apply), or give a limit (--core N --max-latency \
+                 TIME)\n",
             );
         }
         text
@@ -400,7 +404,7 @@ fn misplaced(flow: &FlowReport) -> Option<String> {
             false => format!("does not belong on queue {queue}"),
         };
         format!(
-            "{} {belongs}: it landed on {}, {} lost",
+            "{} {belongs}: it arrived on {}, {} lost",
             named(flow),
             landed(&flow.receive_queues),
             flow.lost
@@ -411,7 +415,7 @@ fn misplaced(flow: &FlowReport) -> Option<String> {
 /// Status of the applied plan; `None` if no plan is applied.
 pub(super) fn applied(state: &StateArguments) -> Result<Option<Status>, Failure> {
     status(&mut ThisMachine::new(), &here(), &state.state)
-        .map_err(|error| failure("cannot read what is applied", &error))
+        .map_err(|error| failure("cannot read the settings of the applied plan", &error))
 }
 
 /// Maximum number of threads, and of interrupts, to name for a core.
@@ -430,7 +434,7 @@ fn used(text: &mut String, used: &CoreActivity) {
         .collect();
     let _ = writeln!(
         text,
-        "  {} of others ran there: {}",
+        "  {} of other programs or the kernel ran there: {}",
         count_of(used.threads.len() as u64, "thread"),
         or_none(&threads)
     );
@@ -515,7 +519,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
         Some(match (&setting.now, setting.in_force) {
             // The device or thread to which the setting belongs is gone.
             (Some(Value::Absent), false) => format!(
-                "{} is gone; it should be {}",
+                "{} no longer exists; it should be {}",
                 setting.setting, setting.applied
             ),
             (Some(now), true) => format!("{} is {now} again, as it should be", setting.setting),

@@ -41,7 +41,7 @@ fn table_full(facts: &Facts, full: &FullTables) -> Reason {
         Verdict::No,
         facts.here.domain,
         format!(
-            "it is unknown who has {}: the tables of this command were full for {}",
+            "participants with {} may be missing, because the tables of this command had no room for {}",
             topic(facts),
             full.refused
         ),
@@ -55,7 +55,7 @@ fn not_asked(facts: &Facts, unreached_peers: &str) -> Reason {
         Verdict::Perhaps,
         facts.here.domain,
         unreached_peers,
-        "name the ports of the others, or use multicast",
+        "name the ports of the other participants, or use multicast",
     )
 }
 
@@ -96,8 +96,8 @@ fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
             Verdict::No,
             own,
             format!(
-                "of {topic} there is {here} in domain {own}, but {there} in domain {other}: participants of \
-                 different domains do not see each other"
+                "{topic} has {here} in domain {own}, but {there} in domain {other}: participants of different domains \
+                 do not see each other"
             ),
             "give both the same domain: --domain N, ISOLANE_DOMAIN, ROS_DOMAIN_ID",
         )
@@ -123,7 +123,7 @@ fn nearly_so_called(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
             Verdict::No,
             here.domain,
             format!(
-                "there is no {} of {}, but {} of \"{}\": names of topics are compared letter by letter",
+                "there is no {} of {}, but {} of \"{}\": topic names must be identical",
                 missing.join(" and no "),
                 topic(facts),
                 said(here, name),
@@ -147,8 +147,8 @@ fn nowhere(facts: &Facts, missing: &[EndpointKind]) -> Reason {
             Verdict::No,
             domain,
             format!("no participant announced itself in domain {domain} while this host listened"),
-            "is the other program running, in this domain (--domain), on an interface that is listened to \
-             (--interface)? Where multicast does not get through name it: --peer ADDRESS",
+            "check that the other program runs, in this domain (--domain), on an interface on which this command \
+             listens (--interface); if multicast does not get through, name its host: --peer ADDRESS",
         );
     }
     let others = count_of(here.participants.len() as u64, "participant");
@@ -161,18 +161,18 @@ fn nowhere(facts: &Facts, missing: &[EndpointKind]) -> Reason {
             Verdict::No,
             domain,
             format!(
-                "of {topic} there is {} in domain {domain} and no {}: {others} announced none",
+                "{topic} has {} in domain {domain}, but no {}: {others} announced none",
                 said(here, &facts.topic),
                 kind_of(*kind)
             ),
-            "start it, or look whether it is in another domain (--other-domains) or was never created",
+            "start the missing side, or check whether it is in another domain (--other-domains) or was never created",
         ),
         _ => Reason::new(
             "nothing-announced",
             Verdict::No,
             domain,
             format!("{others} of domain {domain} announced no endpoint of {topic}"),
-            "`isolane ls` shows the topics there are; endpoints are announced as soon as they are created",
+            "`isolane ls` shows the announced topics; endpoints are announced as soon as they are created",
         ),
     }
 }

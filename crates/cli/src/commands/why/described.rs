@@ -76,7 +76,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
                 "{} know each other by the same description, and each has announced itself",
                 all.join(" and ")
             ),
-            "if samples are missing all the same: `isolane top` shows where they went",
+            "if samples are missing nevertheless, `isolane top` shows where they were lost",
         ));
     }
     // Discovered endpoints of the topic do not change the reasons so far, and have reasons of their own.
@@ -108,10 +108,10 @@ fn of_participant(facts: &Facts, one: &DescribedHere) -> Option<Reason> {
             "described-silent",
             Verdict::Perhaps,
             format!(
-                "whether {} of {topic} is running cannot be seen: it announces nothing",
+                "it is unknown whether {} of {topic} runs, because it announces nothing",
                 one.said()
             ),
-            "look on its host; with announces = \"itself\" it could be seen",
+            "check on its host; with announces = \"itself\", this command could see it",
         ));
     }
     let mut heard = facts.here.participants.iter();
@@ -124,7 +124,7 @@ fn of_participant(facts: &Facts, one: &DescribedHere) -> Option<Reason> {
                 "{} of {topic} has announced nothing while this host listened",
                 one.said()
             ),
-            "start it, as that participant (--participant NAME), on the host that has the address",
+            "start it as that participant (--participant NAME), on the host with the described address",
         ));
     };
     disagreement(facts, one, who)
@@ -139,14 +139,14 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
         "described-otherwise",
         Verdict::No,
         format!(
-            "{} follows another description than {}: which topics it writes and reads, their types, levels, \
-             reliability or durability, or where it is reached, are not the same",
+            "{} follows another description than {}: the two descriptions differ in the topics of the participant, in \
+             their types, levels, RELIABILITY, DURABILITY or DEADLINE, or in its address",
             one.said(),
             one.said_in
                 .rsplit_once(':')
                 .map_or(one.said_in.as_str(), |(file, _)| file)
         ),
-        "give all hosts the same description, and start again what runs by another one",
+        "give all hosts the same description, and restart the participants that use another one",
     ))
 }
 
@@ -159,8 +159,8 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let prefix = endpoint.data.guid.prefix;
     if let Some(own) = described.clone().find(|one| one.is(prefix)) {
         let sentence = format!(
-            "the {said} belongs to {} and is not described: it is announced, and meets described ones of \
-             its own participant alone",
+            "the {said} belongs to {} and is not described: it is announced, and matches only described endpoints of \
+             its own participant",
             own.said()
         );
         let remedy = format!(
@@ -170,7 +170,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
         return about(facts, "not-described", Verdict::No, sentence, &remedy);
     }
     let sentence = format!(
-        "the {said} was discovered, and meets none of those that are described: these are not announced{}",
+        "the {said} was discovered, and matches no described endpoint, because described endpoints are not announced{}",
         other_matches(facts, endpoint)
     );
     // The user probably meant a described participant that has an endpoint of this kind and was not heard.
@@ -181,12 +181,13 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let meant = described.find(|one| one.kinds.contains(&kind) && !is_heard(one));
     let remedy = match meant {
         Some(one) => format!(
-            "start it as the described participant that {} the topic: --participant {}; or describe another one for it",
+            "start it as the described participant that {} the topic: --participant {}; or describe another \
+             participant for it",
             key_of(kind),
             one.name.escape_debug()
         ),
         None => String::from(
-            "describe its participant as well, and start it as that one (--participant NAME)",
+            "describe its participant as well, and start it as that participant (--participant NAME)",
         ),
     };
     about(facts, "not-described", Verdict::No, sentence, &remedy)
@@ -205,7 +206,7 @@ fn other_matches(facts: &Facts, endpoint: &Endpoint) -> String {
     };
     match others.filter(fits).count() {
         0 => String::new(),
-        count => format!("; of the discovered {said} {count} fit it"),
+        count => format!("; {count} of the discovered {said} match it"),
     }
 }
 

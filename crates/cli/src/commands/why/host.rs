@@ -21,10 +21,8 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
             "firewall-unreadable",
             Verdict::Perhaps,
             domain,
-            format!(
-                "whether this host's packet filter drops the datagrams could not be seen: {why}"
-            ),
-            "look as root, with nft installed; on the other hosts too",
+            format!("it is unknown whether this host's packet filter drops the datagrams: {why}"),
+            "run this command as root, with nft installed; check the other hosts too",
         ));
     }
     reasons
@@ -54,7 +52,7 @@ fn dropping(facts: &Facts) -> Vec<Reason> {
                     "the packet filter of this host {drops} datagrams {words} it by UDP port {port} ({rule})"
                 ),
                 format!(
-                    "let in and out UDP from port {} on, the group 239.255.0.0/16, and IGMP",
+                    "accept in both directions: UDP from port {} on, the group 239.255.0.0/16, and IGMP",
                     base(domain)
                 ),
             );

@@ -39,7 +39,7 @@ use crate::values::{Destination, Peer, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Topic whose endpoints do not communicate
+    /// Topic whose writers and readers do not communicate
     #[arg(value_name = "TOPIC")]
     topic: String,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Why {
     /// Listen for announcements for this many seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Search these other domains for the topic, separated by commas [default: 0 to 4]
+    /// Search the topic also in these domains, separated by commas, as 0,42 [default: 0 to 4]
     #[arg(
         long,
         value_name = "LIST",
@@ -56,10 +56,10 @@ pub(crate) struct Why {
         hide_default_value = true
     )]
     other_domains: Vec<Domain>,
-    /// Search no other domain
+    /// Search the topic in no other domain
     #[arg(long)]
     no_other_domains: bool,
-    /// Write the reasons as JSON; `-` is standard output
+    /// Write the reasons as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
@@ -180,14 +180,14 @@ impl Why {
             Verdict::No,
             domain,
             format!("no participant of this host can join domain {domain}, because {error}"),
-            "end the program that has the port (ss -ulpn), or use another domain: --domain",
+            "end the program that uses the port (ss -ulpn), or use another domain: --domain",
         );
         let here = Heard {
             domain,
             participants: Vec::new(),
             endpoints: Vec::new(),
         };
-        let filters = PacketFilters::unreadable(String::from("nothing was listened to"));
+        let filters = PacketFilters::unreadable(String::from("this command did not listen"));
         self.answer(&here, &[], &filters, &[reason])
     }
 

@@ -28,8 +28,8 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
             "too-many",
             Verdict::Perhaps,
             facts.here.domain,
-            format!("{left} pairs more of a writer and a reader were not compared"),
-            "ask where fewer endpoints of the topic are heard: --interface, --domain",
+            format!("{left} more pairs of a writer and a reader were not compared"),
+            "restrict the command to fewer endpoints of the topic: --interface, --domain",
         ));
     }
     reasons
@@ -67,8 +67,7 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
         };
     }
     if let Some(because) = ignored(facts, writer, reader) {
-        let remedy =
-            "do not ignore it: what is ignored stays so for as long as that participant lives";
+        let remedy = "do not ignore it: it stays ignored until the ignoring participant ends";
         return no("ignored", because, remedy.into());
     }
     match apart(facts, writer, reader) {
@@ -89,12 +88,12 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
             "address-not-validated",
             Verdict::Perhaps,
             format!(
-                "{pair} match, but the reader's participant has answered this command from none of the addresses that it \
-                 announces, and isolane sends samples to addresses alone from which a participant has answered"
+                "{pair} match, but the reader's participant has answered this command from none of the addresses that \
+                 it announces, and isolane sends samples only to addresses from which a participant has answered"
             ),
-            "let the participant announce the address that it sends from, without address translation on the way; where \
-             it sends no answer at all, look at its packet filter; the writer's participant logs what it withholds, and \
-             `isolane top` shows its counters answers_elsewhere and readers_unvalidated"
+            "let the participant announce the address that it sends from, without address translation on the way; if \
+             it sends no answer at all, check its packet filter; the writer's participant logs the datagrams that it \
+             withholds, and `isolane top` shows its counters answers_elsewhere and readers_unvalidated"
                 .into(),
         );
     }
@@ -105,18 +104,18 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
             "too-large",
             Verdict::Perhaps,
             format!(
-                "{pair} match, but {} samples were larger than the reader takes",
+                "{pair} match, but {} samples were larger than the reader accepts",
                 seen.too_large
             ),
-            "raise Qos::max_bytes of the reader (--max-bytes, or max_bytes of the topic in isolane.toml); its log says how \
-             large they were"
+            "raise Qos::max_bytes of the reader (--max-bytes, or max_bytes of the topic in isolane.toml); its log \
+             gives the size of the samples"
                 .into(),
         );
     }
     let mut sentence = format!("{pair} agree in everything they announce, so they match");
     let mut remedy = format!(
-        "if no samples come: does the writer write, and does multicast get through? `isolane spy --topic {}` shows \
-         what is on the wire",
+        "if no samples arrive, check that the writer writes and that multicast gets through: `isolane spy --topic {}` \
+         shows the datagrams",
         facts.topic
     );
     if let Some((unknown, advice)) = unknown_extensibility(facts, writer, reader) {
@@ -151,7 +150,7 @@ fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(Strin
             "declare the writer's type @final or @appendable",
         ),
         None => (
-            "isolane does not read it",
+            "isolane does not read this encapsulation",
             "let the writer offer XCDR1 or XCDR2 (DATA_REPRESENTATION)",
         ),
     };
@@ -181,13 +180,13 @@ fn unknown_extensibility(
             let is_xcdr2 = writer.data.qos.data_representation[..] == [DataRepresentationId::XCDR2];
             let advice = match is_xcdr2 {
                 true => {
-                    "if the writer writes and the reader shows nothing: give the writer's type the other extensibility \
-                     (`#[topic(appendable)]`, or without it final), or send XCDR1, in which both look alike \
-                     (`Qos::representation`)"
+                    "if the writer writes and the reader shows nothing: give the writer's type the other \
+                     extensibility (appendable with `#[topic(appendable)]`, final without it), or send XCDR1, in \
+                     which both look alike (`Qos::representation`)"
                 }
                 false => {
                     "if the writer writes and the reader shows nothing: the reader's type may be appendable, which is \
-                     IDL's default and which Cyclone DDS reads in XCDR2 only: declare the writer's type \
+                     the default of IDL, and Cyclone DDS reads such types only in XCDR2: declare the writer's type \
                      `#[topic(appendable)]`, which sends XCDR2"
                 }
             };
@@ -195,8 +194,8 @@ fn unknown_extensibility(
         }
         (vendor, OWN) if vendor != OWN => Some((
             unknown("writer", vendor),
-            "if the reader shows nothing: it counts and logs samples whose encapsulation its type cannot have (seen here \
-             of participants of this host that are built with Builder::observable(true))",
+            "if the reader shows nothing: it counts and logs samples whose encapsulation its type cannot have \
+             (visible here for participants of this host that are built with Builder::observable(true))",
         )),
         _ => None,
     }
@@ -257,7 +256,7 @@ fn remedy(difference: Difference) -> &'static str {
             "give both types the same name, as its module and structure are called in IDL"
         }
         Difference::Key => "use the same type on both sides: its key members decide",
-        Difference::Partition => "let both name one partition, or neither any",
+        Difference::Partition => "let both name a common partition, or neither name any",
         Difference::Policy(policy) => match policy {
             PolicyId::RELIABILITY => "make the writer RELIABLE, or the reader BEST_EFFORT",
             PolicyId::DURABILITY => {
@@ -273,7 +272,7 @@ fn remedy(difference: Difference) -> &'static str {
             }
             PolicyId::OWNERSHIP => "give both the same kind",
             PolicyId::DATA_REPRESENTATION => {
-                "let the reader take the representation the writer sends"
+                "let the reader accept the representation that the writer sends"
             }
             _ => "let the writer offer at least what the reader requests",
         },
@@ -296,10 +295,10 @@ fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String
                 ));
             }
             if of.entities.contains(&other.data.guid.to_string()) {
-                return Some(format!("{whose} ignores the other one"));
+                return Some(format!("{whose} ignores the other endpoint"));
             }
             if of.entities.contains(&other.data.participant().to_string()) {
-                return Some(format!("{whose} ignores the other one's participant"));
+                return Some(format!("{whose} ignores the other endpoint's participant"));
             }
         }
     }
@@ -324,7 +323,7 @@ fn apart(
         if is_loopback(all) != is_loopback(others) && is_loopback(all) {
             return Some((
                 Verdict::No,
-                format!("the {of} is reached by 127.0.0.1 alone, and the {other} is not there"),
+                format!("the {of} is reached only by 127.0.0.1, and the {other} is not there"),
                 "let both use the same interface: --interface, Builder::interfaces",
             ));
         }
@@ -347,13 +346,13 @@ fn apart(
         (
             Verdict::Perhaps,
             format!(
-                "the writer is on the network of {} and the reader on that of {}, as seen from this host, \
-                 and on no common one",
+                "the writer is on the network of {} and the reader on that of {}, and these networks are not the \
+                 same, as seen from this host",
                 names(&from),
                 names(&to)
             ),
-            "connect both to one network, or route between them and name peers by --peer; multicast does \
-             not pass routers here",
+            "connect both to one network; or route between the networks and name peers by --peer, because multicast \
+             does not pass routers here",
         )
     })
 }

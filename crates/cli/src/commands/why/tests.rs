@@ -262,7 +262,7 @@ fn endpoints_on_networks_that_are_not_connected_are_named_with_both() {
     says(
         &only(&facts),
         "network",
-        &["the reader is reached by 127.0.0.1 alone"],
+        &["the reader is reached only by 127.0.0.1"],
     );
 }
 
@@ -310,7 +310,7 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
             "the writer's type is final and the reader's appendable",
         ),
         (0x0003, "PL_CDR_LE", "mutable"),
-        (0x0004, "0x0004", "does not read it"),
+        (0x0004, "0x0004", "does not read this encapsulation"),
     ] {
         let reason = only(&refused(identifier));
         assert_eq!(reason.verdict, Verdict::No);
@@ -510,7 +510,7 @@ fn one_that_was_discovered_meets_none_that_is_described_and_these_meet_all_the_s
     says(
         &reason,
         "not-described",
-        &["of the discovered writers 1 fit it"],
+        &["1 of the discovered writers match it"],
     );
 }
 

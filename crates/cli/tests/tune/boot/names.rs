@@ -68,7 +68,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
             assert_same(&place.look(), &before, why);
             assert!(!Path::new(UNIT).exists(), "{why}");
         };
-        let install = "install isolane where it stays";
+        let install = "install isolane in a permanent place";
         // In a folder that is emptied at boot, and is also a file system in memory.
         let in_run = Path::new("/run/isolane/isolane");
         copy_to(in_run);

@@ -237,15 +237,15 @@ pub(in crate::report) fn effects_table(runs: &[Run]) -> String {
         return String::new();
     }
     let values = match units.contains(&Unit::Second) {
-        true => "one-second windows of one run, which are narrower than those from repetitions",
+        true => "one-second windows of one run (narrower than intervals from repetitions)",
         false => "repetitions",
     };
     let mut text = tables.join("\n");
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "Ratios of p99s; in brackets, their 95 % interval from {values}, with the noise of all rows of a \
-         block.\nWhere the interval covers 1, no difference was seen. Percentiles do not include lost pings."
+        "Ratios of p99s; in brackets, their 95 % interval, computed from {values} with the noise of all rows of a \
+         block.\nIf the interval contains 1, no difference was seen. Percentiles do not include lost pings."
     );
     text
 }
@@ -397,7 +397,7 @@ pub(in crate::report) fn overall_table(runs: &[Run]) -> String {
         rows.extend(group.iter().map(row));
         let sizes = group[0].payload_bytes.iter();
         let sizes: Vec<String> = sizes.map(|bytes| format!("{bytes} B")).collect();
-        let title = format!("All of {}; {}\n", sizes.join(", "), conditions(&group[0]));
+        let title = format!("{} together; {}\n", sizes.join(", "), conditions(&group[0]));
         tables.push(title + &aligned(&rows, Align::Left));
     }
     if tables.is_empty() {

@@ -168,7 +168,7 @@ fn heading(runs: &[&Run]) -> String {
         )
     });
     format!(
-        "{} B, {disturbance}, {link}{cores} (times in us; each repetition)\n",
+        "{} B, {disturbance}, {link}{cores} (times in us; repetitions separated by /)\n",
         run.payload_bytes
     )
 }

@@ -52,10 +52,10 @@ fn head(report: &Report) -> Markup {
             ", " (environment.cores) " cores, Linux " (environment.kernel) "."
         }
         p {
-            "A critical topic of level 7 makes round trips between two hosts, on schedule whatever comes "
-            "back. Every figure compares runs of this one measurement. Absolute times belong to this "
-            "machine, on which the hosts, the link and the disturbance share a few cores; what carries over "
-            "are the ratios."
+            "A critical topic of level 7 makes round trips between two hosts. Pings are sent on schedule, whether "
+            "or not earlier replies have come back. Every figure compares runs of this one measurement. Absolute "
+            "times are those of this machine, on which the hosts, the link and the disturbance share a few cores. "
+            "Compare the ratios."
         }
     }
 }
@@ -109,21 +109,23 @@ fn sentence(ratio: &Ratio) -> String {
     let payload_bytes = ratio.payload_bytes;
     match ratio.kind {
         Kind::Flood => format!(
-            "as long at p99 under a {disturbance} on a link that sends first in, first out ({payload_bytes} B)"
+            "as long as undisturbed round trips at p99, under a {disturbance} on a first-in-first-out link \
+             ({payload_bytes} B)"
         ),
         Kind::Arbiter => format!(
-            "as long at p99 under a {disturbance} on a first-in-first-out link as on one that sends the most \
-             critical frame first ({payload_bytes} B)"
+            "as long on a first-in-first-out link as on a link that sends the most critical frame first, at p99 under \
+             a {disturbance} ({payload_bytes} B)"
         ),
         Kind::Order => format!(
-            "as long at p99, the hosts' part, under {disturbance} inside the participant with jobs in the order they became ready as \
-             with the most critical first ({payload_bytes} B)"
+            "as long with jobs in the order in which they became ready as with the most critical job first: the \
+             hosts' part at p99, under {disturbance} inside the participant ({payload_bytes} B)"
         ),
         Kind::Storm => format!(
-            "as long at p99, the hosts' part, under a {disturbance} of receive work as undisturbed ({payload_bytes} B)"
+            "as long as undisturbed: the hosts' part at p99, under a {disturbance} of receive work ({payload_bytes} B)"
         ),
         Kind::Large => format!(
-            "as long at p99 with samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
+            "as long as undisturbed round trips at p99, with samples of a mebibyte in the same participants \
+             ({payload_bytes} B)"
         ),
     }
 }
@@ -140,7 +142,7 @@ fn inversions(runs: &[Run]) -> Option<(String, String)> {
     };
     let (by_priority, fifo) = (of_order(Order::Priority)?, of_order(Order::Fifo)?);
     let sentence = format!(
-        "priority inversions with the most critical job first; {fifo} with jobs in the order they became ready"
+        "priority inversions with the most critical job first; {fifo} with jobs in the order in which they became ready"
     );
     Some((by_priority.to_string(), sentence))
 }
@@ -174,8 +176,8 @@ fn pictures(group: &Group<'_>) -> Markup {
             }
         }
         div.pictures {
-            (picture(figure::distributions(&curves), "Where round trips lie: the share in each bucket of time."))
-            (picture(figure::tails(&curves), "The tail: the share that took longer. Lost round trips count as longer than any."))
+            (picture(figure::distributions(&curves), "Distribution: the share of round trips in each interval of time."))
+            (picture(figure::tails(&curves), "Tail: the share of round trips that took longer. A lost round trip counts as longer than all others."))
         }
     }
 }
@@ -210,8 +212,8 @@ fn numbers(runs: &[Run]) -> Markup {
         @if !runs.is_empty() {
             h2 { "All numbers" }
             p.faint {
-                "hosts: the round trip without the link's part. 1 s p99: the median of one-second windows' p99. late: pings "
-                "sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-)."
+                "hosts: the round trip without the link's part. 1 s p99: the median of the p99s of one-second windows. late: "
+                "pings sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-)."
             }
             @for (number, table) in tables(runs, Shown::EachRun).iter().enumerate() {
                 pre.table id=[(number == 0).then_some("runs")] { (table) }
@@ -259,7 +261,7 @@ fn environment(report: &Report) -> Markup {
             dt { "Clock" } dd { (environment.clock.words()) }
             dt { "Link" } dd {
                 (digits(cable.bits_per_s as f64 / 1e6)) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
-                ", " (cable.ingress_drops) " frames dropped before it"
+                ", " (cable.ingress_drops) " frames dropped before the link"
             }
         }
         (notes(report))
@@ -364,7 +366,7 @@ mod tests {
         );
         assert!(html.contains("the &lt;clock&gt;"), "escaped");
         assert!(
-            html.contains("would add up by any clocks"),
+            html.contains("they add up with any clocks"),
             "no proof of it"
         );
     }

@@ -1,7 +1,8 @@
 //! Publisher of pings: a thread, or a time-triggered job of the executor.
 //!
 //! Both follow the same [`Schedule`]: the thread sleeps until the next ping is due, the job is released by the
-//! executor. Meszlényi et al. use a thread; the job saves a context switch and shares the executor's order.
+//! executor. Meszlényi et al. use a thread. A job saves a context switch, and the executor orders it among its other
+//! jobs.
 
 use std::cell::RefCell;
 use std::rc::Rc;

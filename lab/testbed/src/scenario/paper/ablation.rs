@@ -38,7 +38,7 @@ enum Variant {
     Full,
     /// Without one [`Measure`].
     Without(Measure),
-    /// Without rate limits for unvalidated senders.
+    /// Without budgets for other traffic.
     WithoutBudgets,
     /// One AF_XDP socket for all levels.
     WithoutLanes,
