@@ -243,8 +243,11 @@ pub enum WriteError {
         "the executor has not yet taken the samples that were written before: write again later"
     )]
     QueueFull,
-    /// The participant was dropped.
-    #[error("the participant no longer exists")]
+    /// The participant was dropped, or its thread has ended.
+    #[error(
+        "the participant of this writer no longer exists: keep the Participant, or the ParticipantHandle, for as long as \
+         its writers write"
+    )]
     Gone,
 }
 

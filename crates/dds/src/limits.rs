@@ -121,6 +121,14 @@ pub const LOG_PERIOD: Duration = Duration::from_secs(1);
 /// linear search.
 pub const PAIRS_REMEMBERED: usize = 128;
 
+/// Runs of housekeeping, one a second, after which a reader without a matched writer is worth a warning: longer than
+/// discovery takes, and than the lease of a participant that was there before.
+pub const UNMATCHED: u8 = 10;
+
+/// Remote endpoints among which the warning about an unmatched reader looks for its topic. The search takes some ten
+/// microseconds of the loop.
+pub const SEARCHED_ENDPOINTS: usize = 64;
+
 /// Time without a run of the loop after which a reader that finds no sample warns about it: longer than a program that
 /// runs the loop itself does anything else.
 pub const NOT_DRIVEN: Duration = Duration::from_secs(1);

@@ -12,12 +12,12 @@ use std::{
 };
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
-use isolane_rtps::{Counters, EncapsulationsRefused, TooLargeSample};
+use isolane_rtps::{Counters, EncapsulationsRefused, EndpointKind, ReaderId, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 use log::LevelFilter;
 
 use crate::{
-    limits::{LOG_PERIOD, PAIRS_REMEMBERED},
+    limits::{LOG_PERIOD, PAIRS_REMEMBERED, SEARCHED_ENDPOINTS, UNMATCHED},
     participant::state::State,
 };
 
@@ -285,7 +285,14 @@ pub(crate) fn warn(text: Arguments<'_>) {
 /// Warns that a reader of this topic can get no sample. `idle` is the time since the loop last ran, `None` if it never
 /// has.
 #[cold]
-pub(crate) fn warn_not_driven(topic: &str, idle: Option<Duration>) {
+pub(crate) fn warn_not_driven(topic: &str, idle: Option<Duration>, is_abandoned: bool) {
+    if is_abandoned {
+        warn!(
+            "topic {topic}: its reader here gets no samples, because its participant was dropped. Keep the Participant for \
+             as long as its readers read"
+        );
+        return;
+    }
     let idle = match idle {
         None => "has not run yet".to_owned(),
         Some(idle) => format!("has not run for {:.1} s", idle.as_secs_f64()),
@@ -327,6 +334,7 @@ impl State {
             }
         }
         let refused = seen.counters.encapsulations_refused;
+        self.log_unmatched();
         if self.monitoring.warning_log.has_incompatible
             && is_due(self.monitoring.warning_log.named_at, now)
         {
@@ -374,6 +382,47 @@ impl State {
              here, @final or @appendable in IDL",
             Grouped(more)
         );
+    }
+
+    /// Warns about one reader that has had no matched writer for [`UNMATCHED`] seconds.
+    fn log_unmatched(&mut self) {
+        for id in self.protocol.local_readers() {
+            let unmatched = &mut self.reader_slots[id.index()].unmatched;
+            match unmatched {
+                None => continue,
+                Some(_) if self.protocol.matched_writers(id) > 0 => *unmatched = None,
+                Some(UNMATCHED..) => {
+                    *unmatched = None;
+                    return self.warn_unmatched(id);
+                }
+                Some(seconds) => *seconds += 1,
+            }
+        }
+    }
+
+    fn warn_unmatched(&self, id: ReaderId) {
+        let Some(data) = self.protocol.reader_data(id) else {
+            return;
+        };
+        let (topic, type_name) = (data.topic_name.as_str(), data.type_name.as_str());
+        let mut known = self.protocol.remote_endpoints().take(SEARCHED_ENDPOINTS);
+        let writer =
+            known.find(|it| it.kind == EndpointKind::Writer && it.data.topic_name == topic);
+        match writer {
+            Some(writer) if writer.data.type_name != type_name => warn!(
+                "topic {topic}: the writer {} has the type {}, the reader here {type_name}: they do not match. Give \
+                 both the same type name: #[topic(name = \"...\")]",
+                writer.data.guid, writer.data.type_name
+            ),
+            // Its policies are incompatible, which is reported with their names.
+            Some(_) => {}
+            None => warn!(
+                "topic {topic}: no writer was found in {UNMATCHED} s; {} other participants are known in domain {}. \
+                 Start a writer in the same domain (ROS_DOMAIN_ID) and network; `isolane why {topic}` looks for the cause",
+                self.protocol.remote_participants().count(),
+                self.protocol.domain()
+            ),
+        }
     }
 
     /// Logs one incompatible pair that was not logged before. Returns true if there may be others.

@@ -53,6 +53,8 @@ pub(crate) struct Core {
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
     driven: Cell<Driven>,
+    /// True once the last handle to the participant was dropped.
+    abandoned: Cell<bool>,
 }
 
 /// Time at which the application last ran the loop.
@@ -205,6 +207,7 @@ impl Core {
             received: RefCell::default(),
             running: Cell::new(false),
             driven: Cell::new(Driven::Never),
+            abandoned: Cell::new(false),
         }
     }
 
@@ -219,7 +222,13 @@ impl Core {
             },
         };
         self.driven.set(Driven::Warned);
-        warn_not_driven(topic, idle);
+        warn_not_driven(topic, idle, self.is_abandoned());
+    }
+
+    /// Returns whether the last handle to the participant was dropped.
+    #[inline]
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.get()
     }
 
     /// Returns whether a job is running.
@@ -439,8 +448,9 @@ impl Core {
         }
     }
 
-    /// Drops every callback and the endpoints they own.
-    pub(crate) fn drop_callbacks(&self) {
+    /// Notes that the last handle to the participant was dropped. Drops every callback and the endpoints they own.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.set(true);
         // The state may be borrowed if a panic inside a step unwinds.
         let callbacks: Option<Callbacks> = self
             .state

@@ -70,7 +70,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.core.drop_callbacks();
+        self.core.abandon();
     }
 }
 

@@ -445,6 +445,8 @@ pub(crate) struct ReaderSlot {
     /// Port and budget of a reader's datagrams.
     pub(crate) flow: ReaderFlow,
     pub(crate) response: Option<ResponseDeadline>,
+    /// Housekeeping runs without a matched writer; `None` once the reader was matched or its application was warned.
+    pub(crate) unmatched: Option<u8>,
 }
 
 /// Callbacks of a deleted reader. Drop them while the state is not borrowed.
@@ -454,7 +456,7 @@ impl ReaderSlot {
     /// Clears the slot of a deleted reader. Returns its job, which is to be removed, and its callbacks.
     fn clear(&mut self) -> (Option<JobId>, ReaderCallbacks) {
         self.generation = self.generation.wrapping_add(1);
-        self.response = None;
+        (self.response, self.unmatched) = (None, None);
         (self.job.take(), (self.view.take(), self.cached.take()))
     }
 }
@@ -489,7 +491,9 @@ impl State {
     pub(crate) fn make_reader_slot(&mut self, reader: ReaderId, level: Level) {
         let places = self.reader_slots.len().max(reader.index() + 1);
         self.reader_slots.resize_with(places, ReaderSlot::default);
-        self.reader_slots[reader.index()].level = level;
+        let slot = &mut self.reader_slots[reader.index()];
+        slot.level = level;
+        slot.unmatched = Some(0);
     }
 
     /// Clears the slot of a deleted reader and returns its callbacks.

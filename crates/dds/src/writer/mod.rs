@@ -194,6 +194,9 @@ impl<T: TopicType> DataWriter<T> {
         kind: ChangeKind,
         timestamp: impl FnOnce(&mut LocalParticipant) -> Timestamp,
     ) -> Result<(), WriteError> {
+        if self.core.is_abandoned() {
+            return Err(WriteError::Gone);
+        }
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
         let until = self.may_wait().then(|| {
             let now = monotonic_now();

@@ -214,6 +214,12 @@ impl LocalParticipant {
             || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
     }
 
+    /// Returns the domain.
+    #[must_use]
+    pub fn domain(&self) -> u32 {
+        self.shared.config.domain
+    }
+
     /// Iterates over the known remote participants.
     pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
         let stays = |peer: &&RemoteParticipant| !peer.is_leaving();

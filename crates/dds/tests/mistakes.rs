@@ -1,0 +1,186 @@
+//! Tests that common mistakes end in a message that says what to do, in programs without a logger.
+//!
+//! Each test runs this program again as a child that makes one mistake, and looks at the child's standard error.
+
+use std::{env, process::Command, time::Duration};
+
+use isolane::{Participant, Qos, TopicType};
+
+const MISTAKE: &str = "ISOLANE_MISTAKE";
+
+#[derive(TopicType, Debug, Default)]
+struct Speed {
+    metres_per_second: f32,
+}
+
+#[derive(TopicType, Debug, Default)]
+struct Image {
+    pixels: Vec<u8>,
+}
+
+#[derive(TopicType, Debug, Default)]
+#[topic(name = "other::Speed")]
+struct OtherSpeed {
+    metres_per_second: f32,
+}
+
+/// Runs the mistake of this test in a child, and asserts that its standard error contains each text.
+fn says(mistake: &str, texts: &[&str]) {
+    let program = env::current_exe().expect("this program");
+    let output = Command::new(program)
+        .args(["--exact", "child", "--nocapture"])
+        .env(MISTAKE, mistake)
+        .output()
+        .expect("it is started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for text in texts {
+        assert!(said.contains(text), "{mistake}: no {text:?} in {said:?}");
+    }
+}
+
+fn participant(domain: u32) -> Participant {
+    let builder = Participant::builder(domain).loopback();
+    builder.build().expect("a participant on loopback")
+}
+
+/// Runs both participants for some seconds.
+fn run(one: &Participant, other: &Participant, seconds: u32) {
+    for _ in 0..seconds * 50 {
+        one.run_for(Duration::from_millis(10));
+        other.run_for(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn child() {
+    let Ok(mistake) = env::var(MISTAKE) else {
+        return;
+    };
+    let reliable = Qos::reliable();
+    match mistake.as_str() {
+        "never driven" => {
+            let participant = participant(211);
+            let reader = participant
+                .create_reader::<Speed>("Speed", &reliable)
+                .unwrap();
+            assert!(reader.take().unwrap().is_none());
+        }
+        "no longer driven" => {
+            let participant = participant(212);
+            let reader = participant
+                .create_reader::<Speed>("Speed", &reliable)
+                .unwrap();
+            participant.run_for(Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(1_100));
+            assert_eq!(reader.available(), 0);
+        }
+        "dropped participant" => {
+            let (writer, reader) = {
+                let participant = participant(213);
+                let writer = participant.create_writer::<Speed>("Speed", &reliable);
+                let reader = participant.create_reader::<Speed>("Speed", &reliable);
+                (writer.unwrap(), reader.unwrap())
+            };
+            eprintln!("{}", writer.write(&Speed::default()).unwrap_err());
+            assert!(reader.take().unwrap().is_none());
+        }
+        "oversized sample" => {
+            let (one, other) = (participant(214), participant(214));
+            let large = Qos::reliable().max_bytes(100_000);
+            let writer = one.create_writer::<Image>("Image", &large).unwrap();
+            let small = Qos::reliable().max_bytes(4_000);
+            let _reader = other.create_reader::<Image>("Image", &small).unwrap();
+            run(&one, &other, 1);
+            let pixels = vec![0; 8_000];
+            writer.write(&Image { pixels }).unwrap();
+            let pixels = vec![0; 200_000];
+            eprintln!("{}", writer.write(&Image { pixels }).unwrap_err());
+            run(&one, &other, 2);
+        }
+        "wrong type" => {
+            let (one, other) = (participant(215), participant(215));
+            let _writer = one.create_writer::<OtherSpeed>("Speed", &reliable).unwrap();
+            let _reader = other.create_reader::<Speed>("Speed", &reliable).unwrap();
+            run(&one, &other, 12);
+        }
+        "wrong QoS" => {
+            let (one, other) = (participant(216), participant(216));
+            let _writer = one
+                .create_writer::<Speed>("Speed", &Qos::best_effort())
+                .unwrap();
+            let _reader = other.create_reader::<Speed>("Speed", &reliable).unwrap();
+            run(&one, &other, 3);
+        }
+        "wrong domain" => {
+            let (one, other) = (participant(217), participant(218));
+            let _writer = one.create_writer::<Speed>("Speed", &reliable).unwrap();
+            let _reader = other.create_reader::<Speed>("Speed", &reliable).unwrap();
+            run(&one, &other, 12);
+        }
+        other => panic!("unknown mistake {other:?}"),
+    }
+}
+
+#[test]
+fn a_reader_that_is_never_driven() {
+    says(
+        "never driven",
+        &[
+            "topic Speed",
+            "has not run yet",
+            "take_timeout",
+            "Participant::spawn",
+        ],
+    );
+}
+
+#[test]
+fn a_reader_that_is_no_longer_driven() {
+    says(
+        "no longer driven",
+        &["topic Speed", "has not run for 1.1 s", "take_timeout"],
+    );
+}
+
+#[test]
+fn endpoints_of_a_dropped_participant() {
+    let keep = "as long as its writers write";
+    says(
+        "dropped participant",
+        &[keep, "its participant was dropped. Keep the Participant"],
+    );
+}
+
+#[test]
+fn a_sample_that_is_too_large() {
+    let (of_reader, of_writer) = (
+        "samples too large for their reader",
+        "maximum of 100000 bytes",
+    );
+    says(
+        "oversized sample",
+        &[of_reader, of_writer, "Qos::max_bytes"],
+    );
+}
+
+#[test]
+fn a_writer_of_another_type() {
+    says(
+        "wrong type",
+        &["has the type other::Speed", "Give both the same type name"],
+    );
+}
+
+#[test]
+fn a_writer_that_offers_less() {
+    says(
+        "wrong QoS",
+        &["topic Speed", "RELIABILITY", "they do not match"],
+    );
+}
+
+#[test]
+fn a_writer_in_another_domain() {
+    let nobody = "0 other participants are known in domain 218";
+    says("wrong domain", &[nobody, "isolane why Speed"]);
+}
