@@ -50,27 +50,27 @@ apply() {
     { ethtool -L eth0 combined 16; } || exit 1
     # relied on: UDP ports in the hash of eth0
     { ethtool -N eth0 rx-flow-hash udp4 sdfn; } || exit 1
-    # interface.offload-rx-gro.eth0: receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its poll
+    # interface.offload-rx-gro.eth0: the kernel merges frames of one flow before it delivers them: a critical frame waits for the other frames of its poll
     { ethtool -K eth0 rx-gro off; } || exit 1
     # interface.offload-tx-tcp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-tcp-segmentation off; } || exit 1
-    # interface.offload-tx-tcp6-segmentation.eth0: the same over IPv6
+    # interface.offload-tx-tcp6-segmentation.eth0: 64 KiB of a bulk stream over IPv6 go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-tcp6-segmentation off; } || exit 1
-    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between
+    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one unit and are cut only when they are sent, so no critical frame is sent between the parts
     { ethtool -K eth0 tx-generic-segmentation off; } || exit 1
     # interface.offload-tx-udp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-udp-segmentation off; } || exit 1
-    # interface.rings.eth0: 1024 frames of 1,500 B wait 12599 us at 1 Gbit/s, and none that is in the ring is overtaken there
+    # interface.rings.eth0: 1024 frames of 1,500 B in the ring take 12599 us at 1 Gbit/s, and a critical frame cannot overtake them
     { ethtool -G eth0 rx 1024 tx 256; } || exit 1
-    # interface.moderation.eth0: the driver puts interrupts off as it finds the load: how long a frame waits is its secret
+    # interface.moderation.eth0: the driver delays interrupts depending on the load, so the wait of a frame cannot be predicted
     { ethtool -C eth0 adaptive-rx off adaptive-tx off rx-usecs 0 rx-frames 1 tx-usecs 0 tx-frames 32; } || exit 1
-    # interface.rules-on.eth0: without it the device ignores steering rules
+    # interface.rules-on.eth0: without this feature, the device ignores flow rules
     { ethtool -K eth0 rx-ntuple-filter on; } || exit 1
-    # interface.rule-7007.eth0: datagrams to UDP port 7007 come to queue 7, which they share with nothing that is not critical
+    # interface.rule-7007.eth0: datagrams to UDP port 7007 arrive on queue 7, where only critical traffic arrives
     { ethtool -N eth0 flow-type udp4 dst-ip 10.0.0.1 dst-port 7007 action 7 loc 0; } || exit 1
-    # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
+    # interface.receive-table.eth0: only rules lead to queue 7; the hash spreads all other traffic over the other queues
     { ethtool -X eth0 weight 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1; } || exit 1
-    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame does not wait behind frames of other queues, except for one frame of each if the device serves its queues in turn; IGMP and LACP (priority 7) use this queue too, 0.7 us for each frame at 1 Gbit/s: some frames when a program joins or leaves groups
     { tc qdisc replace dev eth0 root mqprio num_tc 2 map 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0 queues 8@8 1@7 hw 0; } || exit 1
     # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
@@ -86,7 +86,7 @@ apply() {
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp5@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
     # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
-    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams, as was measured: they are received where they are used, on core 15
+    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: according to the measurement, mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams: core 15 receives them, where the executor uses them
     { echo 15 > "/proc/irq/$(interrupt mlx5_comp7@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
     # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
@@ -108,115 +108,115 @@ apply() {
     { echo 1 > /sys/devices/system/cpu/cpu15/cpuidle/state2/disable; } || exit 1
     # cores.idle-state-3.15: core 15 takes 1048 us to leave this idle state: the first sample after a pause waits for it
     { echo 1 > /sys/devices/system/cpu/cpu15/cpuidle/state3/disable; } || exit 1
-    # cores.work-queues: work that drivers and file systems put off may come to core 15: some microseconds each
+    # cores.work-queues: deferred work of drivers and file systems may arrive on core 15: some microseconds each
     { echo 7fff > /sys/devices/virtual/workqueue/cpumask; } || exit 1
-    # cores.new-interrupts: interrupts that are requested from now on may come to core 15: some microseconds each
+    # cores.new-interrupts: interrupts that are requested after this change may arrive on core 15: some microseconds each
     { echo 7fff > /proc/irq/default_smp_affinity; } || exit 1
-    # cores.watchdog: a thread at the highest priority looks every 4 s whether core 15 still runs
+    # cores.watchdog: a watchdog thread of the highest priority checks every 4 s whether core 15 still runs
     { echo 0-14 > /proc/sys/kernel/watchdog_cpumask; } || exit 1
-    # cores.statistics: each second every core adds up its counters of memory: some microseconds
+    # cores.statistics: each second, every core updates its memory counters: some microseconds
     { echo 10 > /proc/sys/vm/stat_interval; } || exit 1
     # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo -1 > /proc/sys/kernel/sched_rt_runtime_us; } || exit 1
-    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: 50 ms of each second unless somebody changed it
+    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, the kernel stops the executor for the time reserved for them: 50 ms of each second by default
     { echo 0 > /sys/kernel/debug/sched/fair_server/cpu15/runtime; } || exit 1
-    # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    # sockets.buffer-most: at level 1, up to 200 datagrams arrive within 20 ms, and the kernel drops those that do not fit
     { echo 577536 > /proc/sys/net/core/rmem_max; } || exit 1
-    # sockets.buffer: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    # sockets.buffer: at level 1, up to 200 datagrams arrive within 20 ms, and the kernel drops those that do not fit
     { echo 577536 > /proc/sys/net/core/rmem_default; } || exit 1
-    # boot.arguments: on core 15 other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
+    # boot.arguments: on core 15, other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
     { mkdir -p /etc/default/grub.d && printf %s 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=managed_irq,domain,15 nohz_full=15 rcu_nocbs=15 irqaffinity=0-14"
 ' > /etc/default/grub.d/90-isolane.cfg; } || exit 1
     # in effect after update-grub, and a boot
-    # interface.threaded.eth0: receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has priorities
+    # interface.threaded.eth0: receive work in a soft interrupt, also of bulk, runs before every thread; receive threads have priorities
     { echo 1 > /sys/class/net/eth0/threaded; } || exit 1
-    # interface.thread-0.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-0.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 0)" && taskset -pc 0-14 "$(napi eth0 0)"; } || exit 1
-    # interface.thread-1.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-1.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 1)" && taskset -pc 0-14 "$(napi eth0 1)"; } || exit 1
-    # interface.thread-2.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-2.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 2)" && taskset -pc 0-14 "$(napi eth0 2)"; } || exit 1
-    # interface.thread-3.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-3.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 3)" && taskset -pc 0-14 "$(napi eth0 3)"; } || exit 1
-    # interface.thread-4.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-4.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 4)" && taskset -pc 0-14 "$(napi eth0 4)"; } || exit 1
-    # interface.thread-5.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-5.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 5)" && taskset -pc 0-14 "$(napi eth0 5)"; } || exit 1
-    # interface.thread-6.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-6.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 6)" && taskset -pc 0-14 "$(napi eth0 6)"; } || exit 1
-    # interface.thread-7.eth0: what it receives is what critical jobs wait for: above the applications, which are to run at FIFO 70
+    # interface.thread-7.eth0: critical jobs wait for the frames that this thread receives, so it runs above the applications, which should run at FIFO 70
     { chrt -f -p 75 "$(napi eth0 7)" && taskset -pc 15 "$(napi eth0 7)"; } || exit 1
-    # interface.thread-8.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-8.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 8)" && taskset -pc 0-14 "$(napi eth0 8)"; } || exit 1
-    # interface.thread-9.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-9.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 9)" && taskset -pc 0-14 "$(napi eth0 9)"; } || exit 1
-    # interface.thread-10.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-10.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 10)" && taskset -pc 0-14 "$(napi eth0 10)"; } || exit 1
-    # interface.thread-11.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-11.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 11)" && taskset -pc 0-14 "$(napi eth0 11)"; } || exit 1
-    # interface.thread-12.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-12.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 12)" && taskset -pc 0-14 "$(napi eth0 12)"; } || exit 1
-    # interface.thread-13.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-13.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 13)" && taskset -pc 0-14 "$(napi eth0 13)"; } || exit 1
-    # interface.thread-14.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-14.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 14)" && taskset -pc 0-14 "$(napi eth0 14)"; } || exit 1
-    # interface.thread-15.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-15.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { chrt -f -p 60 "$(napi eth0 15)" && taskset -pc 0-14 "$(napi eth0 15)"; } || exit 1
 }
 
 undo() {
     :
-    # interface.thread-15.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-15.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-14.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-14.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-13.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-13.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-12.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-12.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-11.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-11.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-10.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-10.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-9.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-9.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-8.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-8.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-7.eth0: what it receives is what critical jobs wait for: above the applications, which are to run at FIFO 70
+    # interface.thread-7.eth0: critical jobs wait for the frames that this thread receives, so it runs above the applications, which should run at FIFO 70
     { : it ends by itself; } || failed=1
-    # interface.thread-6.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-6.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-5.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-5.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-4.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-4.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-3.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-3.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-2.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-2.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-1.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-1.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.thread-0.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    # interface.thread-0.eth0: this thread receives bulk when no application with FIFO 70 has work, and before all ordinary programs; at ordinary priority it would starve, and later occupy a core for milliseconds
     { : it ends by itself; } || failed=1
-    # interface.threaded.eth0: receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has priorities
+    # interface.threaded.eth0: receive work in a soft interrupt, also of bulk, runs before every thread; receive threads have priorities
     { echo 0 > /sys/class/net/eth0/threaded; } || failed=1
-    # boot.arguments: on core 15 other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
+    # boot.arguments: on core 15, other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
     { rm -f /etc/default/grub.d/90-isolane.cfg; } || failed=1
-    # sockets.buffer: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    # sockets.buffer: at level 1, up to 200 datagrams arrive within 20 ms, and the kernel drops those that do not fit
     { echo 212992 > /proc/sys/net/core/rmem_default; } || failed=1
-    # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    # sockets.buffer-most: at level 1, up to 200 datagrams arrive within 20 ms, and the kernel drops those that do not fit
     { echo 212992 > /proc/sys/net/core/rmem_max; } || failed=1
-    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, it is stopped for as long as is kept for them: 50 ms of each second unless somebody changed it
+    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, the kernel stops the executor for the time reserved for them: 50 ms of each second by default
     { echo 50000000 > /sys/kernel/debug/sched/fair_server/cpu15/runtime; } || failed=1
     # scheduler.throttling: a real-time thread that does not sleep is stopped for 50 ms of each period
     { echo 950000 > /proc/sys/kernel/sched_rt_runtime_us; } || failed=1
-    # cores.statistics: each second every core adds up its counters of memory: some microseconds
+    # cores.statistics: each second, every core updates its memory counters: some microseconds
     { echo 1 > /proc/sys/vm/stat_interval; } || failed=1
-    # cores.watchdog: a thread at the highest priority looks every 4 s whether core 15 still runs
+    # cores.watchdog: a watchdog thread of the highest priority checks every 4 s whether core 15 still runs
     { echo 0-15 > /proc/sys/kernel/watchdog_cpumask; } || failed=1
-    # cores.new-interrupts: interrupts that are requested from now on may come to core 15: some microseconds each
+    # cores.new-interrupts: interrupts that are requested after this change may arrive on core 15: some microseconds each
     { echo ffff > /proc/irq/default_smp_affinity; } || failed=1
-    # cores.work-queues: work that drivers and file systems put off may come to core 15: some microseconds each
+    # cores.work-queues: deferred work of drivers and file systems may arrive on core 15: some microseconds each
     { echo ffff > /sys/devices/virtual/workqueue/cpumask; } || failed=1
     # cores.idle-state-3.15: core 15 takes 1048 us to leave this idle state: the first sample after a pause waits for it
     { echo 0 > /sys/devices/system/cpu/cpu15/cpuidle/state3/disable; } || failed=1
@@ -238,7 +238,7 @@ undo() {
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp9@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
-    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams, as was measured: they are received where they are used, on core 15
+    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: according to the measurement, mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams: core 15 receives them, where the executor uses them
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp7@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
@@ -254,27 +254,27 @@ undo() {
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp1@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
-    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame does not wait behind frames of other queues, except for one frame of each if the device serves its queues in turn; IGMP and LACP (priority 7) use this queue too, 0.7 us for each frame at 1 Gbit/s: some frames when a program joins or leaves groups
     { tc qdisc del dev eth0 root; } || failed=1
-    # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
+    # interface.receive-table.eth0: only rules lead to queue 7; the hash spreads all other traffic over the other queues
     { ethtool -X eth0 equal 16; } || failed=1
-    # interface.rule-7007.eth0: datagrams to UDP port 7007 come to queue 7, which they share with nothing that is not critical
+    # interface.rule-7007.eth0: datagrams to UDP port 7007 arrive on queue 7, where only critical traffic arrives
     { ethtool -N eth0 delete 0; } || failed=1
-    # interface.rules-on.eth0: without it the device ignores steering rules
+    # interface.rules-on.eth0: without this feature, the device ignores flow rules
     { ethtool -K eth0 rx-ntuple-filter off; } || failed=1
-    # interface.moderation.eth0: the driver puts interrupts off as it finds the load: how long a frame waits is its secret
+    # interface.moderation.eth0: the driver delays interrupts depending on the load, so the wait of a frame cannot be predicted
     { ethtool -C eth0 adaptive-rx on adaptive-tx on rx-usecs 8 rx-frames 128 tx-usecs 16 tx-frames 32; } || failed=1
-    # interface.rings.eth0: 1024 frames of 1,500 B wait 12599 us at 1 Gbit/s, and none that is in the ring is overtaken there
+    # interface.rings.eth0: 1024 frames of 1,500 B in the ring take 12599 us at 1 Gbit/s, and a critical frame cannot overtake them
     { ethtool -G eth0 rx 1024 tx 1024; } || failed=1
     # interface.offload-tx-udp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-udp-segmentation on; } || failed=1
-    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between
+    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one unit and are cut only when they are sent, so no critical frame is sent between the parts
     { ethtool -K eth0 tx-generic-segmentation on; } || failed=1
-    # interface.offload-tx-tcp6-segmentation.eth0: the same over IPv6
+    # interface.offload-tx-tcp6-segmentation.eth0: 64 KiB of a bulk stream over IPv6 go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-tcp6-segmentation on; } || failed=1
     # interface.offload-tx-tcp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
     { ethtool -K eth0 tx-tcp-segmentation on; } || failed=1
-    # interface.offload-rx-gro.eth0: receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its poll
+    # interface.offload-rx-gro.eth0: the kernel merges frames of one flow before it delivers them: a critical frame waits for the other frames of its poll
     { ethtool -K eth0 rx-gro on; } || failed=1
 }
 
