@@ -130,14 +130,14 @@ pub(super) const HALVES: &[Half] = &[
     ),
     half(
         "WriterHandle best-effort 64 B",
-        "remote-64",
+        "handle-64",
         Side::Give,
         None,
         5.0,
     ),
     half(
         "WriterHandle best-effort 1 KiB",
-        "remote-1024",
+        "handle-1024",
         Side::Give,
         Some(0.0),
         5.0,

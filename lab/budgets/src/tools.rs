@@ -70,7 +70,7 @@ impl Walk {
                 by_call: calls[side].clone(),
             };
         }
-        let locks = match path.starts_with("remote") {
+        let locks = match path.starts_with("handle") {
             // `WriterHandle` is meant for other threads, so it is counted in a separate thread.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
             false => futexes(program, path, ROUNDS_WITHOUT_FUTEX, folder)?,

@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     /// Reliable write, sent by the loop; received into a cache and decoded for a callback.
     Reliable,
     /// As best effort, written through a `WriterHandle`. Both of its sides run here in turn.
-    Remote,
+    Handle,
     /// As best effort, with one more copy, to check a counter of copies.
     Copied,
     /// Best-effort write, answered from the callback: writing and receiving on both sides.
@@ -59,7 +59,7 @@ impl Way {
             "best-effort" => Kind::BestEffort,
             "cache" => Kind::Cache,
             "reliable" => Kind::Reliable,
-            "remote" => Kind::Remote,
+            "handle" => Kind::Handle,
             "copied" => Kind::Copied,
             "round-trip" => Kind::RoundTrip,
             _ => return None,
@@ -116,12 +116,12 @@ fn walk_with<T: Numbered>(way: Way, rounds: u32) -> Outcome<()> {
             };
             walk(rounds, &mut round)
         }
-        Kind::Remote => {
+        Kind::Handle => {
             let alice = pair.alice.clone();
             let writer = alice.create_writer_handle::<T>(&pair.topic, &best_effort)?;
             let matched = || alice.report().writers[0].matched == 1;
             pair.until_matched(|| matched() && receive.is_matched())?;
-            let mut round = Remote {
+            let mut round = OfHandle {
                 alice: pair.alice.clone(),
                 writer,
                 sample: T::zero(),
@@ -222,7 +222,7 @@ impl Pair {
                 })?;
                 reader
             }
-            Kind::BestEffort | Kind::Remote | Kind::Copied | Kind::RoundTrip => {
+            Kind::BestEffort | Kind::Handle | Kind::Copied | Kind::RoundTrip => {
                 let reader = bob.create_view_reader::<T>(topic, &best_effort)?;
                 reader.on_view(move |sample| {
                     let number = sample.value.as_ref().map_or(u32::MAX, T::number_in);
@@ -310,14 +310,14 @@ impl<T: Numbered> Round for Reliable<T> {
 }
 
 /// Path on which `write` hands the sample over, which wakes the loop each time, and the loop sends it.
-struct Remote<T: Numbered> {
+struct OfHandle<T: Numbered> {
     alice: Participant,
     writer: WriterHandle<T>,
     sample: T,
     receive: Receive<T>,
 }
 
-impl<T: Numbered> Round for Remote<T> {
+impl<T: Numbered> Round for OfHandle<T> {
     fn give(&mut self, number: u32) -> Outcome<()> {
         self.sample.set_number(number);
         self.writer.write(&self.sample)?;

@@ -23,7 +23,7 @@ fn publish(writer: &mut WriterHandle<Message>, count: u32) -> u32 {
 }
 
 #[test]
-fn a_remote_writer_may_move_to_another_thread() {
+fn a_writer_handle_may_move_to_another_thread() {
     fn is_send<T: Send>() {}
     is_send::<WriterHandle<Message>>();
 }
@@ -144,7 +144,7 @@ fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
 }
 
 #[test]
-fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
+fn a_dropped_writer_handle_is_deleted_and_its_frames_come_home() {
     for site in Site::both() {
         let (world, alice, bob) = World::pair(site);
         let qos = Qos::best_effort();
@@ -167,7 +167,7 @@ fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
 }
 
 #[test]
-fn without_its_participant_a_remote_writer_says_so() {
+fn without_its_participant_a_writer_handle_says_so() {
     let participant = Site::memory().participant();
     let mut writer = participant
         .create_writer_handle::<Message>("Gone", &Qos::best_effort())
