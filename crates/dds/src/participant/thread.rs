@@ -121,7 +121,7 @@ impl Participant {
             let _ = built.send(Ok(wake));
             participant.run_while(|| {
                 received.try_iter().for_each(|call| call(&participant));
-                !stopped.load(Ordering::Relaxed)
+                !stopped.load(Ordering::Acquire)
             });
         };
         let thread = thread::Builder::new()
@@ -240,7 +240,7 @@ impl LoopThread {
 
 impl Drop for LoopThread {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
         self.caller.wake();
         // The thread does not wait for itself; it ends after the callback that drops the handle.
         let thread = self

@@ -10,6 +10,7 @@
 
 use std::{
     future::poll_fn,
+    ops::Deref,
     pin::Pin,
     rc::Rc,
     sync::{
@@ -76,8 +77,26 @@ pub struct ReaderHandle<T: TopicType> {
 /// End of the ring on the loop's thread; owned by the reader's callback.
 struct Giver<T: TopicType> {
     reader: DataReader<T>,
+    // Drop order: the ring is abandoned before the taker is woken for the last time.
     samples: Producer<Sample<T>>,
-    shared: Arc<Shared>,
+    shared: GiverEnd,
+}
+
+/// Shared state of the giver; wakes the taker when dropped.
+struct GiverEnd(Arc<Shared>);
+
+impl Deref for GiverEnd {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for GiverEnd {
+    fn drop(&mut self) {
+        self.taker.wake();
+    }
 }
 
 impl<T: TopicType> Giver<T> {
@@ -114,12 +133,6 @@ impl<T: TopicType> Giver<T> {
     }
 }
 
-impl<T: TopicType> Drop for Giver<T> {
-    fn drop(&mut self) {
-        self.shared.taker.wake();
-    }
-}
-
 impl<T: TopicType + Send + 'static> ReaderHandle<T> {
     pub(crate) fn new(reader: DataReader<T>, caller: Caller) -> Result<Self, BuildError> {
         let (producer, samples) = RingBuffer::new(HANDLE_QUEUE);
@@ -129,7 +142,7 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
         let mut giver = Giver {
             reader,
             samples: producer,
-            shared: Arc::clone(&shared),
+            shared: GiverEnd(Arc::clone(&shared)),
         };
         core.set_cache_callback(id, (&topic, level), Box::new(move || giver.pass()))?;
         let generation = core.state.borrow().reader_slots[id.index()].generation;

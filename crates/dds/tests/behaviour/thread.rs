@@ -117,6 +117,18 @@ fn a_task_is_woken_by_a_sample_and_by_the_end_of_the_thread() {
 }
 
 #[test]
+fn a_thread_that_waits_for_a_sample_is_woken_by_the_end_of_the_participant() {
+    let participant = spawned(207);
+    let mut reader = participant
+        .create_reader::<Message>("Endless", &Qos::reliable())
+        .unwrap();
+    let taker = thread::spawn(move || reader.take_timeout(Duration::from_secs(3_600)).is_err());
+    thread::sleep(Duration::from_millis(20));
+    drop(participant);
+    assert!(taker.join().unwrap());
+}
+
+#[test]
 fn dropped_handles_delete_their_endpoints() {
     let participant = spawned(204);
     let qos = Qos::reliable();
