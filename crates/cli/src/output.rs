@@ -259,6 +259,10 @@ impl Log for LogPrinter {
         if !self.enabled(record.metadata()) {
             return;
         }
+        // Commands print the participant's warnings themselves.
+        if record.target() == "isolane::setting" {
+            return;
+        }
         let line = log_line(record, SystemTime::now());
         if log::max_level() > LevelFilter::Warn || !line.contains(REPORTED_BY_COMMANDS) {
             tell(line);

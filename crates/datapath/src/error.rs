@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::limits::MAX_DOMAIN;
+use crate::network::{MIN_SAMPLE_PORT, SAMPLE_PORTS};
 use crate::pool::NoMemory;
 
 /// Suggests usable interfaces, or a remedy.
@@ -81,14 +82,30 @@ pub enum OpenError {
         /// Purpose of the port.
         purpose: &'static str,
     },
-    /// The ports from a port base on end beyond 65,535.
+    /// Fixed ports for samples are privileged, beyond 65,535, or those of discovery.
     #[error(
-        "port base {base} leaves too few ports: choose one up to {}",
-        u16::MAX - (crate::network::PORTS - 1)
+        "samples cannot use the {SAMPLE_PORTS} ports from {base} on: in domain {domain} they must be from {MIN_SAMPLE_PORT} to \
+         65535, and none from {} to {}, which discovery uses. sample_ports = 7000 suits every domain",
+        discovery.start, discovery.end - 1
     )]
-    PortBase {
-        /// Requested port base.
+    SamplePorts {
+        /// First requested port.
         base: u16,
+        /// Domain.
+        domain: u32,
+        /// Well-known ports of the domain.
+        discovery: core::ops::Range<u32>,
+    },
+    /// All fixed ports for a purpose are taken.
+    #[error(
+        "all ports for {purpose}, of those from {base} on, are taken: choose other sample_ports, or end a program that has \
+         them (ss -ulpn)"
+    )]
+    SamplePortsInUse {
+        /// First of the fixed ports.
+        base: u16,
+        /// Purpose of the port.
+        purpose: &'static str,
     },
     /// The system denied an operation.
     #[error(
@@ -178,9 +195,11 @@ impl OpenError {
         match self {
             OpenError::Domain { .. }
             | OpenError::ParticipantId { .. }
-            | OpenError::PortBase { .. } => ErrorClass::InvalidOption,
+            | OpenError::SamplePorts { .. } => ErrorClass::InvalidOption,
             OpenError::Denied { .. } => ErrorClass::NotPermitted,
-            OpenError::PortInUse { .. } => ErrorClass::AddressInUse,
+            OpenError::PortInUse { .. } | OpenError::SamplePortsInUse { .. } => {
+                ErrorClass::AddressInUse
+            }
             OpenError::NoFlows { .. } => ErrorClass::Unsupported,
             OpenError::TooManyFiles { .. }
             | OpenError::TooManyFlows { .. }

@@ -53,7 +53,7 @@ pub use ledger::{
     CounterNames, Event, EventCounts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal,
 };
 pub use memory::{Memory, Network};
-pub use network::{Interfaces, NetworkConfig, PORTS};
+pub use network::{Interfaces, MIN_SAMPLE_PORT, NetworkConfig, SAMPLE_PORTS};
 pub use out_of_memory::{ExitWithoutMemory, zeroed};
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};
 pub use udp::{Udp, UdpKind, UdpOptions};

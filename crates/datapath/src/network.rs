@@ -16,8 +16,11 @@ pub enum Interfaces {
     Loopback,
 }
 
-/// Number of ports from a [port base](NetworkConfig::port_base) on.
-pub const PORTS: u16 = 256;
+/// Number of [fixed ports for samples](NetworkConfig::sample_ports).
+pub const SAMPLE_PORTS: u16 = 256;
+
+/// Lowest fixed port for samples: lower ports are privileged.
+pub const MIN_SAMPLE_PORT: u16 = 1024;
 
 /// Network configuration of a participant, for its datapath: domain, interfaces, ports and frames. [`Udp`](crate::Udp)
 /// uses all of it.
@@ -33,10 +36,10 @@ pub struct NetworkConfig {
     pub multicast: bool,
     /// Unicast ports of the levels; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
-    /// First of [`PORTS`] fixed unicast ports for samples; `None` lets the kernel choose. Level l has the first free one
-    /// of the ports `port_base` + l + 8 k, with k below 16. A flow has the first free one of the second half. Ports in
+    /// First of [`SAMPLE_PORTS`] fixed unicast ports for samples; `None` lets the kernel choose. Level l has the first
+    /// free one of the ports `sample_ports` + l + 8 k, with k below 16. A flow has the first free one of the second half. Ports in
     /// `level_ports` go first.
-    pub port_base: Option<u16>,
+    pub sample_ports: Option<u16>,
     /// Level of discovery datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less than the highest open
     /// level, at least 1. Announcements and lease renewals then overtake bulk traffic, and wait for the most critical
     /// samples.
@@ -70,7 +73,7 @@ impl NetworkConfig {
             participant_id: None,
             multicast: true,
             level_ports: [None; 8],
-            port_base: None,
+            sample_ports: None,
             discovery_level: None,
             receive_buffer_bytes: None,
             timestamps: false,

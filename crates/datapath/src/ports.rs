@@ -3,6 +3,7 @@
 use crate::contract::OpenError;
 use crate::lane::Lane;
 use crate::limits::{MAX_DOMAIN, MAX_PARTICIPANT_ID};
+use crate::network::{MIN_SAMPLE_PORT, SAMPLE_PORTS};
 
 /// PB, the port base of RTPS 2.5 §9.6.2.3.
 const PORT_BASE: u32 = 7_400;
@@ -53,6 +54,25 @@ pub fn last_participant_id(domain: u32) -> Result<u32, OpenError> {
     let first = port(domain, METATRAFFIC_UNICAST_OFFSET)?;
     let room = u32::from(u16::MAX - first) / PARTICIPANT_GAIN;
     Ok(room.min(MAX_PARTICIPANT_ID))
+}
+
+/// Checks the first of [`SAMPLE_PORTS`] fixed ports for samples: none may be privileged, or a well-known port of the domain.
+///
+/// # Errors
+/// [`OpenError::SamplePorts`].
+pub fn check_sample_ports(base: u16, domain: u32) -> Result<(), OpenError> {
+    let first = PORT_BASE + DOMAIN_GAIN * domain;
+    let discovery = first..first + DOMAIN_GAIN;
+    let ports = u32::from(base)..u32::from(base) + u32::from(SAMPLE_PORTS);
+    let overlaps = ports.start < discovery.end && discovery.start < ports.end;
+    match base < MIN_SAMPLE_PORT || ports.end > u32::from(u16::MAX) + 1 || overlaps {
+        true => Err(OpenError::SamplePorts {
+            base,
+            domain,
+            discovery,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Group and port of a lane: 239.255.0.1:7400 + 250 · domain for discovery,

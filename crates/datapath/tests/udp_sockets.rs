@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, NetworkConfig, OpenError, PORTS, ReceiveBurst, TransmitBurst, Udp,
+    Datapath, Interfaces, Lane, NetworkConfig, OpenError, ReceiveBurst, SAMPLE_PORTS,
+    TransmitBurst, Udp,
 };
 use isolane_wire::level::Level;
 
@@ -86,24 +87,50 @@ fn a_requested_port_is_given_or_named_as_taken() {
 }
 
 #[test]
-fn with_a_port_base_each_level_has_the_first_free_port_of_its_own() {
-    let base = 41_000;
+fn with_fixed_ports_each_level_has_the_first_free_port_of_its_own() {
     let config = NetworkConfig {
-        port_base: Some(base),
+        sample_ports: Some(7_000),
         ..on_loopback()
     };
     let port = |udp: &Udp| udp.unicast(LANE)[0].port;
     let first = open(config.clone(), LANE).unwrap();
     let second = open(config.clone(), LANE).unwrap();
-    assert_eq!((port(&first), port(&second)), (41_007, 41_015));
+    assert_eq!((port(&first), port(&second)), (7_007, 7_015));
     drop(first);
-    assert_eq!(port(&open(config.clone(), LANE).unwrap()), 41_007);
-    let beyond = NetworkConfig {
-        port_base: Some(u16::MAX - PORTS + 2),
-        ..config
-    };
-    let error = open(beyond, LANE).unwrap_err();
-    assert!(matches!(error, OpenError::PortBase { .. }), "{error}");
+    let all: Vec<_> = (0..15)
+        .map(|_| open(config.clone(), LANE).unwrap())
+        .collect();
+    assert_eq!((port(&all[0]), port(&all[14])), (7_007, 7_127));
+    let error = open(config, LANE).unwrap_err();
+    assert!(
+        matches!(error, OpenError::SamplePortsInUse { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn fixed_ports_that_are_privileged_too_high_or_of_discovery_are_refused() {
+    let of_domain = 7_400 + 250 * DOMAIN as u16;
+    let (below, above) = (of_domain - SAMPLE_PORTS, of_domain + 250);
+    for (base, is_allowed) in [
+        (0, false),
+        (1_023, false),
+        (1_024, true),
+        (below, true),
+        (below + 1, false),
+        (above - 1, false),
+        (above, true),
+        (u16::MAX - SAMPLE_PORTS + 1, true),
+        (u16::MAX - SAMPLE_PORTS + 2, false),
+    ] {
+        let config = NetworkConfig {
+            sample_ports: Some(base),
+            ..on_loopback()
+        };
+        let opened = Udp::new(config);
+        let is_refused = matches!(opened, Err(OpenError::SamplePorts { .. }));
+        assert_ne!(is_refused, is_allowed, "{base}");
+    }
 }
 
 #[test]

@@ -39,6 +39,11 @@ pub enum DescriptionError {
         /// Names of the described entries of this kind.
         known: Vec<String>,
     },
+    /// There is no description to read.
+    #[error(
+        "{VARIABLE} names no description, and there is no {USUAL_FILE} in the working directory: set {VARIABLE} to the path of one. `isolane config --example` prints one to begin with"
+    )]
+    NoFile,
     /// The participant was built without a description.
     #[error(
         "the participant was built without a description: build it with Builder::from_environment or from_description"
@@ -139,6 +144,9 @@ impl Builder {
     /// As [`load_description`] and [`from_description`](Self::from_description).
     pub fn from_environment(participant: Option<&str>) -> Result<Self, DescriptionError> {
         let named = env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        if named.is_none() && !Path::new(USUAL_FILE).exists() {
+            return Err(DescriptionError::NoFile);
+        }
         let system = load_description(named.unwrap_or_else(|| USUAL_FILE.into()))?;
         Self::from_description(&system, None, participant)
     }
@@ -248,8 +256,8 @@ impl Builder {
         if let Some(level) = host.discovery_level.value {
             builder = builder.discovery_level(level);
         }
-        if let Some(base) = host.port_base.value {
-            builder = builder.port_base(base);
+        if let Some(base) = host.sample_ports.value {
+            builder = builder.sample_ports(base);
         }
         if let Some(core) = host.core.value {
             builder = builder.core(core);

@@ -153,7 +153,7 @@ macro_rules! setters {
 /// Warns the application: see [`warning_log::warn`].
 macro_rules! warn {
     ($($text:tt)*) => {
-        $crate::warning_log::warn(format_args!($($text)*))
+        $crate::warning_log::warn($crate::warning_log::PROBLEM, format_args!($($text)*))
     };
 }
 
@@ -186,9 +186,10 @@ pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use instance::KeyError;
 pub use isolane_datapath::{
-    Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
-    InterfaceObservation, InterfaceRateLimit, Interfaces, Kinds, Lane, NetworkConfig, Observation,
-    OverBudget, RateLimit, RateLimitError, RingObservation, memory::Network, udp::UdpOptions,
+    Budget, Datapath, DatapathFactory, DatapathKind, ErrorClass, ExitWithoutMemory, FlowId,
+    FlowObservation, InterfaceObservation, InterfaceRateLimit, Interfaces, Kinds, Lane,
+    NetworkConfig, Observation, OpenError, OverBudget, RateLimit, RateLimitError, RingObservation,
+    memory::Network, udp::UdpOptions,
 };
 /// Options of AF_XDP lanes, for [`Builder::datapath`].
 pub use isolane_datapath_xdp::{
@@ -199,15 +200,16 @@ pub use isolane_datapath_xdp::{
 pub use isolane_derive::TopicType;
 pub use isolane_executor::JobStatistics;
 pub use isolane_rtps::{
-    Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
-    EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,
-    LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
-    SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
+    Announces, ChangeKind, CoherentError, Counters, CreateError, DiscoveryChange, DiscoveryEvent,
+    EnableError, EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState,
+    Limits, LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
+    SampleState, SetQosError, StateMask, StaticError, Timing, ViewState,
+    WriteError as ProtocolWriteError, WriterLedger,
 };
 /// Serialisation of topic types: the code behind `#[derive(TopicType)]`, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{
-    cdr::{Representation, TopicType},
+    cdr::{CdrError, Representation, TopicType},
     guid::{Guid, GuidPrefix},
     level::Level,
     locator::Locator,

@@ -129,9 +129,9 @@ pub const UNMATCHED: u8 = 10;
 /// microseconds of the loop.
 pub const SEARCHED_ENDPOINTS: usize = 64;
 
-/// Time without a run of the loop after which a reader that finds no sample warns about it: longer than a program that
-/// runs the loop itself does anything else.
-pub const NOT_DRIVEN: Duration = Duration::from_secs(1);
+/// Time during which a reader repeatedly finds no sample, and the loop does not run, before a warning: longer than a
+/// program that runs the loop itself does anything else.
+pub const NOT_DRIVEN: Duration = Duration::from_secs(3);
 
 /// Minimum time that a writer handle's endpoint stays after its [`WriterHandle`](crate::WriterHandle) was dropped:
 /// readers discard datagrams in flight once they know of a writer's deletion.
@@ -143,6 +143,10 @@ pub const HANDLE_LINGER: Duration = Duration::from_secs(2);
 
 /// Capacity of a [`WriterHandle`](crate::WriterHandle)'s ring to the executor, in samples.
 pub const HANDLE_QUEUE: usize = 16;
+
+/// Calls of handles that wait for the participant's thread: more than threads that create endpoints at once. A thread
+/// that finds no room tries again.
+pub const HANDLE_CALLS: usize = 64;
 
 /// Samples taken from a writer handle's ring per activation.
 pub const HANDLE_ITEMS: u16 = 4;

@@ -41,6 +41,8 @@ pub(crate) struct Monitoring {
     pub(crate) limit_not_enforced: Option<String>,
     /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
+    /// Warnings that were passed to the application.
+    pub(crate) told: Vec<String>,
     /// Reason why observation is unavailable although it is allowed.
     pub(crate) not_observable: Option<String>,
 }

@@ -5,16 +5,13 @@
 //! numbers and allocates nothing. A line that is not due yet is logged later with the total until then. Warnings go to
 //! the `log` facade, target `isolane`, and to standard error if the program has no logger.
 
-use std::{
-    fmt::Arguments,
-    io::{self, Write as _},
-    time::Duration,
-};
+use std::{fmt::Arguments, time::Duration};
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
 use isolane_rtps::{Counters, EncapsulationsRefused, EndpointKind, ReaderId, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 use log::LevelFilter;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{
     limits::{LOG_PERIOD, PAIRS_REMEMBERED, SEARCHED_ENDPOINTS, UNMATCHED},
@@ -273,12 +270,27 @@ impl WarningLog {
     }
 }
 
+/// Log target of problems.
+pub(crate) const PROBLEM: &str = "isolane";
+/// Log target of settings that this machine refuses ([`Participant::warnings`](crate::Participant::warnings)).
+pub(crate) const SETTING: &str = "isolane::setting";
+
 /// Passes a warning to the program's logger, or to standard error if the program has none.
-pub(crate) fn warn(text: Arguments<'_>) {
+pub(crate) fn warn(target: &str, text: Arguments<'_>) {
     match log::max_level() {
-        // A program without a logger. If its standard error is closed, nobody reads the warning.
-        LevelFilter::Off => drop(writeln!(io::stderr(), "isolane: {text}")),
-        _ => log::warn!(target: "isolane", "{text}"),
+        // A program without a logger.
+        LevelFilter::Off => write_to_stderr(&format!("isolane: {text}\n")),
+        _ => log::warn!(target: target, "{text}"),
+    }
+}
+
+/// Writes a line to standard error, unless that would block the loop.
+fn write_to_stderr(line: &str) {
+    let stderr = rustix::stdio::stderr();
+    let mut polled = [PollFd::new(&stderr, PollFlags::OUT)];
+    if poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        // If nobody reads standard error, nobody reads the warning.
+        let _ = rustix::io::write(stderr, line.as_bytes());
     }
 }
 
@@ -288,8 +300,8 @@ pub(crate) fn warn(text: Arguments<'_>) {
 pub(crate) fn warn_not_driven(topic: &str, idle: Option<Duration>, is_abandoned: bool) {
     if is_abandoned {
         warn!(
-            "topic {topic}: its reader here gets no samples, because its participant was dropped. Keep the Participant for \
-             as long as its readers read"
+            "topic {topic}: the participant of its reader here was dropped, so its loop does not run. Keep the Participant \
+             for as long as its readers read"
         );
         return;
     }
@@ -387,6 +399,9 @@ impl State {
     /// Warns about one reader that has had no matched writer for [`UNMATCHED`] seconds.
     fn log_unmatched(&mut self) {
         for id in self.protocol.local_readers() {
+            if !self.protocol.is_reader_enabled(id) {
+                continue;
+            }
             let unmatched = &mut self.reader_slots[id.index()].unmatched;
             match unmatched {
                 None => continue,
@@ -410,14 +425,13 @@ impl State {
             known.find(|it| it.kind == EndpointKind::Writer && it.data.topic_name == topic);
         match writer {
             Some(writer) if writer.data.type_name != type_name => warn!(
-                "topic {topic}: the writer {} has the type {}, the reader here {type_name}: they do not match. Give \
-                 both the same type name: #[topic(name = \"...\")]",
-                writer.data.guid, writer.data.type_name
+                "topic {topic}: the writer {} has the type {:?}, the reader here {type_name:?}: they do not match. \
+                 Give both the same type name: #[topic(name = \"...\")]",
+                writer.data.guid,
+                writer.data.type_name.as_str()
             ),
-            // Its policies are incompatible, which is reported with their names.
-            Some(_) => {}
-            None => warn!(
-                "topic {topic}: no writer was found in {UNMATCHED} s; {} other participants are known in domain {}. \
+            _ => warn!(
+                "topic {topic}: no writer has matched the reader here in {UNMATCHED} s; {} other participants are known in domain {}. \
                  Start a writer in the same domain (ROS_DOMAIN_ID) and network; `isolane why {topic}` looks for the cause",
                 self.protocol.remote_participants().count(),
                 self.protocol.domain()

@@ -5,6 +5,8 @@
 use std::{env, process::Command, time::Duration};
 
 use isolane::{Participant, Qos, TopicType};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 const MISTAKE: &str = "ISOLANE_MISTAKE";
 
@@ -33,6 +35,7 @@ fn says(mistake: &str, texts: &[&str]) {
         .output()
         .expect("it is started");
     let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{mistake}: {said}");
     for text in texts {
         assert!(said.contains(text), "{mistake}: no {text:?} in {said:?}");
     }
@@ -64,6 +67,7 @@ fn child() {
                 .create_reader::<Speed>("Speed", &reliable)
                 .unwrap();
             assert!(reader.take().unwrap().is_none());
+            assert!(reader.take().unwrap().is_none());
         }
         "no longer driven" => {
             let participant = participant(212);
@@ -71,7 +75,8 @@ fn child() {
                 .create_reader::<Speed>("Speed", &reliable)
                 .unwrap();
             participant.run_for(Duration::from_millis(10));
-            std::thread::sleep(Duration::from_millis(1_100));
+            assert_eq!(reader.available(), 0);
+            std::thread::sleep(Duration::from_millis(3_100));
             assert_eq!(reader.available(), 0);
         }
         "dropped participant" => {
@@ -82,6 +87,7 @@ fn child() {
                 (writer.unwrap(), reader.unwrap())
             };
             eprintln!("{}", writer.write(&Speed::default()).unwrap_err());
+            assert!(reader.take().unwrap().is_none());
             assert!(reader.take().unwrap().is_none());
         }
         "oversized sample" => {
@@ -117,6 +123,35 @@ fn child() {
             let _reader = other.create_reader::<Speed>("Speed", &reliable).unwrap();
             run(&one, &other, 12);
         }
+        "missing rights" => {
+            // Without CAP_SYS_NICE, and with a limit of 0.
+            let none = Some(0);
+            setrlimit(
+                Resource::Rtprio,
+                Rlimit {
+                    current: none,
+                    maximum: none,
+                },
+            )
+            .unwrap();
+            let mut without = capabilities(None).unwrap();
+            without.effective.remove(CapabilitySet::SYS_NICE);
+            set_capabilities(None, without).unwrap();
+            let builder = Participant::builder(219).loopback().realtime(40);
+            eprintln!("{}", builder.build().err().unwrap());
+            let optional = Participant::builder(219)
+                .loopback()
+                .realtime(40)
+                .require_placement(false);
+            optional.build().unwrap();
+        }
+        "no description" => {
+            env::set_current_dir("/").unwrap();
+            eprintln!(
+                "{}",
+                isolane::Builder::from_environment(None).err().unwrap()
+            );
+        }
         other => panic!("unknown mistake {other:?}"),
     }
 }
@@ -138,7 +173,7 @@ fn a_reader_that_is_never_driven() {
 fn a_reader_that_is_no_longer_driven() {
     says(
         "no longer driven",
-        &["topic Speed", "has not run for 1.1 s", "take_timeout"],
+        &["topic Speed", "has not run for", "take_timeout"],
     );
 }
 
@@ -147,7 +182,7 @@ fn endpoints_of_a_dropped_participant() {
     let keep = "as long as its writers write";
     says(
         "dropped participant",
-        &[keep, "its participant was dropped. Keep the Participant"],
+        &[keep, "was dropped, so its loop does not run"],
     );
 }
 
@@ -167,7 +202,10 @@ fn a_sample_that_is_too_large() {
 fn a_writer_of_another_type() {
     says(
         "wrong type",
-        &["has the type other::Speed", "Give both the same type name"],
+        &[
+            "has the type \"other::Speed\"",
+            "Give both the same type name",
+        ],
     );
 }
 
@@ -183,4 +221,24 @@ fn a_writer_that_offers_less() {
 fn a_writer_in_another_domain() {
     let nobody = "0 other participants are known in domain 218";
     says("wrong domain", &[nobody, "isolane why Speed"]);
+}
+
+#[test]
+fn a_priority_without_the_right() {
+    let refused = "SCHED_FIFO with priority 40 is not permitted";
+    says(
+        "missing rights",
+        &[refused, "isolane: SCHED_FIFO", "CAP_SYS_NICE"],
+    );
+}
+
+#[test]
+fn a_program_without_its_description() {
+    says(
+        "no description",
+        &[
+            "ISOLANE_CONFIG names no description",
+            "isolane config --example",
+        ],
+    );
 }

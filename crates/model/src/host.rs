@@ -41,7 +41,7 @@ pub struct Host {
     /// Level of discovery datagrams (SO_PRIORITY, DSCP). `None`: one less than the highest level in use, at least 1.
     pub discovery_level: Sourced<Option<Level>>,
     /// First of 256 fixed UDP ports for samples, for firewalls and switches. `None`: the kernel chooses.
-    pub port_base: Sourced<Option<u16>>,
+    pub sample_ports: Sourced<Option<u16>>,
     /// Budgets that all receivers of the host share.
     pub protect: HostProtection,
     /// Options of every kind of datapath, the preferred kind first.
@@ -83,7 +83,7 @@ impl Host {
             datapath: Sourced::default_value(DatapathChoice::default()),
             waiting: Sourced::default_value(Waiting::default()),
             discovery_level: Sourced::default_value(None),
-            port_base: Sourced::default_value(None),
+            sample_ports: Sourced::default_value(None),
             protect: HostProtection::default(),
             datapaths: datapaths.collect(),
         }

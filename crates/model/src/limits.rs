@@ -47,8 +47,8 @@ pub const SUGGESTED_PORTS: core::ops::Range<u16> = 7_000..7_400;
 /// Highest first port of a described participant, which uses eight ports, one for each level.
 pub const MAX_FIRST_PORT: u32 = 65_528;
 
-/// Highest port base: [`PORTS`](isolane_datapath::PORTS) ports follow from it.
-pub const MAX_PORT_BASE: u32 = u16::MAX as u32 - (isolane_datapath::PORTS as u32 - 1);
+/// Highest first port of the [`SAMPLE_PORTS`](isolane_datapath::SAMPLE_PORTS) fixed ports for samples.
+pub const MAX_SAMPLE_PORTS: u32 = u16::MAX as u32 - (isolane_datapath::SAMPLE_PORTS as u32 - 1);
 
 /// Maximum length of an interface name in bytes: `IFNAMSIZ` is 16 with the NUL.
 pub const MAX_INTERFACE_NAME_BYTES: usize = 15;

@@ -155,10 +155,10 @@ impl Printer {
                 &level.source,
             )?,
         }
-        let base = &host.port_base;
+        let base = &host.sample_ports;
         match base.value {
-            Some(port) => self.value("port_base", &port.to_string(), &base.source)?,
-            None => self.absent("port_base: the kernel chooses the ports", &base.source)?,
+            Some(port) => self.value("sample_ports", &port.to_string(), &base.source)?,
+            None => self.absent("sample_ports: the kernel chooses the ports", &base.source)?,
         }
         self.protection(&host.protect)?;
         let mut datapaths = host.datapaths.iter();

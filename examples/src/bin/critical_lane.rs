@@ -2,7 +2,7 @@
 //!
 //! Where lanes do not work, kernel sockets are used, and a warning says why. The rest of the program stays the same.
 
-use std::{env, error::Error, num::NonZeroU32, time::Duration};
+use std::{cell::Cell, env, error::Error, num::NonZeroU32, rc::Rc, time::Duration};
 
 use isolane::{
     Budget, Interfaces, Level, OverBudget, Participant, Qos, TopicType, UdpOptions, XdpOptions,
@@ -30,8 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "BrakePressure",
         &Qos::best_effort().level(Level::MAX),
     )?;
-    // The callback sees the sample in the frame that was received.
-    brakes.on_view(|sample| println!("{:?} Pa", sample.value.map(|it| it.pascal)));
+    // The callback sees the sample in the frame that was received. It does not print, because that may wait.
+    let newest = Rc::new(Cell::new(0.0));
+    let received = Rc::clone(&newest);
+    brakes.on_view(move |sample| received.set(sample.value.map_or(0.0, |it| it.pascal)));
 
     let capacity = NonZeroU32::new(20).expect("20 is not 0");
     let budget = Budget {
@@ -55,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     })?;
     loop {
+        println!("brake pressure: {} Pa", newest.get());
         if let Some(line) = logs.take_timeout(Duration::from_secs(1))? {
             println!("{:?}", line.value.map(|it| it.text));
         }

@@ -1,6 +1,6 @@
 //! The participant inside an event loop of the program, here mio's: prints greetings of `hello_publisher`.
 
-use std::error::Error;
+use std::{error::Error, io::ErrorKind, time::Duration};
 
 use isolane::{Participant, Qos, TopicType};
 use mio::{Events, Interest, Poll, Token, unix::SourceFd};
@@ -21,13 +21,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         .register(&mut SourceFd(&descriptor), Token(0), Interest::READABLE)?;
     let mut events = Events::with_capacity(16);
     loop {
-        // mio reports a descriptor once (edge-triggered), so poll until nothing is left to do.
-        while participant.poll() > 0 {}
+        let ran = participant.poll();
         while let Some(sample) = reader.take()? {
             if let Some(Greeting { number, text }) = sample.value {
                 println!("{number}: {text}");
             }
         }
-        poll.poll(&mut events, participant.timeout())?;
+        // mio reports a descriptor only when it becomes readable, so sleep only when nothing was left to do.
+        let timeout = match ran {
+            0 => participant.timeout(),
+            _ => Some(Duration::ZERO),
+        };
+        match poll.poll(&mut events, timeout) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
     }
 }

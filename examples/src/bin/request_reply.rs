@@ -1,21 +1,21 @@
 //! Requests and replies over two topics: run `request_reply serve` in one terminal and `request_reply 6 7` in another.
 //!
-//! A reply has the number of its request and the client's name, so that a client finds its own.
+//! A reply has the number of its request and the GUID of the client, so that a client finds its own.
 
-use std::{env, error::Error, process, time::Duration};
+use std::{env, error::Error, time::Duration};
 
 use isolane::{Participant, Qos, TopicType};
 
 #[derive(TopicType, Default)]
 struct Request {
-    client: u32,
+    client: [u8; 16],
     number: u32,
     factors: Vec<f64>,
 }
 
 #[derive(TopicType, Default)]
 struct Reply {
-    client: u32,
+    client: [u8; 16],
     number: u32,
     product: f64,
 }
@@ -59,7 +59,7 @@ fn ask(factors: Vec<f64>) -> Result<f64, Box<dyn Error>> {
     if !participant.run_until(Duration::from_secs(10), is_served) {
         return Err("no server in 10 s".into());
     }
-    let (client, number) = (process::id(), 1);
+    let (client, number) = (participant.guid().to_bytes(), 1);
     requests.write(&Request {
         client,
         number,

@@ -68,7 +68,7 @@ fn of_host(host: &Host) -> Value {
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
         "waiting": sourced(&host.waiting, |waiting| waiting.word().into()),
         "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
-        "port_base": sourced(&host.port_base, |port| (*port).into()),
+        "sample_ports": sourced(&host.sample_ports, |port| (*port).into()),
         "protect": {
             "topics": host.protect.topics.as_ref().map(|budget| json!({
                 "capacity": sourced(&budget.capacity, |capacity| capacity.get().into()),

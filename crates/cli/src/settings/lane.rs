@@ -95,8 +95,8 @@ impl LaneSettings {
         let class = level.value.map(|level| level.get().to_string());
         let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));
         line("discovery_level", class, &level.source);
-        if let Some(port) = host.port_base.value {
-            line("port_base", port.to_string(), &host.port_base.source);
+        if let Some(port) = host.sample_ports.value {
+            line("sample_ports", port.to_string(), &host.sample_ports.source);
         }
         if let Some(most) = host.max_participants.value {
             let source = &host.max_participants.source;

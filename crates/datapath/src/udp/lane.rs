@@ -17,7 +17,7 @@ use super::transfer::{ON_THE_NETWORK, Receiver, Source};
 use crate::contract::{OpenError, Warning};
 use crate::lane::Lane;
 use crate::limits::MAX_LANE_FLOWS;
-use crate::network::{Interfaces, NetworkConfig, PORTS};
+use crate::network::{Interfaces, NetworkConfig, SAMPLE_PORTS};
 use crate::pool::Class;
 use crate::ports;
 
@@ -101,9 +101,14 @@ impl Opener<'_> {
     /// Opens a flow: its receive-only socket and its unicast locators.
     pub(super) fn open_flow(&mut self, lane: Lane) -> Result<(Socket, Vec<Locator>), OpenError> {
         let socket = new_socket()?;
-        match self.config.port_base {
+        match self.config.sample_ports {
             Some(base) => {
-                self.bind_first_free(&socket, base, PORTS / 2..PORTS, "a topic's unicast")?;
+                self.bind_first_free(
+                    &socket,
+                    base,
+                    SAMPLE_PORTS / 2..SAMPLE_PORTS,
+                    "a topic's unicast",
+                )?;
             }
             None => self.bind(&socket, 0, "a topic's unicast")?,
         }
@@ -128,10 +133,10 @@ impl Opener<'_> {
             Lane::Level(level) => {
                 const PURPOSE: &str = "a level's unicast";
                 let level = u16::from(level.get());
-                let ports = (level..PORTS / 2).step_by(Level::COUNT);
+                let ports = (level..SAMPLE_PORTS / 2).step_by(Level::COUNT);
                 match (
                     self.config.level_ports[usize::from(level)],
-                    self.config.port_base,
+                    self.config.sample_ports,
                 ) {
                     (Some(port), _) => self.bind(&socket, port, PURPOSE)?,
                     (None, Some(base)) => self.bind_first_free(&socket, base, ports, PURPOSE)?,
@@ -168,7 +173,7 @@ impl Opener<'_> {
         Ok(())
     }
 
-    /// Binds the first free port of those at these distances from a port base.
+    /// Binds the first free one of the fixed ports at these distances from the first.
     fn bind_first_free(
         &self,
         socket: &Socket,
@@ -176,17 +181,14 @@ impl Opener<'_> {
         distances: impl Iterator<Item = u16>,
         purpose: &'static str,
     ) -> Result<(), OpenError> {
-        let mut refused = OpenError::PortBase { base };
-        if base.checked_add(PORTS - 1).is_none() {
-            return Err(refused);
-        }
+        // `ports::check_sample_ports` has checked that all of them are ports.
         for port in distances.map(|distance| base + distance) {
             match self.bind(socket, port, purpose) {
-                Err(error @ OpenError::PortInUse { .. }) => refused = error,
+                Err(OpenError::PortInUse { .. }) => {}
                 settled => return settled,
             }
         }
-        Err(refused)
+        Err(OpenError::SamplePortsInUse { base, purpose })
     }
 
     fn bind(&self, socket: &Socket, port: u16, purpose: &'static str) -> Result<(), OpenError> {

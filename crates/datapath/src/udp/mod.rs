@@ -147,6 +147,9 @@ impl Udp {
 
     fn with_pool(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
         crate::ports::last_participant_id(config.domain)?;
+        if let Some(base) = config.sample_ports {
+            crate::ports::check_sample_ports(base, config.domain)?;
+        }
         // Before the addresses are read, so that no change is missed.
         let address_changes = match config.interfaces {
             Interfaces::Loopback => None,

@@ -86,7 +86,7 @@ pub struct Builder {
     priority_mapping: fn(u8) -> u8,
     waiting: Waiting,
     discovery_level: Option<Level>,
-    port_base: Option<u16>,
+    sample_ports: Option<u16>,
     receive_stamps: bool,
     receive_buffer_bytes: Option<usize>,
     prefault: bool,
@@ -167,13 +167,13 @@ setters! {
     /// least 1. Discovery's jobs in the loop keep priority 1.
     discovery_level(level: Level) => discovery_level = Some(level);
 
-    /// First of [`PORTS`](isolane_datapath::PORTS) fixed UDP ports for samples, for rules of firewalls and switches.
+    /// First of [`SAMPLE_PORTS`](isolane_datapath::SAMPLE_PORTS) fixed UDP ports for samples, for rules of firewalls and switches.
     /// Level l has the first free port of `base` + l, `base` + 8 + l and so on, so that several participants of a host
     /// can have the same base. Default: the kernel chooses the ports.
     ///
     /// Discovery has the well-known ports of RTPS 2.5 §9.6.1.1 in any case. The ports of a
     /// [description](Self::described_as) go first.
-    port_base(base: u16) => port_base = Some(base);
+    sample_ports(base: u16) => sample_ports = Some(base);
 
     /// Enables or disables the kernel's receive time stamps. Default: enabled.
     ///
@@ -285,7 +285,7 @@ impl Builder {
             priority_mapping: |priority| priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
-            port_base: None,
+            sample_ports: None,
             receive_stamps: true,
             receive_buffer_bytes: None,
             prefault: false,
@@ -380,7 +380,7 @@ impl Builder {
             interfaces: self.interfaces,
             multicast: self.multicast,
             level_ports,
-            port_base: self.port_base,
+            sample_ports: self.sample_ports,
             discovery_level: self.discovery_level,
             timestamps: self.receive_stamps,
             receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
@@ -458,7 +458,7 @@ impl Builder {
         }
         let participant = Participant::new(state);
         #[cfg(feature = "config")]
-        let participant = participant.described_by(self.description);
+        let participant = participant.with_description(self.description);
         if let Some(rate_limit) = self.interface_limit {
             use RateLimitError::{NoLanes, Unsupported};
             match participant.set_interface_limit(rate_limit) {
@@ -471,6 +471,7 @@ impl Builder {
                 Err(error) => return Err(error.into()),
             }
         }
+        participant.core().state.borrow_mut().tell_new_warnings();
         Ok(participant)
     }
 }

@@ -52,20 +52,29 @@ pub(crate) struct Core {
     received: RefCell<ReceiveBurst>,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
-    driven: Cell<Driven>,
+    driving: Driving,
     /// True once the last handle to the participant was dropped.
     abandoned: Cell<bool>,
 }
 
-/// Time at which the application last ran the loop.
-#[derive(Debug, Clone, Copy)]
-enum Driven {
-    Never,
-    /// The loop is running.
-    Now,
-    Until(Instant),
-    /// The application was warned that the loop does not run.
-    Warned,
+/// Whether the application runs the loop, and what it was told about that.
+#[derive(Default)]
+struct Driving {
+    /// Nested runs of the loop.
+    runs: Cell<u32>,
+    has_run: Cell<bool>,
+    /// Time of the first empty take since the last run.
+    empty_since: Cell<Option<Instant>>,
+    is_warned: Cell<bool>,
+}
+
+/// Run of the loop; ends when dropped.
+struct Run<'a>(&'a Driving);
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.0.runs.set(self.0.runs.get() - 1);
+    }
 }
 
 /// Scheduling policy: when to poll the sources, and how many items a job may handle until the next poll.
@@ -206,23 +215,29 @@ impl Core {
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
-            driven: Cell::new(Driven::Never),
+            driving: Driving::default(),
             abandoned: Cell::new(false),
         }
     }
 
-    /// Warns once if a reader without samples can get none, because the loop does not run.
+    /// Warns once if a reader repeatedly finds no sample, and can get none, because the loop does not run.
     pub(crate) fn note_empty(&self, topic: &str) {
-        let idle = match self.driven.get() {
-            Driven::Now | Driven::Warned => return,
-            Driven::Never => None,
-            Driven::Until(end) => match monotonic_now().saturating_since(end) {
-                idle if idle < NOT_DRIVEN => return,
-                idle => Some(idle),
-            },
+        let driving = &self.driving;
+        if driving.runs.get() > 0 || driving.is_warned.get() {
+            return;
+        }
+        let now = monotonic_now();
+        let Some(since) = driving.empty_since.get() else {
+            driving.empty_since.set(Some(now));
+            return;
         };
-        self.driven.set(Driven::Warned);
-        warn_not_driven(topic, idle, self.is_abandoned());
+        let idle = now.saturating_since(since);
+        let has_run = driving.has_run.get() && !self.is_abandoned();
+        if has_run && idle < NOT_DRIVEN {
+            return;
+        }
+        driving.is_warned.set(true);
+        warn_not_driven(topic, has_run.then_some(idle), self.is_abandoned());
     }
 
     /// Returns whether the last handle to the participant was dropped.
@@ -240,32 +255,27 @@ impl Core {
     ///
     /// # Panics
     /// If a callback is running.
-    fn enter(&self) {
+    fn enter(&self) -> Run<'_> {
         assert!(
             !self.is_running(),
             "the loop is running: a callback cannot drive it"
         );
-        if !matches!(self.driven.get(), Driven::Warned) {
-            self.driven.set(Driven::Now);
-        }
         let mut state = self.state.borrow_mut();
         if let Some(placement) = state.placement.take()
             && let Err(error) = placement.apply()
         {
             state.monitoring.not_placed.push(error.to_string());
         }
-    }
-
-    /// Leaves the loop at this time.
-    fn leave(&self, now: Instant) {
-        if !matches!(self.driven.get(), Driven::Warned) {
-            self.driven.set(Driven::Until(now));
-        }
+        let driving = &self.driving;
+        driving.runs.set(driving.runs.get() + 1);
+        driving.has_run.set(true);
+        driving.empty_since.set(None);
+        Run(driving)
     }
 
     /// See [`Participant::poll`](crate::Participant::poll).
     pub(crate) fn poll(&self) -> usize {
-        self.enter();
+        let _run = self.enter();
         let mut now = monotonic_now();
         let mut ran = 0;
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
@@ -273,7 +283,6 @@ impl Core {
         }
         // From here on, other threads write the eventfd. `next_time` sees samples handed over until now.
         self.state.borrow().set_sleeping(true);
-        self.leave(now);
         ran
     }
 
@@ -295,17 +304,15 @@ impl Core {
         end: Instant,
         mut done: impl FnMut() -> bool,
     ) -> bool {
-        self.enter();
+        let _run = self.enter();
         let (mut ran, mut late) = (true, 0);
         loop {
             if done() {
-                self.leave(now);
                 return true;
             }
             if now >= end {
                 // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
                 if !ran || late == ACTIVATIONS_PER_POLL {
-                    self.leave(now);
                     return false;
                 }
                 late += 1;
@@ -316,12 +323,11 @@ impl Core {
 
     /// See [`Participant::run`](crate::Participant::run).
     pub(crate) fn run_while(&self, mut goes_on: impl FnMut() -> bool) {
-        self.enter();
+        let _run = self.enter();
         let mut now = monotonic_now();
         while goes_on() {
             self.turn(&mut now, None);
         }
-        self.leave(now);
     }
 
     /// Runs one iteration: a poll, which sleeps up to `until` if no job is ready, and one activation. Returns false if
@@ -448,16 +454,20 @@ impl Core {
         }
     }
 
-    /// Notes that the last handle to the participant was dropped. Drops every callback and the endpoints they own.
+    /// Drops every callback and the endpoints they own, and the rings of writer handles: nothing runs the loop any more.
     pub(crate) fn abandon(&self) {
-        self.abandoned.set(true);
         // The state may be borrowed if a panic inside a step unwinds.
         let callbacks: Option<Callbacks> = self
             .state
             .try_borrow_mut()
             .ok()
             .map(|mut state| state.remove_callbacks());
+        // They may write a last sample.
         drop(callbacks);
+        self.abandoned.set(true);
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.close_send_queues();
+        }
     }
 }
 

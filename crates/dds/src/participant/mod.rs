@@ -111,7 +111,7 @@ impl Participant {
 
     /// Notes the description that this new participant is built from.
     #[cfg(feature = "config")]
-    pub(crate) fn described_by(mut self, description: Option<Rc<System>>) -> Self {
+    pub(crate) fn with_description(mut self, description: Option<Rc<System>>) -> Self {
         if let Some(handle) = Rc::get_mut(&mut self.handle) {
             handle.description = description;
         }
@@ -359,7 +359,8 @@ impl Participant {
         self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop for ever.
+    /// Runs the loop for ever. A program that is to end politely, for example on a signal, uses
+    /// [`run_while`](Self::run_while) and drops the participant: peers then know of its end at once, not after its lease.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
@@ -504,6 +505,7 @@ pub(crate) fn create_reader_of<T: TopicType>(
     log_durability(topic, qos, "reader");
     let lane = state.lanes.lane(qos.transport_level());
     state.touch(lane, qos.whole_bytes());
+    state.tell_new_warnings();
     Ok(DataReader::new(Rc::clone(core), id, qos, topic))
 }
 
@@ -549,6 +551,7 @@ pub(crate) fn create_writer_of<T: TopicType>(
     log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());
     state.touch(lane, qos.whole_bytes());
+    state.tell_new_warnings();
     Ok(id)
 }
 

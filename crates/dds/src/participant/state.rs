@@ -27,6 +27,7 @@ use crate::{
     participant::jobs::{Jobs, Task, TimerCallback},
     participant::placement::Placement,
     reader::{ReaderCallbacks, ReaderSlot},
+    warning_log::{SETTING, warn},
     writer::handle::SendQueue,
 };
 
@@ -111,6 +112,16 @@ impl State {
             monitoring,
             placement: None,
         })
+    }
+
+    /// Passes the [warnings](crate::Participant::warnings) that are new since the last call to the application.
+    pub(crate) fn tell_new_warnings(&mut self) {
+        for warning in self.warnings() {
+            if !self.monitoring.told.contains(&warning) {
+                warn(SETTING, format_args!("{warning}"));
+                self.monitoring.told.push(warning);
+            }
+        }
     }
 
     /// Opens a lane: its sockets, its frames, and its receive job.

@@ -1,28 +1,59 @@
 //! Participant that runs on its own thread, and the handle to it for other threads.
 //!
-//! The thread builds the participant, because a participant never leaves its thread, and runs its loop. A handle sends
-//! calls to the thread through a channel and wakes the loop through its eventfd. The loop makes these calls between two
-//! activations. Samples do not pass through this channel: see [`WriterHandle`] and [`ReaderHandle`].
+//! The thread builds the participant, because a participant never leaves its thread, and runs its loop. Handles push
+//! calls into a ring and wake the loop through its eventfd. The loop makes one call between two activations. A lock
+//! orders the handles that push; the loop never takes it. Samples do not pass through this ring: see [`WriterHandle`]
+//! and [`ReaderHandle`].
 
 use std::{
     os::fd::OwnedFd,
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    thread::{self, JoinHandle},
+    thread::{self, JoinHandle, ThreadId},
+    time::Duration,
 };
 
+use isolane_rtps::ReaderId;
 use isolane_wire::cdr::TopicType;
+use rtrb::{Producer, PushError, RingBuffer};
 
 use crate::{
-    error::BuildError, participant::Participant, qos::Qos, reader::handle::ReaderHandle,
+    error::BuildError,
+    limits::{HANDLE_CALLS, HANDLE_LINGER},
+    participant::Participant,
+    qos::Qos,
+    reader::handle::ReaderHandle,
     writer::handle::WriterHandle,
 };
 
-type Call = Box<dyn FnOnce(&Participant) + Send>;
+/// Time between two attempts to push a call into a full ring.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Call of a handle, made on the participant's thread.
+pub(crate) enum Call {
+    Run(Box<dyn FnOnce(&Participant) + Send>),
+    /// Makes the callback job of a reader ready. The number is the generation of its slot.
+    ResumeReader(ReaderId, u32),
+    RemoveReader(ReaderId, u32),
+}
+
+impl Call {
+    fn make(self, participant: &Participant) {
+        match self {
+            Self::Run(function) => function(participant),
+            Self::ResumeReader(id, generation) => {
+                participant.core().resume_callback(id, generation);
+            }
+            Self::RemoveReader(id, generation) => {
+                participant.core().remove_callback(id, generation);
+            }
+        }
+    }
+}
 
 /// The participant's thread has ended: its handle was dropped, or a callback panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,31 +65,51 @@ pub struct ThreadEnded;
 /// Sender of calls to a participant's thread.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    calls: mpsc::Sender<Call>,
+    calls: Arc<Mutex<Producer<Call>>>,
     wake: Arc<OwnedFd>,
+    thread: ThreadId,
 }
 
 impl Caller {
-    pub(crate) fn send(
-        &self,
-        call: impl FnOnce(&Participant) + Send + 'static,
-    ) -> Result<(), ThreadEnded> {
-        self.calls.send(Box::new(call)).map_err(|_| ThreadEnded)?;
-        self.wake();
+    pub(crate) fn send(&self, mut call: Call) -> Result<(), ThreadEnded> {
+        loop {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            if calls.is_abandoned() {
+                return Err(ThreadEnded);
+            }
+            match calls.push(call) {
+                Ok(()) => break,
+                Err(PushError::Full(refused)) => call = refused,
+            }
+            drop(calls);
+            thread::sleep(RETRY);
+        }
+        wake(&self.wake);
         Ok(())
     }
 
-    fn wake(&self) {
-        // The write fails only on overflow, and then the descriptor is already readable.
-        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+    /// # Panics
+    /// On the participant's own thread, which would wait for itself.
+    pub(crate) fn assert_elsewhere(&self) {
+        assert_ne!(
+            self.thread,
+            thread::current().id(),
+            "a callback cannot wait for its own thread"
+        );
     }
+}
+
+fn wake(descriptor: &OwnedFd) {
+    // The write fails only on overflow, and then the descriptor is already readable.
+    let _ = rustix::io::write(descriptor, &1u64.to_ne_bytes());
 }
 
 /// Handle for other threads to a participant that runs on its own thread ([`Participant::spawn`]).
 ///
-/// Clones are handles to the same participant. When the last clone is dropped, the participant announces its end and
-/// its thread ends. A panic of a callback ends the thread too; dropping the last clone passes that panic on, unless the
-/// dropping thread already panics.
+/// Clones are handles to the same participant. When the last clone is dropped, the loop first sends what writers have
+/// handed over, for at most two seconds. Then the participant announces its end, and its thread ends. Dropping the
+/// last clone waits for that, unless a callback of the participant drops it. A panic of a callback ends the thread too,
+/// and is passed on by the drop that waits, unless the dropping thread already panics.
 #[derive(Clone)]
 pub struct ParticipantHandle {
     thread: Arc<LoopThread>,
@@ -71,6 +122,15 @@ struct LoopThread {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Participant of the thread. Dropping this ends the participant, also if a callback has kept a clone of it.
+struct Running(Participant);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.core().abandon();
+    }
+}
+
 impl Participant {
     /// Builds a participant on a new thread, which runs its loop, and returns a handle for other threads.
     ///
@@ -78,7 +138,7 @@ impl Participant {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use isolane::{Participant, Qos, TopicType};
+    /// use isolane::{BuildError, Participant, Qos, TopicType};
     ///
     /// #[derive(TopicType)]
     /// struct Speed { metres_per_second: f32 }
@@ -98,19 +158,20 @@ impl Participant {
     ///
     /// # Panics
     /// If `build` panics.
-    pub fn spawn(
-        build: impl FnOnce() -> Result<Self, BuildError> + Send + 'static,
-    ) -> Result<ParticipantHandle, BuildError> {
-        let (calls, received) = mpsc::channel::<Call>();
+    pub fn spawn<E: From<BuildError> + Send + 'static>(
+        build: impl FnOnce() -> Result<Self, E> + Send + 'static,
+    ) -> Result<ParticipantHandle, E> {
+        let (calls, mut received) = RingBuffer::<Call>::new(HANDLE_CALLS);
         let (built, result) = mpsc::sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let run = move || {
-            let participant = match build() {
-                Ok(participant) => participant,
+            let running = match build() {
+                Ok(participant) => Running(participant),
                 Err(error) => return drop(built.send(Err(error))),
             };
-            let wake = participant
+            let participant = &running.0;
+            let descriptor = participant
                 .core()
                 .state
                 .borrow()
@@ -118,11 +179,18 @@ impl Participant {
                 .poller
                 .wake_descriptor();
             // The thread that spawns waits for the result.
-            let _ = built.send(Ok(wake));
+            let _ = built.send(Ok(Arc::clone(&descriptor)));
             participant.run_while(|| {
-                received.try_iter().for_each(|call| call(&participant));
+                if let Ok(call) = received.pop() {
+                    call.make(participant);
+                    if !received.is_empty() {
+                        wake(&descriptor);
+                    }
+                }
                 !stopped.load(Ordering::Acquire)
             });
+            let core = participant.core();
+            core.run_until(HANDLE_LINGER, || core.state.borrow().has_sent_all());
         };
         let thread = thread::Builder::new()
             .name("isolane loop".into())
@@ -136,8 +204,9 @@ impl Participant {
             resume_unwind(panic);
         };
         let caller = Caller {
-            calls,
+            calls: Arc::new(Mutex::new(calls)),
             wake: built?,
+            thread: thread.thread().id(),
         };
         Ok(ParticipantHandle {
             thread: Arc::new(LoopThread {
@@ -150,7 +219,8 @@ impl Participant {
 }
 
 impl ParticipantHandle {
-    /// Calls a function on the participant's thread, between two activations of the loop, and returns its result.
+    /// Calls a function on the participant's thread, between two activations of the loop, and returns its result. The
+    /// loop runs no job meanwhile, so create endpoints before critical samples flow.
     ///
     /// The function can create what stays on that thread: timers, listeners, and readers with callbacks. A callback
     /// may own endpoints.
@@ -180,17 +250,16 @@ impl ParticipantHandle {
     /// On the participant's own thread, which would wait for itself.
     pub fn with<R: Send + 'static>(
         &self,
-        call: impl FnOnce(&Participant) -> R + Send + 'static,
+        function: impl FnOnce(&Participant) -> R + Send + 'static,
     ) -> Result<R, ThreadEnded> {
-        assert!(
-            !self.thread.is_current(),
-            "a callback cannot wait for its own thread"
-        );
+        let caller = &self.thread.caller;
+        caller.assert_elsewhere();
         let (sender, result) = mpsc::sync_channel(1);
-        self.thread.caller.send(move |participant| {
+        let call = move |participant: &Participant| {
             // The calling thread waits for the result.
-            let _ = sender.send(call(participant));
-        })?;
+            let _ = sender.send(function(participant));
+        };
+        caller.send(Call::Run(Box::new(call)))?;
         result.recv().map_err(|_| ThreadEnded)
     }
 
@@ -231,17 +300,10 @@ impl ParticipantHandle {
     }
 }
 
-impl LoopThread {
-    fn is_current(&self) -> bool {
-        let thread = self.thread.as_ref();
-        thread.is_some_and(|thread| thread.thread().id() == thread::current().id())
-    }
-}
-
 impl Drop for LoopThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.caller.wake();
+        wake(&self.caller.wake);
         // The thread does not wait for itself; it ends after the callback that drops the handle.
         let thread = self
             .thread

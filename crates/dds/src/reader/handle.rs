@@ -1,12 +1,13 @@
 //! Readers for other threads.
 //!
-//! A callback on the loop's thread takes samples from the cache and passes them to the other thread, here the *taker*,
-//! through a wait-free ring. It does so only on demand: samples without demand stay in the cache, where HISTORY applies
-//! to them, so that a slow taker gets the newest samples of a KEEP_LAST reader.
+//! A callback on the loop's thread takes samples from the cache and passes them to the other thread, here the
+//! *consumer*, through a wait-free ring. It does so only on demand: samples without demand stay in the cache, where
+//! HISTORY applies to them, so that a slow consumer gets the newest samples of a KEEP_LAST reader.
 //!
-//! No demand is lost: the taker sets its demand, then checks whether samples are left in the cache, and asks the loop
+//! No demand is lost: the consumer sets its demand, then checks whether samples are left in the cache, and asks the loop
 //! for them. The callback notes that samples are left, then checks the demand once more. At least one of the two sees
-//! what the other has done.
+//! what the other has done. The callback ends the demand, and wakes the consumer, when the ring is full or the cache
+//! empty.
 
 use std::{
     future::poll_fn,
@@ -31,8 +32,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::{
     error::BuildError,
     limits::HANDLE_QUEUE,
-    participant::Participant,
-    participant::thread::{Caller, ThreadEnded},
+    participant::thread::{Call, Caller, ThreadEnded},
     reader::{DataReader, Progress, Sample},
 };
 
@@ -49,21 +49,21 @@ struct Shared {
     demand: AtomicU8,
     /// True if samples were left in the cache without demand.
     is_left: AtomicBool,
-    taker: AtomicWaker,
+    consumer: AtomicWaker,
 }
 
 impl Shared {
-    fn end_demand(&self) {
-        self.demand.store(NONE, Ordering::SeqCst);
-        self.taker.wake();
+    fn has_demand(&self, demand: u8) -> bool {
+        self.demand.load(Ordering::SeqCst) == demand
     }
 }
 
 /// Reader for use by one other thread, or by one asynchronous task.
 ///
-/// Samples pass from the loop's thread to this one by value, which costs a wake-up. A critical sample is best handled
-/// by a callback on the loop's thread ([`ParticipantHandle::with`](crate::ParticipantHandle::with)). Dropping the
-/// handle deletes the reader.
+/// Samples pass from the loop's thread to this one by value, which allocates what their strings and sequences need, and
+/// each wake-up of this thread is a system call of the loop. The waker of a task runs on the loop's thread. A critical
+/// sample is best handled by a callback on that thread ([`ParticipantHandle::with`](crate::ParticipantHandle::with)).
+/// Samples that are not of the type are counted as rejected. Dropping the handle deletes the reader.
 ///
 /// As a [`Stream`] it yields each sample, and ends with the participant's thread.
 pub struct ReaderHandle<T: TopicType> {
@@ -72,20 +72,24 @@ pub struct ReaderHandle<T: TopicType> {
     caller: Caller,
     id: ReaderId,
     generation: u32,
+    /// True if the loop was asked for samples left in the cache, and its answer was not yet seen.
+    is_asked: bool,
 }
 
 /// End of the ring on the loop's thread; owned by the reader's callback.
-struct Giver<T: TopicType> {
+struct LoopEnd<T: TopicType> {
     reader: DataReader<T>,
-    // Drop order: the ring is abandoned before the taker is woken for the last time.
+    /// True if the ring has samples of which the consumer was not told.
+    is_unannounced: bool,
+    // Drop order: the ring is abandoned before the consumer is woken for the last time.
     samples: Producer<Sample<T>>,
-    shared: GiverEnd,
+    shared: LastWake,
 }
 
-/// Shared state of the giver; wakes the taker when dropped.
-struct GiverEnd(Arc<Shared>);
+/// Shared state of the loop's end; wakes the consumer when dropped.
+struct LastWake(Arc<Shared>);
 
-impl Deref for GiverEnd {
+impl Deref for LastWake {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
@@ -93,43 +97,45 @@ impl Deref for GiverEnd {
     }
 }
 
-impl Drop for GiverEnd {
+impl Drop for LastWake {
     fn drop(&mut self) {
-        self.taker.wake();
+        self.consumer.wake();
     }
 }
 
-impl<T: TopicType> Giver<T> {
+impl<T: TopicType> LoopEnd<T> {
     /// Passes one sample on, if there is a demand.
     fn pass(&mut self) -> Progress {
-        if self.shared.demand.load(Ordering::SeqCst) == NONE {
+        if self.shared.has_demand(NONE) {
             self.shared.is_left.store(true, Ordering::SeqCst);
-            if self.shared.demand.load(Ordering::SeqCst) == NONE {
+            if self.shared.has_demand(NONE) {
                 return Progress::Stopped;
             }
             self.shared.is_left.store(false, Ordering::SeqCst);
         }
         if self.samples.is_full() {
-            // The taker has set its demand before it took the samples in the ring.
+            // The consumer has set its demand before it took the samples in the ring.
             self.shared.is_left.store(true, Ordering::SeqCst);
-            self.shared.end_demand();
+            self.end_demand();
             return Progress::Stopped;
         }
-        match self.reader.take() {
-            Ok(Some(sample)) => {
-                // The push succeeds: the ring has room, and nobody else fills it.
-                let _ = self.samples.push(sample);
-                if self.samples.is_full() || self.reader.available() == 0 {
-                    self.shared.end_demand();
-                }
-            }
-            Ok(None) if self.shared.demand.load(Ordering::SeqCst) == ASKS => {
-                self.shared.end_demand();
-            }
-            // A sample that is not of the type was counted as rejected.
-            Ok(None) | Err(_) => {}
+        // A sample that is not of the type was counted as rejected.
+        if let Ok(Some(sample)) = self.reader.take() {
+            self.is_unannounced = true;
+            // The push succeeds: the ring has room, and only this end fills it.
+            let _ = self.samples.push(sample);
+        }
+        let is_over = self.samples.is_full() || self.reader.available() == 0;
+        if is_over && (self.is_unannounced || self.shared.has_demand(ASKS)) {
+            self.end_demand();
         }
         Progress::Handled
+    }
+
+    fn end_demand(&mut self) {
+        self.is_unannounced = false;
+        self.shared.demand.store(NONE, Ordering::SeqCst);
+        self.shared.consumer.wake();
     }
 }
 
@@ -139,12 +145,13 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
         let shared = Arc::new(Shared::default());
         let (core, id) = (Rc::clone(&reader.core), reader.id);
         let (topic, level) = (reader.topic.clone(), reader.level);
-        let mut giver = Giver {
+        let mut end = LoopEnd {
             reader,
+            is_unannounced: false,
             samples: producer,
-            shared: GiverEnd(Arc::clone(&shared)),
+            shared: LastWake(Arc::clone(&shared)),
         };
-        core.set_cache_callback(id, (&topic, level), Box::new(move || giver.pass()))?;
+        core.set_cache_callback(id, (&topic, level), Box::new(move || end.pass()))?;
         let generation = core.state.borrow().reader_slots[id.index()].generation;
         Ok(Self {
             samples,
@@ -152,6 +159,7 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
             caller,
             id,
             generation,
+            is_asked: false,
         })
     }
 
@@ -160,9 +168,16 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
     ///
     /// # Errors
     /// [`ThreadEnded`]; every sample that was handed over has been taken then.
+    ///
+    /// # Panics
+    /// On the participant's own thread, which would wait for itself.
     pub fn take(&mut self) -> Result<Option<Sample<T>>, ThreadEnded> {
+        if let Ok(sample) = self.samples.pop() {
+            return Ok(Some(sample));
+        }
+        self.caller.assert_elsewhere();
         let taken = block_on(None, |context| match self.poll(context, ASKS) {
-            Poll::Pending if self.shared.demand.load(Ordering::SeqCst) == NONE => {
+            Poll::Pending if self.shared.has_demand(NONE) => {
                 Poll::Ready(Ok(self.samples.pop().ok()))
             }
             polled => polled.map(|sample| sample.map(Some)),
@@ -174,10 +189,25 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
     ///
     /// # Errors
     /// As [`take`](Self::take).
+    ///
+    /// # Panics
+    /// As [`take`](Self::take).
     pub fn take_timeout(&mut self, timeout: Duration) -> Result<Option<Sample<T>>, ThreadEnded> {
+        if let Ok(sample) = self.samples.pop() {
+            return Ok(Some(sample));
+        }
+        self.caller.assert_elsewhere();
         let until = Instant::now().checked_add(timeout);
         let taken = block_on(until, |context| self.poll(context, WAITS));
-        self.shared.demand.store(NONE, Ordering::SeqCst);
+        if taken.is_none() {
+            // An answer that is on its way still comes; without one, samples wait in the cache.
+            let demand = if self.is_asked { ASKS } else { NONE };
+            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            let _ = self
+                .shared
+                .demand
+                .compare_exchange(WAITS, demand, success, failure);
+        }
         taken.transpose()
     }
 
@@ -195,23 +225,29 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
         if let Ok(sample) = self.samples.pop() {
             return Poll::Ready(Ok(sample));
         }
-        self.shared.taker.register(context.waker());
-        let is_unanswered = demand == ASKS && self.shared.demand.load(Ordering::SeqCst) == ASKS;
+        self.shared.consumer.register(context.waker());
+        self.is_asked &= !self.shared.has_demand(NONE);
+        let is_unanswered = demand == ASKS && self.is_asked;
         if !is_unanswered {
             self.shared.demand.store(demand, Ordering::SeqCst);
             if self.shared.is_left.swap(false, Ordering::SeqCst) {
-                let (id, generation) = (self.id, self.generation);
+                self.is_asked = true;
                 // If the thread has ended, so has its end of the ring.
-                let _ = self.caller.send(move |participant| {
-                    participant.core().resume_callback(id, generation);
-                });
+                let _ = self
+                    .caller
+                    .send(Call::ResumeReader(self.id, self.generation));
             } else if demand == ASKS {
                 self.shared.demand.store(NONE, Ordering::SeqCst);
             }
         }
+        // Read before the ring: a sample pushed before the end is then found.
+        let has_ended = self.samples.is_abandoned();
         match self.samples.pop() {
-            Ok(sample) => Poll::Ready(Ok(sample)),
-            Err(_) if self.samples.is_abandoned() => Poll::Ready(Err(ThreadEnded)),
+            Ok(sample) => {
+                self.shared.demand.store(NONE, Ordering::SeqCst);
+                Poll::Ready(Ok(sample))
+            }
+            Err(_) if has_ended => Poll::Ready(Err(ThreadEnded)),
             Err(_) => Poll::Pending,
         }
     }
@@ -229,11 +265,10 @@ impl<T: TopicType> Unpin for ReaderHandle<T> {}
 
 impl<T: TopicType> Drop for ReaderHandle<T> {
     fn drop(&mut self) {
-        let (id, generation) = (self.id, self.generation);
         // The callback owns the reader. If the thread has ended, both are gone.
-        let _ = self.caller.send(move |participant: &Participant| {
-            participant.core().remove_callback(id, generation);
-        });
+        let _ = self
+            .caller
+            .send(Call::RemoveReader(self.id, self.generation));
     }
 }
 

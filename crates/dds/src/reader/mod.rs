@@ -218,6 +218,7 @@ impl<T: TopicType> DataReader<T> {
         let mut state = self.core.state.borrow_mut();
         drop_expired(&mut state.protocol, self.id);
         let available = state.protocol.available(self.id);
+        drop(state);
         if available == 0 {
             self.core.note_empty(&self.topic);
         }
@@ -269,6 +270,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            drop(state);
             self.core.note_empty(&self.topic);
             return Ok(None);
         };
@@ -295,6 +297,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, 0) else {
+            drop(state);
             self.core.note_empty(&self.topic);
             return Ok(None);
         };
@@ -322,6 +325,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.unexpired_sample(self.id, nth) else {
+            drop(state);
             self.core.note_empty(&self.topic);
             return Ok(None);
         };
@@ -651,7 +655,7 @@ impl Core {
     }
 
     /// Sets the callback for cached samples of a reader, and creates its job.
-    fn set_cache_callback(
+    pub(crate) fn set_cache_callback(
         &self,
         reader: ReaderId,
         (topic, level): (&str, Level),
@@ -685,7 +689,7 @@ impl Core {
     }
 
     /// Makes the callback job of a reader ready, unless the reader was deleted.
-    fn resume_callback(&self, reader: ReaderId, generation: u32) {
+    pub(crate) fn resume_callback(&self, reader: ReaderId, generation: u32) {
         let state = &mut *self.state.borrow_mut();
         let slot = &state.reader_slots[reader.index()];
         if slot.generation == generation
@@ -696,7 +700,7 @@ impl Core {
     }
 
     /// Drops the callback for cached samples of a reader, unless the reader was deleted.
-    fn remove_callback(&self, reader: ReaderId, generation: u32) {
+    pub(crate) fn remove_callback(&self, reader: ReaderId, generation: u32) {
         let removed = {
             let slot = &mut self.state.borrow_mut().reader_slots[reader.index()];
             (slot.generation == generation).then(|| slot.cached.take())

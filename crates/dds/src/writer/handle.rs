@@ -351,6 +351,25 @@ impl<T: TopicType> Drop for WriterHandle<T> {
     }
 }
 
+impl State {
+    /// Returns whether all samples that writer handles have handed over were written and acknowledged.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.send_queues
+            .iter()
+            .all(|queue| queue.handed.is_empty() && self.protocol.all_acknowledged(queue.writer))
+    }
+
+    /// Writes the samples that writer handles have handed over, as far as there is room, and closes their rings.
+    pub(crate) fn close_send_queues(&mut self) {
+        for place in 0..self.send_queues.len() {
+            while take_one(self, place) {}
+        }
+        for queue in std::mem::take(&mut self.send_queues) {
+            self.jobs.remove(&mut self.executor, queue.job);
+        }
+    }
+}
+
 /// Takes frames from the queue of this job, up to the limit. Returns true if there are more.
 pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -> bool {
     let Some(place) = state.send_queues.iter().position(|queue| queue.job == job) else {

@@ -3,12 +3,19 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    task::{Context, Poll, Waker},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::{Duration, Instant},
 };
 
-use isolane::{BuildError, Level, Participant, ParticipantHandle, Qos, ReaderHandle, ThreadEnded};
+use isolane::{
+    BuildError, Level, Participant, ParticipantHandle, Qos, ReaderHandle, ThreadEnded, TopicType,
+    WriteError, types::BoundedString,
+};
 
 use crate::support::Message;
 
@@ -42,7 +49,7 @@ fn every_reliable_sample_passes_from_thread_to_thread_in_order() {
         .unwrap();
     let publisher = thread::spawn(move || {
         for number in 0..2_000 {
-            while writer.write(&Message::number(number)).is_err() {
+            while writer.write(&Message::number(number)) == Err(WriteError::QueueFull) {
                 thread::yield_now();
             }
         }
@@ -85,6 +92,38 @@ fn a_slow_taker_gets_the_newest_sample_of_a_keep_last_reader() {
     assert!(reader.take().unwrap().is_none());
 }
 
+/// The same type on the wire, with another bound.
+#[derive(TopicType, Debug)]
+#[topic(name = "Bounded")]
+struct Short {
+    text: BoundedString<8>,
+}
+
+#[derive(TopicType, Debug)]
+#[topic(name = "Bounded")]
+struct Long {
+    text: BoundedString<64>,
+}
+
+/// Waker that counts.
+#[derive(Default)]
+struct Counting(AtomicU32);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until the waker was called once more.
+fn woken(waker: &Counting, before: u32) {
+    let end = Instant::now() + PATIENCE;
+    while waker.0.load(Ordering::SeqCst) == before {
+        assert!(Instant::now() < end, "the task is not woken");
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn a_task_is_woken_by_a_sample_and_by_the_end_of_the_thread() {
     let participant = spawned(203);
@@ -95,25 +134,101 @@ fn a_task_is_woken_by_a_sample_and_by_the_end_of_the_thread() {
     let mut writer = participant
         .create_writer::<Message>("Awaited", &qos)
         .unwrap();
-    let mut context = Context::from_waker(Waker::noop());
+    let counting = Arc::new(Counting::default());
+    let waker = Waker::from(Arc::clone(&counting));
+    let mut context = Context::from_waker(&waker);
     assert!(pin!(reader.next()).poll(&mut context).is_pending());
     writer.write(&Message::number(5)).unwrap();
-    let end = Instant::now() + PATIENCE;
-    let sample = loop {
-        if let Poll::Ready(sample) = pin!(reader.next()).poll(&mut context) {
-            break sample;
-        }
-        assert!(Instant::now() < end, "no sample came");
-        thread::yield_now();
-    };
-    assert_eq!(sample.unwrap().value.unwrap().number, 5);
+    woken(&counting, 0);
+    match pin!(reader.next()).poll(&mut context) {
+        Poll::Ready(Some(sample)) => assert_eq!(sample.value.unwrap().number, 5),
+        other => panic!("woken without a sample: {other:?}"),
+    }
+    assert!(pin!(reader.next()).poll(&mut context).is_pending());
+    let before = counting.0.load(Ordering::SeqCst);
     drop(participant);
-    assert!(matches!(reader.take(), Err(ThreadEnded)));
+    woken(&counting, before);
     assert!(matches!(
         pin!(reader.next()).poll(&mut context),
         Poll::Ready(None)
     ));
-    assert!(writer.write(&Message::number(6)).is_err());
+    assert!(matches!(reader.take(), Err(ThreadEnded)));
+    let written = writer.write(&Message::number(6));
+    assert_eq!(written, Err(WriteError::Gone));
+}
+
+#[test]
+fn a_sample_that_is_not_of_the_type_neither_hides_another_nor_makes_a_take_wait() {
+    let participant = spawned(208);
+    let qos = Qos::reliable().keep_all().transient_local();
+    let mut reader = participant.create_reader::<Short>("Bad", &qos).unwrap();
+    let other = spawned(208);
+    let mut writer = other.create_writer::<Long>("Bad", &qos).unwrap();
+    for text in ["short", "this text is longer than the reader's type allows"] {
+        writer
+            .write(&Long {
+                text: text.try_into().unwrap(),
+            })
+            .unwrap();
+    }
+    let sample = reader.take_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(sample.value.unwrap().text, "short");
+    assert!(reader.take().unwrap().is_none());
+    let ledger = participant.with(|it| it.report().readers[0].ledger);
+    assert_eq!(ledger.unwrap().rejected, 1);
+}
+
+#[test]
+fn a_take_without_patience_gets_what_was_left_in_the_cache() {
+    let participant = spawned(209);
+    let qos = Qos::reliable().keep_last(1).transient_local();
+    let mut reader = participant.create_reader::<Message>("Left", &qos).unwrap();
+    let mut writer = participant.create_writer::<Message>("Left", &qos).unwrap();
+    writer.write(&Message::number(3)).unwrap();
+    let end = Instant::now() + PATIENCE;
+    while reader.take_timeout(Duration::ZERO).unwrap().is_none() {
+        assert!(Instant::now() < end, "no sample came");
+    }
+}
+
+#[test]
+fn what_was_written_before_the_last_handle_is_dropped_arrives() {
+    let reading = spawned(210);
+    let qos = Qos::reliable().keep_all();
+    let mut reader = reading.create_reader::<Message>("Last", &qos).unwrap();
+    let participant = spawned(210);
+    let mut writer = participant.create_writer::<Message>("Last", &qos).unwrap();
+    let end = Instant::now() + PATIENCE;
+    while reading.with(|it| it.report().readers[0].matched).unwrap() == 0 {
+        assert!(Instant::now() < end, "they do not match");
+        thread::sleep(Duration::from_millis(1));
+    }
+    for number in 0..12 {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    drop(participant);
+    for number in 0..12 {
+        let sample = reader.take_timeout(PATIENCE).unwrap().unwrap();
+        assert_eq!(sample.value.unwrap().number, number);
+    }
+}
+
+#[test]
+fn a_callback_that_keeps_its_participant_does_not_keep_the_thread() {
+    let participant = spawned(220);
+    let mut reader = participant
+        .create_reader::<Message>("Kept", &Qos::reliable())
+        .unwrap();
+    let timer = participant.with(|participant| {
+        let kept = participant.clone();
+        let (period, offset) = (Duration::from_millis(1), Duration::ZERO);
+        participant.create_timer("keep", Level::MIN, period, offset, move |_| {
+            assert!(kept.is_enabled());
+        })
+    });
+    timer.unwrap().unwrap();
+    drop(participant);
+    assert!(reader.take_timeout(PATIENCE).is_err());
 }
 
 #[test]
@@ -152,7 +267,7 @@ fn dropped_handles_delete_their_endpoints() {
 fn an_error_and_a_panic_of_the_builder_reach_the_thread_that_spawns() {
     let refused = Participant::spawn(|| Participant::builder(233).loopback().build());
     assert!(matches!(refused, Err(BuildError::Datapath(_))));
-    let panicked = catch_unwind(|| Participant::spawn(|| panic!("built badly")));
+    let panicked = catch_unwind(|| Participant::spawn::<BuildError>(|| panic!("built badly")));
     assert!(panicked.is_err());
 }
 

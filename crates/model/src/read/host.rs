@@ -49,8 +49,8 @@ pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> O
         .map_or(Waiting::Spin, |waiting| waiting.value);
     let discovery_level = table.field("discovery_level", report, values::level);
     let discovery_level = discovery_level.optional();
-    let port_base = table.field("port_base", report, values::port_base);
-    let port_base = port_base.optional();
+    let sample_ports = table.field("sample_ports", report, values::sample_ports);
+    let sample_ports = sample_ports.optional();
     let max_participants = table
         .field("max_participants", report, values::known_participants)
         .optional();
@@ -74,7 +74,7 @@ pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> O
         datapath: datapath?,
         waiting: waiting?,
         discovery_level: discovery_level?,
-        port_base: port_base?,
+        sample_ports: sample_ports?,
         protect: protect?,
         datapaths: datapaths?,
     })

@@ -12,8 +12,8 @@ use crate::duration::{format_duration, parse_duration};
 use crate::host::is_interface_name;
 use crate::limits::{
     MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT,
-    MAX_KNOWN_PARTICIPANTS, MAX_PORT_BASE, MAX_QUOTED_BYTES, MAX_SAMPLE_BYTES, MAX_SAMPLE_MEMORY,
-    MAX_SAMPLES, MAX_THREAD_PRIORITY, MIN_BUDGET_PERIOD, MIN_FIRST_PORT,
+    MAX_KNOWN_PARTICIPANTS, MAX_QUOTED_BYTES, MAX_SAMPLE_BYTES, MAX_SAMPLE_MEMORY,
+    MAX_SAMPLE_PORTS, MAX_SAMPLES, MAX_THREAD_PRIORITY, MIN_BUDGET_PERIOD, MIN_FIRST_PORT,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
@@ -136,8 +136,8 @@ pub(super) fn first_port(value: &DeValue<'_>) -> Result<u16, Wrong> {
     Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
 
-pub(super) fn port_base(value: &DeValue<'_>) -> Result<u16, Wrong> {
-    let number = whole(value, MIN_FIRST_PORT, MAX_PORT_BASE)
+pub(super) fn sample_ports(value: &DeValue<'_>) -> Result<u16, Wrong> {
+    let number = whole(value, MIN_FIRST_PORT, MAX_SAMPLE_PORTS)
         .map_err(|wrong| wrong.help("256 ports follow from it"))?;
     Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
