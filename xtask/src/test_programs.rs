@@ -10,7 +10,7 @@ use isolane_support::{Result, command};
 use serde::Deserialize;
 
 /// Test targets in which some tests need root and others do not. They run with and without `--system`.
-const PARTLY_AS_ROOT: &[&str] = &["broken_input", "observe", "spy", "top"];
+const PARTLY_AS_ROOT: &[&str] = &["broken_input", "console_blocks", "observe", "spy", "top"];
 
 /// Environment variables that choose or reduce the seeds of simulations.
 const SEED_CHOICES: [&str; 3] = ["ISOLANE_SEED", "ISOLANE_SEED_COUNT", "ISOLANE_SEED_LIMIT"];

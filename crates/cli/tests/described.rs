@@ -50,7 +50,7 @@ reads = ["Square"]
 /// The description from the documentation, in which nothing is announced. So a sample can arrive only by the
 /// description.
 fn of_the_page() -> &'static str {
-    let page = include_str!("../../../docs/static-discovery.md");
+    let page = include_str!("../../../docs/how-to/static-discovery.md");
     let (_, behind) = page.split_once("```toml\n").expect("a file on the page");
     let (file, _) = behind.split_once("```").expect("its end");
     assert!(file.contains("announces = \"nothing\""));

@@ -243,7 +243,27 @@ pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
 pub use writer::DataWriter;
 pub use writer::handle::WriterHandle;
 
-/// README programs, compiled and run with the tests.
+/// Programs of README and documents, compiled and run with the tests. `crates/cli/tests/console_blocks.rs` checks that no
+/// page with a program is missing.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod documents {
+    macro_rules! pages {
+        ($($Page:ident: $path:literal),*) => {$(
+            #[doc = include_str!(concat!("../../../", $path))]
+            struct $Page;
+        )*};
+    }
+
+    pages! {
+        Readme: "README.md",
+        CriticalTopic: "docs/tutorial/critical-topic.md",
+        DescribeASystem: "docs/how-to/describe-a-system.md",
+        LargeSamples: "docs/how-to/large-samples.md",
+        OtherDds: "docs/how-to/other-dds.md",
+        Ports: "docs/how-to/ports.md",
+        Ros2: "docs/how-to/ros2.md",
+        StaticDiscovery: "docs/how-to/static-discovery.md",
+        Threads: "docs/how-to/threads.md",
+        Qos: "docs/reference/qos.md"
+    }
+}

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Guests have no outside network: their devices are on a hub inside the emulator, or connected to another guest's by a
-//! Unix socket. docs/testbed.md says what the testbed shows, and what it cannot.
+//! Unix socket. docs/explanation/testbed.md says what the testbed shows, and what it cannot.
 
 mod guest;
 mod initramfs;

@@ -11,7 +11,7 @@
 //! participant's name. All such addresses together get at most [`UNVALIDATED_BYTES_PER_S`]. Excess messages are counted
 //! and dropped.
 //!
-//! A host can forge a source address on its own network: see `docs/threats.md`.
+//! A host can forge a source address on its own network: see `docs/explanation/threats.md`.
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{

@@ -6,7 +6,7 @@
 //! run at once, each with its own topic, in one network (`Network`). isolane's program is the example `typed` of the
 //! package `isolane`; the peers' are `lab/interop/programs/*/typed.*` (`Peer`). Both sides print the events of each
 //! endpoint, which decide the outcome (`Seen`). Where no sample is taken, `isolane why` must name the reason.
-//! `docs/types.md` has the results of all peers.
+//! `docs/results/types.md` has the results of all peers.
 
 mod cell;
 

@@ -1,6 +1,6 @@
 //! Hostile peers: what they can do, what they cannot do, and which counters record it.
 //!
-//! `docs/threats.md` lists the attacks for users, each with its test; [`page`] checks that these exist.
+//! `docs/explanation/threats.md` lists the attacks for users, each with its test; [`page`] checks that these exist.
 //!
 //! # Attacker model
 //!

@@ -1,4 +1,4 @@
-//! Check of `docs/threats.md`: each bound, counter and test that its tables name exists.
+//! Check of `docs/explanation/threats.md`: each bound, counter and test that its tables name exists.
 
 use std::{fs, path::Path};
 
@@ -42,7 +42,7 @@ fn sources(folder: &Path, text: &mut String) {
 #[test]
 fn every_bound_counter_and_test_that_the_page_of_threats_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/threats.md")).expect("the page");
+    let page = fs::read_to_string(root.join("docs/explanation/threats.md")).expect("the page");
     let mut source = String::new();
     for folder in ["crates", "lab"] {
         sources(&root.join(folder), &mut source);
