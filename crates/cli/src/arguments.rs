@@ -37,7 +37,7 @@ use crate::values::{Destination, Peer};
         ("isolane sub Square", "print the samples of the topic Square; then, in another terminal:"),
         ("isolane pub Square", "publish a moving shape (ShapeType); the other side can be any DDS"),
         ("isolane doctor", "list what prevents low latency on this machine"),
-    ], "isolane COMMAND --help (its options and examples); isolane man (manual pages)")
+    ], "isolane COMMAND --help (its options and examples); isolane man COMMAND (all explanations)")
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -46,8 +46,13 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-/// Help heading of the network options. A command without a network refuses them, and its help omits them.
-const NETWORK_OPTIONS: &str = "Network options";
+/// Commands that a beginner needs, in the order of the help. The help lists the other commands below them.
+const FIRST_COMMANDS: [&str; 10] = [
+    "demo", "pub", "sub", "ls", "why", "spy", "top", "doctor", "config", "tune",
+];
+
+/// Position of the options of every command in a help text: after the command's own options, before `--help`.
+const LAST_OPTIONS: usize = 900;
 
 const ALL: &[&str] = &["interface", "domain", "config"];
 const INTERFACE: &[&str] = &["interface"];
@@ -180,9 +185,21 @@ fn written(option: &Arg, matches: &ArgMatches) -> Option<SettingLine> {
 }
 
 impl Arguments {
-    /// Grammar of the command line. Every command parses all common options, so that `settings` can refuse one without
-    /// effect and state the reason. A command's help and manual page list only the options it accepts.
+    /// Grammar of the command line, with help texts that fit one screen. A help text has the first paragraph of each
+    /// option's explanation; the manual page has all paragraphs.
     pub(crate) fn grammar() -> clap::Command {
+        let whole = brief(Self::full_grammar());
+        let template = format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}\n\nOptions:\n{{options}}{{after-help}}",
+            command_list(&whole)
+        );
+        whole.help_template(template)
+    }
+
+    /// Grammar with the complete explanations, for manual pages and completions. Every command parses all common
+    /// options, so that `settings` can refuse one without effect and state the reason. A command's help and manual page
+    /// list only the options it accepts.
+    pub(crate) fn full_grammar() -> clap::Command {
         let whole = Self::command();
         let common: Vec<Arg> = whole.get_arguments().cloned().collect();
         whole.mut_subcommands(|command| {
@@ -194,6 +211,38 @@ impl Arguments {
             })
         })
     }
+}
+
+/// Removes all paragraphs but the first from the explanations of a command's options, and of its subcommands'.
+fn brief(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|option| option.long_help(None::<&str>))
+        .mut_subcommands(brief)
+}
+
+/// List of the commands for the help: first those that a beginner needs.
+fn command_list(whole: &clap::Command) -> String {
+    let line = |command: &clap::Command| {
+        let about = command.get_about().map(ToString::to_string);
+        format!(
+            "  {:<11}  {}",
+            command.get_name(),
+            about.unwrap_or_default()
+        )
+    };
+    let first = FIRST_COMMANDS
+        .iter()
+        .filter_map(|name| whole.find_subcommand(name));
+    let first: Vec<String> = first.map(line).collect();
+    let is_other = |command: &&clap::Command| {
+        !command.is_hide_set() && !FIRST_COMMANDS.contains(&command.get_name())
+    };
+    let others: Vec<String> = whole.get_subcommands().filter(is_other).map(line).collect();
+    format!(
+        "Commands:\n{}\n\nMore:\n{}",
+        first.join("\n"),
+        others.join("\n")
+    )
 }
 
 /// Hides the common options that the command refuses, and lets options with the value LIST take values separated by
@@ -216,22 +265,29 @@ fn completed(command: clap::Command, common: &[Arg], name: &str) -> clap::Comman
 
 /// Options of every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// Use this DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: else all] [env: ISOLANE_DOMAIN]
-    #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
+    /// Use this DDS domain, 0 to 232 [default: the description's, else 0]
+    ///
+    /// `spy` and `top` show all domains by default. The environment variable ISOLANE_DOMAIN replaces the default.
+    #[arg(long, short = 'd', value_name = "N", global = true, display_order = LAST_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Use this network interface; may be repeated [default: the described host's, else all but loopback; `spy`: all;
-    /// `tune ports`, `tune learn`, `tune answer`: none, exactly one is needed]
-    #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
+    /// Use this network interface; may be repeated [default: all but loopback]
+    ///
+    /// A described host uses its interface by default. `spy` listens on all. `tune ports`, `tune learn` and `tune
+    /// answer` have no default, and need exactly one.
+    #[arg(long, short = 'i', value_name = "NAME", global = true, display_order = LAST_OPTIONS)]
     pub(crate) interface: Vec<String>,
-    /// Read this system description (TOML; `isolane config --example` prints one): domain, hosts, topics, participants,
-    /// tuning [default: none; `config`, `doctor`, `tune`: isolane.toml] [env: ISOLANE_CONFIG]
-    #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
+    /// Read this system description (TOML) [env: ISOLANE_CONFIG]
+    ///
+    /// It has domain, hosts, topics, participants and tuning; `isolane config --example` prints one. `config`, `doctor`
+    /// and `tune` read isolane.toml by default, the other commands none.
+    #[arg(long, value_name = "FILE", global = true, display_order = LAST_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
-    /// Print more. `-v`: each setting with its source, and the log. `-vv`: also each match as it happens (`pub`,
-    /// `sub`), and all jobs, ledgers and counters at the end (`pub`, `sub`, `ls`)
-    #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
+    /// Print more: -v the settings and the log, -vv also matches and counters
+    ///
+    /// `-v`: each setting with its source, and the log. `-vv`: also each match as it happens (`pub`, `sub`), and all
+    /// jobs, ledgers and counters at the end (`pub`, `sub`, `ls`).
+    #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true, display_order = LAST_OPTIONS)]
     pub(crate) verbose: u8,
 }
 
@@ -274,7 +330,7 @@ pub(crate) enum Command {
         ("isolane ls --interface lo --peer 127.0.0.1", "list the participants of this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
     List(List),
-    /// Explain why writers and readers of a topic do not communicate, or confirm that they do
+    /// Explain why writers and readers of a topic do not communicate
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane why Square", "compare names, types, QoS, partitions, networks; search domains and packet filters"),
         ("isolane why Square --domain 5 --other-domains 0,42", "search the topic also in domains 0 and 42"),
@@ -295,7 +351,7 @@ pub(crate) enum Command {
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "show the traffic at another host"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(Spy),
-    /// Show lanes, flows, budgets, rings, drops and jobs of this host's isolane processes, live
+    /// Show rates, budgets, drops and jobs of this host's isolane processes, live
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane top", "show this user's processes until q; without a terminal, print text each second"),
         ("isolane top --once", "print the present state"),
@@ -317,7 +373,7 @@ pub(crate) enum Command {
         ("isolane sub Square --datapath xdp:queue=1,mode=copy", "use a datapath with two of its options"),
     ], "config (options of the described hosts), doctor (what this machine lacks)"))]
     Datapaths(Datapaths),
-    /// Check this machine for what delays critical topics, with costs and remedies; changes nothing
+    /// Check this machine for what delays critical topics; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane doctor", "print each problem, its cost and its remedy"),
         ("isolane doctor --config isolane.toml --host zone-left", "check what a described host needs"),
@@ -349,9 +405,9 @@ pub(crate) enum Command {
         ("isolane completions fish > ~/.config/fish/completions/isolane.fish", "install for fish"),
     ], "man (manual pages)"))]
     Completions(Completions),
-    /// Print the manual page, or write one for each command
+    /// Print a manual page, or write those of all commands
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane man | man -l -", "read the page of isolane"),
+        ("isolane man sub | man -l -", "read the page of `isolane sub`, with all explanations"),
         ("sudo isolane man /usr/local/share/man/man1", "install all pages; read one with `man isolane-spy`"),
     ], "completions (for shells)"))]
     Man(Man),
@@ -366,20 +422,27 @@ pub(crate) const CHILD_COMMAND: &str = "child";
 /// Options of a participant's datapath and discovery.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaneArguments {
-    /// Send and receive through this datapath: udp (kernel sockets), xdp (AF_XDP) or auto (the first that works here).
-    /// Add options as in xdp:queue=1,mode=copy; `isolane datapaths` lists them [default: the described host's, else
-    /// udp]
+    /// Use this datapath: udp, xdp (AF_XDP) or auto [default: udp]
+    ///
+    /// udp is kernel sockets; auto is the first datapath that works here. Options follow as in xdp:queue=1,mode=copy;
+    /// `isolane datapaths` lists them. A described host uses its datapath by default.
     #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
     pub(crate) datapath: Option<DatapathArgument>,
-    /// Remember at most N remote participants, 1 to 2000, and ten times as many endpoints [default: the described
-    /// host's, else 1000; `ls`, `why`: else 2000]
+    /// Remember at most N remote participants, 1 to 2000
+    ///
+    /// Ten times as many endpoints are remembered. The default is the described host's, else 1000; for `ls` and `why`
+    /// 2000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
     pub(crate) max_participants: Option<u32>,
-    /// Use [host.NAME] of the description for this machine [default: the entry of its host name, else the only entry]
+    /// Use [host.NAME] of the description [default: by host name]
+    ///
+    /// The default is the entry of this machine's host name, else the only entry.
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
-    /// Discover participants at this IPv4 address by unicast, at the ports of participants 1 to 10 of the domain, or at
-    /// ADDRESS:PORT only; may be repeated
+    /// Discover participants at this address without multicast; may be repeated
+    ///
+    /// ADDRESS is an IPv4 address: announcements go to the ports of participants 1 to 10 of the domain there.
+    /// ADDRESS:PORT names a single port.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
 }

@@ -1,5 +1,8 @@
 //! Exit codes. Programs rely on these numbers. The help of every command lists them.
 
+/// Width of help texts on a terminal of at least this width, and without a terminal.
+const HELP_COLUMNS: usize = 100;
+
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitCode {
@@ -31,9 +34,9 @@ impl ExitCode {
     const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "success",
-            Self::AnswerIsNo => "the command ran and its answer is no",
-            Self::WrongUsage => "wrong usage or configuration",
-            Self::MachineForbids => "the machine does not allow it",
+            Self::AnswerIsNo => "the answer is no",
+            Self::WrongUsage => "wrong usage",
+            Self::MachineForbids => "the machine forbids it",
             Self::Interrupted => "interrupted",
         }
     }
@@ -44,9 +47,16 @@ impl ExitCode {
         format!("Exit codes: {}", codes.join("; "))
     }
 
-    /// Help text of examples (calls with their effect), related commands and exit codes.
+    /// Help text of examples (calls with their effect), related commands and exit codes. The effect follows the call as
+    /// a comment, on the same line if both fit.
     pub(crate) fn help_with_examples(examples: &[(&str, &str)], related: &str) -> String {
-        let example = |(call, does): &(&str, &str)| format!("  {call}\n      {does}");
+        let example = |(call, does): &(&str, &str)| {
+            let line = format!("  {call}  # {does}");
+            match line.chars().count() <= HELP_COLUMNS {
+                true => line,
+                false => format!("  {call}\n      # {does}"),
+            }
+        };
         let examples: Vec<String> = examples.iter().map(example).collect();
         format!(
             "Examples:\n{}\n\nSee also: {related}\n\n{}",

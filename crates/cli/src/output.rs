@@ -159,6 +159,14 @@ pub(crate) fn tell(what: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible(&what.to_string()));
 }
 
+/// Width of the terminal; `None` if standard output is no terminal.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    let is_terminal = io::stdout().is_terminal();
+    let size = ratatui::crossterm::terminal::size().ok();
+    let size = size.filter(|(columns, _)| is_terminal && *columns > 0);
+    size.map(|(columns, _)| usize::from(columns))
+}
+
 /// Number with a noun: "1 reader", "2 readers".
 pub(crate) fn count_of(number: u64, what: &str) -> String {
     match number {

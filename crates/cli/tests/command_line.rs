@@ -238,8 +238,8 @@ fn the_help_of_every_command_ends_with_the_exit_codes() {
         let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             words.ends_with(
-                "Exit codes: 0 success; 1 the command ran and its answer is no; 2 wrong usage or \
-                 configuration; 3 the machine does not allow it; 130 interrupted"
+                "Exit codes: 0 success; 1 the answer is no; 2 wrong usage; 3 the machine forbids it; \
+                 130 interrupted"
             ),
             "{command:?}: {out}"
         );

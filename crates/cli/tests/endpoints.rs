@@ -182,7 +182,14 @@ fn an_interrupted_list_shows_what_it_has_heard() {
         thread::sleep(wait);
         let ended = list.interrupt();
         assert_eq!(ended.code, 130, "{}", ended.err);
-        ended.out.contains("writer \"Square\"")
+        // The list shows the policies that differ from the default, and no others.
+        let mut lines = ended.out.lines();
+        let writer = lines.find(|line| line.contains("writer \"Square\""));
+        writer.is_some_and(|line| {
+            assert!(line.contains("DATA_REPRESENTATION XCDR1"), "{line}");
+            assert!(!line.contains("DEADLINE"), "{line}");
+            true
+        })
     });
     assert!(is_shown);
 }

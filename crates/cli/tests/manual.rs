@@ -162,6 +162,50 @@ fn the_help_of_every_command_has_examples_and_what_else_there_is() {
 }
 
 #[test]
+fn every_help_fits_one_screen() {
+    const LINES: usize = 50;
+    const COLUMNS: usize = 100;
+    let mut too_long = Vec::new();
+    for command in std::iter::once("").chain(COMMANDS) {
+        let words = command.split('-').filter(|word| !word.is_empty());
+        let words: Vec<&str> = words.chain(["--help"]).collect();
+        let help = isolane(&words);
+        let lines = help.lines().count();
+        let columns = help.lines().map(|line| line.chars().count()).max();
+        if lines > LINES || columns > Some(COLUMNS) {
+            too_long.push(format!("{command}: {lines} lines, {columns:?} columns"));
+        }
+    }
+    assert!(too_long.is_empty(), "{too_long:#?}");
+}
+
+#[test]
+fn the_first_help_has_the_ten_commands_of_a_beginner_before_the_others() {
+    let help = isolane(&["--help"]);
+    let place = |word: &str| {
+        help.find(&format!("\n  {word} "))
+            .unwrap_or_else(|| panic!("no {word} in\n{help}"))
+    };
+    let more = help.find("\nMore:\n").expect("a heading");
+    let first = [
+        "demo", "pub", "sub", "ls", "why", "spy", "top", "doctor", "config", "tune",
+    ];
+    assert!(first.iter().all(|word| place(word) < more), "{help}");
+    let others = ["bench", "datapaths", "completions", "man"];
+    assert!(others.iter().all(|word| place(word) > more), "{help}");
+    assert!(!help.contains("\n  child"), "{help}");
+}
+
+#[test]
+fn the_page_of_a_command_explains_more_than_its_help() {
+    let (help, page) = (isolane(&["ls", "--help"]), isolane(&["man", "ls"]));
+    let said = "announcements go to the ports of participants 1 to 10";
+    assert!(!help.contains(said), "{help}");
+    assert!(page.replace('\n', " ").contains(said), "{page}");
+    assert!(isolane(&["man", "tune-plan"]).contains("tune plan"));
+}
+
+#[test]
 fn no_help_names_an_option_that_the_command_refuses() {
     let takes = |words: &[&str], option: &str| {
         let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();

@@ -112,6 +112,16 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
             }
             let (code, lines) = top(&["--seconds", "2", "--json", "-"]);
             assert_eq!(code, 0);
+            for line in lines.lines() {
+                let sample: Value = serde_json::from_str(line).expect("JSON");
+                let mut all = participants(&sample).iter();
+                assert!(all.all(|seen| !seen["rates"].is_null()), "{sample:#}");
+            }
+            let (code, text) = top(&["--once", "--topic", "quar", "--sort", "rate"]);
+            assert!(code == 0 && text.contains("Square"), "{text}");
+            assert!(!text.contains("JOB"), "only the topic is shown: {text}");
+            let (_, text) = top(&["--once", "--topic", "Brake"]);
+            assert!(text.contains("no participant has a topic"), "{text}");
             let last = lines.lines().last().expect("a line");
             let last: Value = serde_json::from_str(last).expect("JSON");
             let rates: Vec<&Value> = participants(&last)

@@ -80,7 +80,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
             assert_eq!(from.len(), to.len(), "{name}");
         }
     }
-    let text = made.to_text();
+    let text = made.to_text(None);
     assert!(text.contains(&facts.hostname), "{name}");
     // From a file without a journal: each step is one that planning is known to make.
     let read = PlanFile::from_json(&json(&made)).expect("a plan");

@@ -25,7 +25,10 @@ fn each_machine_has_the_plan_of_its_file() {
                 &profile(profile_name),
                 &FlowQueues::default(),
             );
-            golden(&format!("plans/{name}.{profile_name}.txt"), &plan.to_text());
+            golden(
+                &format!("plans/{name}.{profile_name}.txt"),
+                &plan.to_text(None),
+            );
             golden(&format!("plans/{name}.{profile_name}.json"), &json(&plan));
         }
     }
@@ -35,7 +38,7 @@ fn each_machine_has_the_plan_of_its_file() {
 fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
     for name in ["igc", "igb", "igb-emulated", "mlx5"] {
         let (facts, needs, first) = steering(name);
-        golden(&format!("plans/{name}.learnt.txt"), &first.to_text());
+        golden(&format!("plans/{name}.learnt.txt"), &first.to_text(None));
         assert!(!has_priorities(&first), "{name}");
         let second = plan(
             &facts,
@@ -43,7 +46,7 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
             &profile(ProfileName::Latency),
             &verified(&needs),
         );
-        golden(&format!("plans/{name}.verified.txt"), &second.to_text());
+        golden(&format!("plans/{name}.verified.txt"), &second.to_text(None));
         golden(&format!("plans/{name}.verified.diff"), &second.to_diff());
         assert!(has_priorities(&second), "{name}");
         assert!(!second.preconditions.is_empty(), "{name}");
@@ -98,7 +101,7 @@ fn a_machine_that_is_set_up_has_an_empty_plan() {
     tuned.cores.nohz_full = Some(vec![7]);
     let again = plan(&tuned, &needs, &latency, &verified(&needs));
     assert_eq!(again.steps, []);
-    golden("plans/igc.tuned.txt", &again.to_text());
+    golden("plans/igc.tuned.txt", &again.to_text(None));
 }
 
 #[test]

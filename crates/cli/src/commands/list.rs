@@ -1,10 +1,12 @@
 //! `isolane ls`: lists the discovered participants with their writers and readers.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
+use isolane_wire::qos::QosPolicies;
 use serde::Serialize;
 
 use super::ledger_text;
@@ -107,6 +109,11 @@ struct ListedEndpoint {
     reliable: bool,
     transient_local: bool,
     level: u8,
+    /// Values of all policies that discovery announces, by name.
+    qos: BTreeMap<&'static str, String>,
+    /// Policies besides RELIABILITY, DURABILITY and the level that differ from the default, as text.
+    #[serde(skip)]
+    unusual: String,
     addresses: Vec<String>,
 }
 
@@ -147,7 +154,7 @@ impl Listing {
             for endpoint in &participant.endpoints {
                 let _ = writeln!(
                     text,
-                    "  {} {:?} of {:?}: {}, {}, level {}, at {}",
+                    "  {} {:?} of {:?}: {}, {}, level {}{}, at {}",
                     endpoint.kind,
                     endpoint.topic,
                     endpoint.r#type,
@@ -162,6 +169,7 @@ impl Listing {
                         "volatile"
                     },
                     endpoint.level,
+                    endpoint.unusual,
                     endpoint.addresses.join(" ")
                 );
             }
@@ -212,6 +220,8 @@ impl ListedEndpoint {
             reliable: data.qos.reliability.kind == isolane::ReliabilityKind::Reliable,
             transient_local: data.qos.durability >= isolane::DurabilityKind::TransientLocal,
             level: isolane::Level::clamp(data.qos.transport_priority).get(),
+            qos: names::described(&data.qos).into_iter().collect(),
+            unusual: unusual(&data.qos, endpoint.kind),
             addresses: data
                 .unicast
                 .iter()
@@ -220,4 +230,18 @@ impl ListedEndpoint {
                 .collect(),
         }
     }
+}
+
+/// Policies that differ from the default as text, each after a comma. Those that the list always shows are left out.
+fn unusual(qos: &QosPolicies, kind: EndpointKind) -> String {
+    const SHOWN: [&str; 3] = ["RELIABILITY", "DURABILITY", "TRANSPORT_PRIORITY"];
+    let defaults = match kind {
+        EndpointKind::Writer => QosPolicies::writer_default(),
+        EndpointKind::Reader => QosPolicies::reader_default(),
+    };
+    let policies = names::policies(qos, &defaults).into_iter();
+    policies
+        .filter(|(name, _)| !SHOWN.contains(name))
+        .map(|(name, value)| format!(", {name} {value}"))
+        .collect()
 }

@@ -20,10 +20,11 @@ pub(crate) struct Completions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Write a page for each command into this directory, which is created if necessary [default: print the page of
-    /// isolane itself]
-    #[arg(value_name = "DIR")]
-    directory: Option<PathBuf>,
+    /// Print the page of this command, as `sub` or `tune-plan`; else write all pages into this directory
+    ///
+    /// The directory is created if necessary. Without an argument, the page of isolane itself is printed.
+    #[arg(value_name = "COMMAND|DIR")]
+    target: Option<PathBuf>,
 }
 
 /// Child process of a measurement: the cable, a load, or one of the two endpoints.
@@ -54,11 +55,15 @@ impl Child {
 impl Man {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let mut whole = command();
-        let Some(directory) = &self.directory else {
+        let Some(directory) = &self.target else {
             return print(&page(&whole)?);
         };
         // `build` gives each subcommand its full name and the common options.
         whole.build();
+        let name = format!("isolane-{}", directory.display());
+        if let Some(command) = find(&whole, &name) {
+            return print(&page(command)?);
+        }
         std::fs::create_dir_all(directory).map_err(|error| {
             let what = format!(
                 "manual pages could not be written to {}",
@@ -71,6 +76,16 @@ impl Man {
         tell(format!("manual pages are in {}", directory.display()));
         Ok(ExitCode::Done)
     }
+}
+
+/// Subcommand with this full name, such as `isolane-tune-plan`.
+fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Command> {
+    command
+        .get_subcommands()
+        .find_map(|inner| match inner.get_display_name() == Some(name) {
+            true => Some(inner),
+            false => find(inner, name),
+        })
 }
 
 /// Writes the manual page of a command, and the pages of its subcommands.
@@ -98,7 +113,7 @@ fn page(command: &Command) -> Result<String, Failure> {
 
 /// Grammar of the command line without the hidden subcommands.
 fn command() -> Command {
-    let whole = Arguments::grammar();
+    let whole = Arguments::full_grammar();
     let visible: Vec<Command> = whole
         .get_subcommands()
         .filter(|command| !command.is_hide_set())

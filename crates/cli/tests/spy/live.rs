@@ -104,6 +104,12 @@ fn samples_of_a_running_system_are_shown_by_topic() {
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("shown 3"), "{}", said.err);
     assert_eq!(said.out.matches("DATA").count(), 3, "{}", said.out);
+    // In a domain in which nobody announces the topic, the samples are skipped, and `spy` says so while it runs.
+    let arguments = ["--topic", "Square", "--domain", "3", "--seconds", "7"];
+    let said = run(&mut testbed.command(Host::A, spy(&arguments)));
+    for words in ["no sample is shown yet", "samples skipped", "--domain N"] {
+        assert!(said.err.contains(words), "no {words} in {}", said.err);
+    }
 }
 
 #[test]

@@ -30,10 +30,18 @@ fn wake_ups_and_settings_are_reported_and_a_difference_is_an_answer_of_no() {
                 "not checked: --max-latency",
                 "Nothing was verified",
             ] {
-                assert!(code == 2 && out.contains(said), "no {said} in {out}{err}");
+                assert!(code == 1 && out.contains(said), "no {said} in {out}{err}");
             }
             let (code, out, err) = run(&mut place.tune(&["verify"]));
-            assert!(code == 2 && out.contains("no core is known"), "{out}{err}");
+            assert!(code == 1 && out.contains("no core is known"), "{out}{err}");
+            assert!(out.contains("Nothing was verified: apply a plan"), "{out}");
+            let (code, out, err) = run(place.tune(&["verify"]).args(["--json", "-"]));
+            let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+            assert_eq!(
+                (code, &report["checked"]),
+                (1, &Value::Bool(false)),
+                "{report:#}"
+            );
             let (code, out, err) = run(place.tune(&verify).args(["--max-latency", "10s"]));
             assert!(code == 0 && !out.contains("judged"), "{out}{err}");
             place.write_plan(&place.plan());

@@ -5,8 +5,9 @@ use std::fmt::{self, Write as _};
 use super::{Plan, Precondition, Step, When};
 
 impl Plan {
-    /// Formats the plan: each step with reason and cost, and the changes that it does not make.
-    pub fn to_text(&self) -> String {
+    /// Formats the plan: each step with reason and cost, and the changes that it does not make. Lines longer than
+    /// `columns` are wrapped between words; `None` wraps nothing.
+    pub fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
         let _ = self.head(&mut text);
         let mut number = 1;
@@ -19,7 +20,10 @@ impl Plan {
         }
         let _ = self.relied_on(&mut text);
         let _ = self.refused(&mut text);
-        text
+        match columns {
+            Some(columns) => text.lines().map(|line| wrapped(line, columns)).collect(),
+            None => text,
+        }
     }
 
     /// Formats the plan as a diff of current and new values.
@@ -119,6 +123,64 @@ fn are_similar(one: &Step, other: &Step) -> bool {
     of(one) && of(other) && values(one) == values(other)
 }
 
+/// Settings in one text. Paths that differ in one component share the others: `/proc/irq/{8,9}/smp_affinity_list`.
+fn folded(settings: &[String]) -> String {
+    let paths: Vec<Vec<&str>> = settings
+        .iter()
+        .map(|path| path.split('/').collect())
+        .collect();
+    let all = || settings.join(", ");
+    let Some((first, others)) = paths.split_first() else {
+        return all();
+    };
+    if others.iter().any(|path| path.len() != first.len()) {
+        return all();
+    }
+    let differs = |place: &usize| others.iter().any(|path| path[*place] != first[*place]);
+    let differing: Vec<usize> = (0..first.len()).filter(differs).collect();
+    let [place] = differing[..] else {
+        return all();
+    };
+    let values: Vec<&str> = paths.iter().map(|path| path[place]).collect();
+    let values = format!("{{{}}}", values.join(","));
+    let mut path = first.clone();
+    path[place] = &values;
+    path.join("/")
+}
+
+/// Line broken between words where it is longer than `columns`. Further lines are indented like the text after the label
+/// at the beginning (`     why:   `), or by four columns.
+fn wrapped(line: &str, columns: usize) -> String {
+    let text = line.trim_start();
+    let mut head = line.len() - text.len();
+    let mut indent = head + 4;
+    if let Some((label, rest)) = text.split_once(' ')
+        && label.ends_with([':', '.'])
+    {
+        head = line.len() - rest.trim_start().len();
+        indent = head;
+    }
+    let (head, rest) = line.split_at(head);
+    let mut wrapped = head.to_owned();
+    let mut width = head.chars().count();
+    for (place, word) in rest.split(' ').enumerate() {
+        let length = word.chars().count();
+        if place > 0 && width + 1 + length > columns {
+            wrapped.truncate(wrapped.trim_end().len());
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(indent));
+            width = indent;
+        } else if place > 0 {
+            wrapped.push(' ');
+            width += 1;
+        }
+        wrapped.push_str(word);
+        width += length;
+    }
+    wrapped.push('\n');
+    wrapped
+}
+
 /// Describes similar steps together, with the reason of the first.
 fn describe_all(text: &mut String, steps: &[Step], number: usize) -> fmt::Result {
     let [first, ..] = steps else {
@@ -130,14 +192,9 @@ fn describe_all(text: &mut String, steps: &[Step], number: usize) -> fmt::Result
         "\n{number:>3}. to {last}. {} interrupts of other devices (why and undo are those of the first)",
         steps.len()
     )?;
-    for step in steps {
-        writeln!(
-            text,
-            "     {}  [{}]",
-            line(&step.setting.to_string()),
-            line(&step.id)
-        )?;
-    }
+    let settings = steps.iter().map(|step| line(&step.setting.to_string()));
+    let settings: Vec<String> = settings.collect();
+    writeln!(text, "     {}", folded(&settings))?;
     about(text, first)
 }
 
@@ -180,4 +237,30 @@ fn line(what: &str) -> String {
         .to_string()
         .replace("\\\"", "\"")
         .replace("\\'", "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_differ_in_one_component_share_the_others() {
+        let paths = ["/proc/irq/8/list", "/proc/irq/24/list"].map(String::from);
+        assert_eq!(folded(&paths), "/proc/irq/{8,24}/list");
+        let others = ["/proc/irq/8/list", "/sys/irq/24/list"].map(String::from);
+        assert_eq!(folded(&others), "/proc/irq/8/list, /sys/irq/24/list");
+        assert_eq!(folded(&[String::from("a"), String::from("b/c")]), "a, b/c");
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_below_their_text() {
+        let line = "     why:   one two three";
+        assert_eq!(
+            wrapped(line, 20),
+            "     why:   one two\n            three\n"
+        );
+        assert_eq!(wrapped(line, 80), format!("{line}\n"));
+        assert_eq!(wrapped("abcdef ghi", 4), "abcdef\n    ghi\n");
+        assert_eq!(wrapped("", 4), "\n");
+    }
 }

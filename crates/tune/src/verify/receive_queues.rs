@@ -16,7 +16,7 @@ use crate::limits::{MAX_PROBED_PORTS, PROBE_TIMEOUT};
 use crate::plan::{FlowQueue, KnownQueue};
 use crate::steer::Tuple;
 
-/// Questions without any answer after which a pair counts as silent.
+/// Questions without any answer after which a pair, or a peer, counts as silent.
 const SILENT_AFTER: u32 = 2;
 
 /// Parameters of a run.
@@ -158,7 +158,7 @@ pub enum ProbeError {
 /// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if `progress` returns false.
 ///
 /// # Errors
-/// [`ProbeError`]; [`ProbeError::Silent`] once each port of the peer was probed and none answered.
+/// [`ProbeError`]; [`ProbeError::Silent`] if no port of the peer answers at all, after two timeouts.
 pub fn measure_receive_queues(
     question: &ProbeParameters,
     queues: ReceiveQueues,
@@ -177,8 +177,9 @@ pub fn measure_receive_queues(
             .map_err(|error| ProbeError::Port(port, error))?;
         sockets.insert(port, socket);
     }
-    let peer_ports = question.pairs.iter().map(|(_, peer_port)| *peer_port);
-    let mut not_asked: BTreeSet<u16> = peer_ports.collect();
+    if let Some(socket) = sockets.values().next() {
+        check_contact(socket, question, &mut number)?;
+    }
     for (port, peer_port) in &question.pairs {
         let Some(socket) = sockets.get(port) else {
             continue;
@@ -211,13 +212,54 @@ pub fn measure_receive_queues(
         if !progress(landings.pairs.len()) {
             return Ok(landings);
         }
-        not_asked.remove(peer_port);
-        // The result would be the same from other ports of this host.
-        if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_unanswered) {
-            return Err(ProbeError::Silent);
-        }
     }
     Ok(landings)
+}
+
+/// Checks that the peer answers at one of its ports. All ports are asked at once, so that the wait for a silent peer
+/// does not grow with their number.
+fn check_contact(
+    socket: &ProbeSocket,
+    question: &ProbeParameters,
+    number: &mut u32,
+) -> Result<(), ProbeError> {
+    let peer_ports = question.pairs.iter().map(|(_, peer_port)| *peer_port);
+    let peer_ports: BTreeSet<u16> = peer_ports.collect();
+    let mut bytes = [0; MESSAGE_BYTES + 1];
+    for _ in 0..SILENT_AFTER {
+        for peer_port in &peer_ports {
+            *number += 1;
+            let message = Message::ProbeParameters {
+                run: question.run,
+                number: *number,
+            };
+            match socket.send(
+                &message.emit(),
+                SocketAddrV4::new(question.peer, *peer_port),
+            ) {
+                Err(error) if !is_transient(&error) => return Err(ProbeError::System(error)),
+                _ => {}
+            }
+        }
+        let end = Instant::now() + PROBE_TIMEOUT;
+        loop {
+            let patience = end.saturating_duration_since(Instant::now());
+            if patience == Duration::ZERO {
+                break;
+            }
+            let landed = socket.receive(&mut bytes, patience);
+            let Some(landed) = landed.map_err(ProbeError::System)? else {
+                continue;
+            };
+            let answer = bytes.get(..landed.length).and_then(Message::parse);
+            if let Some(Message::Answer { run, .. }) = answer
+                && (run, *landed.from.ip()) == (question.run, question.peer)
+            {
+                return Ok(());
+            }
+        }
+    }
+    Err(ProbeError::Silent)
 }
 
 fn is_transient(error: &io::Error) -> bool {

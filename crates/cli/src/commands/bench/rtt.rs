@@ -63,10 +63,13 @@ pub(crate) struct Rtt {
         default_value = "2000"
     )]
     rate: u32,
-    /// Select disturbances, separated by commas: none; flood (on the link); read-flood (flood that a bulk reader of the
-    /// participants receives; in JSON, flood with `bulk_reader`); storm (multicast to many sockets of the hosts). On a
-    /// faster link: joining (endpoints come and go), bulk (a reliable bulk topic), repair (bulk with losses; payload up
-    /// to 960 B). On a veth pair: large (samples of 1 MiB)
+    /// Select disturbances, separated by commas: none, flood, read-flood, storm, joining, bulk,
+    /// repair, large
+    ///
+    /// flood: on the link. read-flood: a flood that a bulk reader of the participants receives (in JSON, flood with
+    /// `bulk_reader`). storm: multicast to many sockets of the hosts. On a faster link: joining (endpoints come and go),
+    /// bulk (a reliable bulk topic), repair (bulk with losses; payload up to 960 B). On a veth pair: large (samples of
+    /// 1 MiB).
     #[arg(
         long,
         value_name = "LIST",
@@ -75,8 +78,7 @@ pub(crate) struct Rtt {
         default_value = "none"
     )]
     disturbance: Vec<Condition>,
-    /// Select orders in which the link sends frames, separated by commas: fifo (order of arrival), strict (most urgent
-    /// class first)
+    /// Select orders in which the link sends frames: fifo, strict (most urgent class first)
     #[arg(
         long,
         value_name = "LIST",
@@ -85,14 +87,16 @@ pub(crate) struct Rtt {
         default_value = "fifo"
     )]
     arbiter: Vec<Arbiter>,
-    /// Select orders in which participants run jobs, separated by commas: priority (most urgent first), fifo (order
-    /// of readiness, with one socket for all levels)
+    /// Select orders in which participants run jobs: priority (most urgent first), fifo
+    ///
+    /// fifo is the order of readiness, with one socket for all levels.
     #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
-    /// Measure seven configurations, each with one mechanism more: one socket for all levels, a socket per level,
-    /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with payloads 64,512,1024, disturbances
-    /// none,flood,storm,read-flood and arbiters fifo,strict, unless other options select fewer. Needs root, and about
-    /// 35 minutes
+    /// Measure seven configurations, each with one mechanism more (as root, about 35 minutes)
+    ///
+    /// The configurations are: one socket for all levels, a socket per level, steering, NAPI priorities, AF_XDP, a lane
+    /// per level, budgets. Each runs with payloads 64,512,1024, disturbances none,flood,storm,read-flood and arbiters
+    /// fifo,strict, unless other options select fewer.
     #[arg(long, conflicts_with_all = ["datapath", "order"])]
     ablation: bool,
     /// Repeat the whole measurement this many times, 1 to 100 [default: 1; 3 with --ablation]

@@ -41,30 +41,40 @@ pub(crate) struct EndpointArguments {
     /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: String,
-    /// Set DURABILITY: volatile, or transient-local (late joiners get the history) [default: the description's, else
-    /// volatile]
+    /// Set DURABILITY: volatile or transient-local [default: volatile]
+    ///
+    /// With transient-local, late joiners get the history. The description of the topic replaces the defaults of this
+    /// and the following options.
     #[arg(long, value_name = "WORD", value_parser = word::<Durability>())]
     durability: Option<Durability>,
-    /// Set the level (TRANSPORT_PRIORITY), 0 to 7, 7 the most critical [default: the description's, else 0]
+    /// Set the level, 0 to 7, the most critical [default: 0]
+    ///
+    /// The level is announced as TRANSPORT_PRIORITY.
     #[arg(long, value_name = "0..7", value_parser = level)]
     level: Option<Level>,
-    /// Limit a serialized sample to this many bytes, 1 to 16777212, not counting its encapsulation header [default: the
-    /// description's, else 65532]
+    /// Limit a serialized sample to this many bytes [default: 65532]
+    ///
+    /// At most 16777212, not counting the encapsulation header.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
     max_bytes: Option<u32>,
-    /// Set RELIABILITY to reliable: lost samples are sent again [default: the description's, else for `pub`, and for
-    /// `sub` with transient-local]
+    /// Set RELIABILITY to reliable: lost samples are sent again
+    ///
+    /// This is the default of `pub`, and of `sub` with transient-local.
     #[arg(long, conflicts_with = "best_effort")]
     reliable: bool,
-    /// Set RELIABILITY to best effort: each sample is sent once; a best-effort writer does not match a reliable reader
-    /// [default: the description's, else for `sub`]
+    /// Set RELIABILITY to best effort: each sample is sent once
+    ///
+    /// A best-effort writer does not match a reliable reader. This is the default of `sub`.
     #[arg(long)]
     best_effort: bool,
-    /// Keep this many samples of each instance, 1 to 65536, or all [default: the description's, else 1; `sub`: else 64]
+    /// Keep this many samples of each instance [default: 1; sub: 64]
+    ///
+    /// 1 to 65536, or all.
     #[arg(long, value_name = "N|all")]
     history: Option<History>,
-    /// Write samples as xcdr1, which programs with any ShapeType accept, or as xcdr2, for programs that declare it
-    /// appendable; no effect on `sub`
+    /// Write samples as xcdr1 or xcdr2; no effect on sub
+    ///
+    /// Programs with any ShapeType accept xcdr1. xcdr2 is for programs that declare it appendable.
     #[arg(
         long,
         value_name = "WORD",
@@ -75,7 +85,9 @@ pub(crate) struct EndpointArguments {
     /// Stop after this many seconds [default: no limit]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Run as [participant.NAME] of the description, on its host; described peers match without discovery
+    /// Run as [participant.NAME] of the description, on its host
+    ///
+    /// Described peers match without discovery.
     #[arg(long, value_name = "NAME")]
     participant: Option<String>,
     #[command(flatten)]

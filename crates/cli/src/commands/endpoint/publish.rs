@@ -33,7 +33,9 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
 pub(crate) struct Publish {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Set the colour of the shape, at most 128 bytes; it is the key, so each colour is an instance
+    /// Set the colour of the shape; each colour is an instance
+    ///
+    /// At most 128 bytes. The colour is the key.
     #[arg(long, value_name = "COLOR", value_parser = color, default_value = "BLUE")]
     color: BoundedString<MAX_COLOR_BYTES>,
     /// Set the size of the shape in pixels, 0 or more
@@ -45,16 +47,21 @@ pub(crate) struct Publish {
         default_value = "20"
     )]
     size: i32,
-    /// Set the time between two samples, as 500us, 20ms or 1s [default: the description's, else 33ms]
+    /// Set the time between samples, as 500us or 1s [default: 33ms]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     period: Option<Duration>,
     /// Stop after this many samples [default: no limit]
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Dispose the instance at the end; the writer is deleted half a second later
+    /// Dispose the instance at the end
+    ///
+    /// The writer is deleted half a second later.
     #[arg(long, conflicts_with = "unregister_at_end")]
     dispose_at_end: bool,
-    /// Unregister the instance at the end; the writer is deleted half a second later [default: both at once]
+    /// Unregister the instance at the end
+    ///
+    /// The writer is deleted half a second later. Without --dispose-at-end and --unregister-at-end, it is deleted at
+    /// once.
     #[arg(long)]
     unregister_at_end: bool,
 }

@@ -23,16 +23,20 @@ use crate::values::{Destination, ReceiveBudget, count};
 pub(crate) struct Subscribe {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Accept at most N datagrams of the topic in each PERIOD, 100us to 10s, and drop the others: 20/10ms, or
-    /// 20/10ms/drop; 20/10ms/demote moves them to the lowest lane instead. Needs the datapath xdp [default: the
-    /// description's, else no limit]
+    /// Accept at most N datagrams in each PERIOD, as 20/10ms; drop others
+    ///
+    /// The period is 100us to 10s. 20/10ms/demote moves the other datagrams to the lowest lane instead. A budget needs
+    /// the datapath xdp. The default is the description's, else no limit.
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<ReceiveBudget>,
-    /// Stop after this many samples; exit code 1 if fewer arrive within --seconds [default: no limit, and exit code 0
-    /// even if none arrives]
+    /// Stop after this many samples; exit code 1 if --seconds ends first
+    ///
+    /// The default is no limit, and exit code 0 even if no sample arrives.
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Write each sample also as a line of JSON to this file; `-` prints JSON instead of text
+    /// Write each sample as a line of JSON; - prints JSON only
+    ///
+    /// FILE gets the JSON besides the text; `-` prints JSON instead of text.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }

@@ -32,12 +32,15 @@ use self::record::{Record, Summary};
 use super::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{JsonLines, print, tell};
+use crate::output::{JsonLines, count_of, print, tell};
 use crate::settings::Settings;
 use crate::values::{Destination, count, level, seconds, word};
 
 /// Maximum wait for a frame, and interval at which `spy` runs its own participant.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// Time within which participants usually answer the request for their topics.
+const TOPICS_KNOWN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Spy {
@@ -45,12 +48,15 @@ pub(crate) struct Spy {
     /// --interface; needs CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show only this topic; may be repeated. Live, `spy` joins the domain (--domain, else 0), so that participants
-    /// announce their topics again. From a capture, samples of writers that it does not announce are shown too
+    /// Show only this topic; may be repeated
+    ///
+    /// Live, `spy` joins the domain (--domain, else 0), so that participants announce their topics again. From a
+    /// capture, samples of writers that it does not announce are shown too.
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
-    /// Show only submessages from or to this participant (24 hex digits), entity id (8 hex digits), or GUID (both, with
-    /// a colon between them); may be repeated
+    /// Show only submessages from or to this participant, entity or GUID; may be repeated
+    ///
+    /// A participant has 24 hex digits, an entity id 8; a GUID has both, with a colon between them.
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     writer: Vec<EntityPattern>,
     /// Show only datagrams of these levels, 0 to 7, separated by commas
@@ -67,10 +73,12 @@ pub(crate) struct Spy {
     /// Stop listening after this many seconds; not with FILE [default: no limit]
     #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Write each datagram and the summary also as a line of JSON to this file; `-` prints JSON instead of text
+    /// Write each datagram and the summary as a line of JSON; - prints JSON instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Save the frames of the datagrams shown, and all IP fragments, to this file, as pcapng for Wireshark
+    /// Save the frames of the datagrams shown as pcapng, for Wireshark
+    ///
+    /// All IP fragments are saved too.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
 }
@@ -199,7 +207,9 @@ impl Decoder {
             true => None,
             false => participant(self.filter.domain.unwrap_or_default(), interfaces),
         };
-        let mut last_run = Instant::now();
+        let begin = Instant::now();
+        let mut is_told = false;
+        let mut last_run = begin;
         let ended = loop {
             if !self.wants_more() || until.over() {
                 break Ok(());
@@ -214,12 +224,29 @@ impl Decoder {
                 if let Some(participant) = &participant {
                     participant.run_for(Duration::ZERO);
                 }
+                if !is_told && begin.elapsed() >= TOPICS_KNOWN_AFTER && self.summary.shown == 0 {
+                    is_told = true;
+                    self.tell_skipped();
+                }
                 // Reading the kernel's counter resets it. It has 32 bits, and is read here before it can overflow.
                 live.dropped();
             }
         };
         self.summary.kernel_dropped = live.dropped();
         ended
+    }
+
+    /// Says that samples were skipped because their topic is unknown, and how to see them.
+    fn tell_skipped(&self) {
+        let skipped = self.summary.unannounced;
+        if skipped > 0 {
+            tell(format!(
+                "no sample is shown yet: {} skipped, because no participant of domain {} has announced their topic. To \
+                 do: name the domain with --domain N, or leave --topic out to see all samples",
+                count_of(skipped, "sample"),
+                self.filter.domain.unwrap_or_default()
+            ));
+        }
     }
 
     fn wants_more(&self) -> bool {

@@ -50,7 +50,10 @@ pub(super) fn built_in_entity(entity: EntityId) -> Option<&'static str> {
 }
 
 /// Returns the names and values of the policies that differ from `defaults`.
-pub(super) fn policies(qos: &QosPolicies, defaults: &QosPolicies) -> Vec<(&'static str, String)> {
+pub(in crate::commands) fn policies(
+    qos: &QosPolicies,
+    defaults: &QosPolicies,
+) -> Vec<(&'static str, String)> {
     let policies = described(qos).into_iter().zip(described(defaults));
     let different = policies.filter(|(own, default)| own != default);
     different.map(|(own, _)| own).collect()
@@ -64,7 +67,7 @@ pub(in crate::commands) fn policy_value(policy: PolicyId, qos: &QosPolicies) -> 
 }
 
 /// Names and values of all policies that discovery announces, except DURABILITY_SERVICE and user data.
-fn described(qos: &QosPolicies) -> Vec<(&'static str, String)> {
+pub(in crate::commands) fn described(qos: &QosPolicies) -> Vec<(&'static str, String)> {
     let liveliness = constant(qos.liveliness.kind);
     vec![
         ("RELIABILITY", constant(qos.reliability.kind)),

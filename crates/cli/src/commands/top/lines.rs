@@ -7,6 +7,7 @@ use isolane::observe::{Counts, FlowSample, LaneSample, ParticipantSample, RingSa
 use isolane_model::{format_duration, visible_line};
 
 use super::sample::{LaneRates, Rates, Sample, Seen, sum};
+use super::selection::Selection;
 use crate::limits::{SHOWN_NAME_CHARACTERS, SHOWN_NOTES};
 
 /// Maximum width of the lines of a wrapped sentence.
@@ -34,16 +35,24 @@ pub(crate) enum Kind {
     Blank,
 }
 
-pub(crate) fn of(sample: &Sample) -> Vec<Line> {
+pub(crate) fn of(sample: &Sample, selection: &Selection) -> Vec<Line> {
     let mut lines = Lines(Vec::new());
     if let Some(why) = sample.why_none {
         lines.note(why);
     }
-    for (place, seen) in sample.participants.iter().enumerate() {
+    let participants = sample.participants.iter();
+    let shown = participants.filter(|seen| selection.has(seen));
+    for (place, seen) in shown.enumerate() {
         if place > 0 {
             lines.add(Kind::Blank, String::new());
         }
-        lines.participant(seen);
+        lines.participant(seen, selection);
+    }
+    if lines.0.is_empty() {
+        let topic = clean(&selection.topic);
+        lines.note(&format!(
+            "no participant has a topic whose name contains {topic:?}"
+        ));
     }
     lines.0
 }
@@ -76,7 +85,7 @@ impl Lines {
         self.add(Kind::Note, format!(" {line}"));
     }
 
-    fn participant(&mut self, seen: &Seen) {
+    fn participant(&mut self, seen: &Seen, selection: &Selection) {
         self.add(Kind::Title, title(seen));
         if let Some(problem) = &seen.problem {
             self.add(Kind::Alert, format!("  it {}", shown(problem, usize::MAX)));
@@ -99,12 +108,17 @@ impl Lines {
             self.note(&format!("note: {}", shown(note, usize::MAX)));
         }
         let rates = seen.rates.as_ref();
+        if !selection.is_everything() {
+            self.columns(&topics(snapshot, rates, selection));
+            self.columns(&flows(snapshot, rates, selection));
+            return;
+        }
         self.columns(&thread(&snapshot.participant));
         self.columns(&interfaces(snapshot));
         self.columns(&levels(snapshot, rates));
         self.columns(&lanes(snapshot));
-        self.columns(&topics(snapshot, rates));
-        self.columns(&flows(snapshot, rates));
+        self.columns(&topics(snapshot, rates, selection));
+        self.columns(&flows(snapshot, rates, selection));
         self.columns(&rings(snapshot));
         self.columns(&jobs(snapshot, rates));
         self.add(Kind::Row, frames(participant));
@@ -229,7 +243,7 @@ fn lanes(snapshot: &Snapshot) -> Columns {
     columns
 }
 
-fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+fn topics(snapshot: &Snapshot, rates: Option<&Rates>, selection: &Selection) -> Columns {
     let mut columns = Columns::new(&[
         "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "counters",
     ]);
@@ -242,8 +256,10 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
         (reader, "reader", "delivered", rate.flatten())
     });
     let mut rows: Vec<_> = of_writers.chain(of_readers).collect();
-    rows.sort_by(|(a, end_a, ..), (b, end_b, ..)| {
-        (Reverse(a.level), &a.topic, end_b).cmp(&(Reverse(b.level), &b.topic, end_a))
+    rows.retain(|(endpoint, ..)| selection.has_topic(&endpoint.topic));
+    rows.sort_by(|(a, end_a, _, rate_a), (b, end_b, _, rate_b)| {
+        let order = selection.compare((a, *rate_a), (b, *rate_b));
+        order.then(end_b.cmp(end_a))
     });
     for (endpoint, end, counted, per_s) in rows {
         // Omits the count that has its own column, the sum, and counts that grow in normal operation.
@@ -265,7 +281,7 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     columns
 }
 
-fn flows(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+fn flows(snapshot: &Snapshot, rates: Option<&Rates>, selection: &Selection) -> Columns {
     let mut columns = Columns::new(&[
         "flow", ">level", "of", "budget", "left", ">per s", "decided",
     ]);
@@ -278,6 +294,13 @@ fn flows(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
             (flow, rate.flatten())
         })
         .collect();
+    rows.retain(|(flow, _)| {
+        selection.is_everything()
+            || flow
+                .topic
+                .as_deref()
+                .is_some_and(|it| selection.has_topic(it))
+    });
     rows.sort_by_key(|(flow, _)| Reverse(flow.level));
     for (flow, per_s) in rows {
         let topic = flow.topic.as_deref();

@@ -9,6 +9,7 @@
 pub(super) mod discovery;
 mod lines;
 pub(super) mod sample;
+mod selection;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -19,13 +20,14 @@ use clap::Args;
 
 use self::discovery::Watcher;
 use self::sample::Sample;
+use self::selection::{Order, Selection};
 use self::view::{View, Wish};
 use super::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{JsonLines, count_of, print};
 use crate::settings::Settings;
-use crate::values::{Destination, seconds};
+use crate::values::{Destination, seconds, word};
 
 /// Interval at which the connections are read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -42,13 +44,33 @@ pub(crate) struct Top {
     /// Stop after this many seconds [default: no limit]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Write the state each second also as a line of JSON to this file, the last with rates; `-` prints JSON instead of
-    /// text
+    /// Show only topics whose name contains this text, with their participants and flows [default: all]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    topic: String,
+    /// Sort topics by level, topic or rate
+    #[arg(long, value_name = "WORD", value_parser = word::<Order>(), default_value = "level")]
+    sort: Order,
+    /// Write all participants each second as a line of JSON, with rates; - prints JSON instead of text
+    ///
+    /// The first line is written after two snapshots, because rates need both. A participant that started since the
+    /// line before has no rates yet. --topic and --sort do not change the JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
 
 impl Top {
+    fn selection(&self) -> Selection {
+        Selection {
+            topic: self.topic.clone(),
+            order: self.sort,
+        }
+    }
+
     /// Shows samples until the time is over or the user ends the command. With `--once`, shows a single sample.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
         // The default is all domains, because the command observes processes.
@@ -57,7 +79,8 @@ impl Top {
         let until = Until::new(self.seconds)?;
         let mut watcher = Watcher::new(domain);
         let mut output = Output::new(&self)?;
-        let mut sample = if self.once {
+        // Rates need two snapshots of each participant, and programs rely on the rates of each line of JSON.
+        let mut sample = if self.once || self.json.is_some() {
             settled_sample(&mut watcher, &|| until.over())?
         } else {
             look(&mut watcher)?;
@@ -76,7 +99,7 @@ impl Top {
                 output.show(&sample)?;
             }
         }
-        // Programs read the last line of JSON, so it must have rates, which need two snapshots of each participant.
+        // The last line of JSON has rates also of participants that started just before.
         if !self.once && output.json.is_some() && !until.interrupted() && !sample.has_rates() {
             sample = settled_sample(&mut watcher, &|| until.interrupted())?;
             output.show(&sample)?;
@@ -120,6 +143,7 @@ fn verdict(sample: &Sample, until: &Until) -> ExitCode {
 /// Outputs to which samples are written.
 struct Output {
     json: Option<JsonLines>,
+    selection: Selection,
     people: People,
     /// Number of printed samples.
     printed: u64,
@@ -141,12 +165,14 @@ impl Output {
         let people = if json == Some(&Destination::StandardOutput) {
             People::Nothing
         } else if is_terminal && !top.once {
-            People::View(Box::new(View::new().map_err(no_terminal)?))
+            let view = View::new(top.selection()).map_err(no_terminal)?;
+            People::View(Box::new(view))
         } else {
             People::Text
         };
         Ok(Self {
             json: json.map(JsonLines::new).transpose()?,
+            selection: top.selection(),
             people,
             printed: 0,
         })
@@ -156,10 +182,10 @@ impl Output {
         if let Some(json) = &mut self.json {
             json.write(sample)?;
         }
-        let lines = lines::of(sample);
         match &mut self.people {
-            People::View(view) => view.show(title(sample), lines).map_err(no_terminal)?,
+            People::View(view) => view.show(title(sample), sample).map_err(no_terminal)?,
             People::Text => {
+                let lines = lines::of(sample, &self.selection);
                 let blank = if self.printed > 0 { "\n" } else { "" };
                 let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
                 print(&format!("{blank}{}\n{}\n", title(sample), text.join("\n")))?;

@@ -13,13 +13,17 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as StyledLine, Text};
 use ratatui::widgets::Paragraph;
 
-use super::lines::{Kind, Line};
+use isolane_model::Word;
+
+use super::lines::{self, Kind, Line};
+use super::sample::Sample;
+use super::selection::Selection;
 
 /// Request of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
-    /// Redraw the view: it was scrolled, paused or resized.
+    /// Redraw the view: it was scrolled, paused or resized, or shows a selection.
     Draw,
     Quit,
 }
@@ -27,33 +31,60 @@ pub(crate) enum Wish {
 /// Terminal in raw mode, and what it shows.
 pub(crate) struct View {
     terminal: DefaultTerminal,
-    lines: Vec<Line>,
+    sample: Option<Sample>,
     title: String,
     scroll: Scroll,
-    is_paused: bool,
+    keys: Keys,
 }
+
+/// State that keys change, other than the scroll position.
+#[derive(Clone, Debug, Default)]
+struct Keys {
+    selection: Selection,
+    is_paused: bool,
+    /// True while the explanation of the keys is shown.
+    is_explaining: bool,
+    /// True while the user types the name of a topic.
+    is_typing: bool,
+}
+
+/// Explanation of the keys.
+const KEYS: [&str; 9] = [
+    "Keys",
+    "  q                 end",
+    "  space             pause, and go on",
+    "  s                 sort topics by level, topic, rate",
+    "  / TEXT Enter      show only topics whose name contains the text, with their participants",
+    "  / Enter           show all topics again",
+    "  arrows, h j k l   scroll by a line, or to the side",
+    "  PgUp PgDn         scroll by a page; Home and End: to the first and the last line",
+    "  ?                 show this explanation, or the participants again",
+];
 
 impl View {
     /// Switches the terminal to raw mode and to its alternate screen.
     ///
     /// # Errors
     /// Standard output is no terminal, or the terminal cannot be controlled.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(selection: Selection) -> io::Result<Self> {
         Ok(Self {
             terminal: ratatui::try_init()?,
-            lines: Vec::new(),
+            sample: None,
             title: String::new(),
             scroll: Scroll::default(),
-            is_paused: false,
+            keys: Keys {
+                selection,
+                ..Keys::default()
+            },
         })
     }
 
-    /// Shows new lines, unless the view is paused.
-    pub(crate) fn show(&mut self, title: String, lines: Vec<Line>) -> io::Result<()> {
-        if self.is_paused {
+    /// Shows a new sample, unless the view is paused.
+    pub(crate) fn show(&mut self, title: String, sample: &Sample) -> io::Result<()> {
+        if self.keys.is_paused {
             return Ok(());
         }
-        (self.title, self.lines) = (title, lines);
+        (self.title, self.sample) = (title, Some(sample.clone()));
         self.draw()
     }
 
@@ -61,13 +92,17 @@ impl View {
     pub(crate) fn draw(&mut self) -> io::Result<()> {
         let Self {
             terminal,
-            lines,
+            sample,
             title,
             scroll,
-            is_paused,
+            keys,
         } = self;
+        let lines = match (keys.is_explaining, sample) {
+            (false, Some(sample)) => lines::of(sample, &keys.selection),
+            _ => KEYS.map(explanation).into(),
+        };
         let mut shown = 0;
-        terminal.draw(|frame| shown = draw(frame, title, lines, scroll, *is_paused))?;
+        terminal.draw(|frame| shown = draw(frame, title, &lines, scroll, keys))?;
         scroll.page = shown;
         Ok(())
     }
@@ -78,25 +113,89 @@ impl View {
             return Ok(Wish::Nothing);
         }
         match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => Ok(self.key(key)),
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                Ok(self.keys.press(key, &mut self.scroll))
+            }
             Event::Resize(..) => Ok(Wish::Draw),
             _ => Ok(Wish::Nothing),
         }
     }
+}
 
-    fn key(&mut self, key: KeyEvent) -> Wish {
-        match key.code {
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
-            KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
-            KeyCode::Char(' ') => {
-                self.is_paused = !self.is_paused;
-                Wish::Draw
-            }
-            code => match self.scroll.by(code) {
-                true => Wish::Draw,
-                false => Wish::Nothing,
-            },
+fn explanation(text: &str) -> Line {
+    Line {
+        kind: Kind::Row,
+        text: text.to_owned(),
+    }
+}
+
+/// Maximum length of a typed topic name.
+const MAX_TYPED_CHARACTERS: usize = 64;
+
+impl Keys {
+    fn press(&mut self, key: KeyEvent, scroll: &mut Scroll) -> Wish {
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Wish::Quit;
         }
+        if self.is_typing {
+            self.type_topic(key.code);
+            return Wish::Draw;
+        }
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('?') => self.is_explaining = !self.is_explaining,
+            KeyCode::Char('s') => self.selection.order = self.selection.order.next(),
+            KeyCode::Char('/') => {
+                (self.is_typing, self.is_explaining) = (true, false);
+                self.selection.topic.clear();
+            }
+            code if scroll.by(code) => {}
+            _ => return Wish::Nothing,
+        }
+        Wish::Draw
+    }
+
+    /// Changes the selected topic while it is typed. Enter ends typing, and Esc shows all topics again.
+    fn type_topic(&mut self, code: KeyCode) {
+        let topic = &mut self.selection.topic;
+        match code {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                topic.clear();
+                self.is_typing = false;
+            }
+            KeyCode::Backspace => {
+                topic.pop();
+            }
+            KeyCode::Char(letter) if topic.chars().count() < MAX_TYPED_CHARACTERS => {
+                topic.push(letter);
+            }
+            _ => {}
+        }
+    }
+
+    /// Text of the bar with the keys, and the state that they changed.
+    fn bar(&self, place: &str) -> String {
+        let Self {
+            selection,
+            is_paused,
+            is_typing,
+            ..
+        } = self;
+        if *is_typing {
+            return format!(
+                " show topics that contain: {}_  Enter ends",
+                selection.topic
+            );
+        }
+        let state = if *is_paused { "  PAUSED" } else { "" };
+        let topic = match selection.is_everything() {
+            true => String::new(),
+            false => format!("  only topics with {:?}", selection.topic),
+        };
+        let order = selection.order.word();
+        format!(" q ends  ? explains the keys  {place}{state}  sorted by {order}{topic}")
     }
 }
 
@@ -153,7 +252,7 @@ fn draw(
     title: &str,
     lines: &[Line],
     scroll: &mut Scroll,
-    is_paused: bool,
+    keys: &Keys,
 ) -> usize {
     let areas = Layout::vertical([
         Constraint::Length(1),
@@ -175,13 +274,7 @@ fn draw(
         true => format!("lines {} to {last} of {}", scroll.first + 1, lines.len()),
         false => String::from("all is shown"),
     };
-    let state = if is_paused {
-        "PAUSED, space goes on"
-    } else {
-        "space pauses"
-    };
-    let keys = format!(" q ends  {place}  {state}  arrows, PgUp, PgDn, Home, End scroll");
-    frame.render_widget(Paragraph::new(keys).style(bar), below);
+    frame.render_widget(Paragraph::new(keys.bar(&place)).style(bar), below);
     height
 }
 
@@ -212,7 +305,7 @@ mod tests {
     fn drawn(lines: &[Line], scroll: &mut Scroll) -> String {
         let mut terminal = Terminal::new(TestBackend::new(70, 6)).expect("a terminal of memory");
         let drawing = terminal.draw(|frame| {
-            draw(frame, "isolane top", lines, scroll, false);
+            draw(frame, "isolane top", lines, scroll, &Keys::default());
         });
         drawing.expect("memory takes all");
         terminal.backend().to_string()
@@ -243,11 +336,37 @@ mod tests {
     }
 
     #[test]
+    fn keys_select_sort_explain_and_end() {
+        let (mut keys, mut scroll) = (Keys::default(), Scroll::default());
+        let mut press = |keys: &mut Keys, code| keys.press(KeyEvent::from(code), &mut scroll);
+        for letter in "/Brq".chars() {
+            assert_eq!(press(&mut keys, KeyCode::Char(letter)), Wish::Draw);
+        }
+        press(&mut keys, KeyCode::Backspace);
+        press(&mut keys, KeyCode::Enter);
+        assert_eq!(keys.selection.topic, "Br");
+        press(&mut keys, KeyCode::Char('s'));
+        press(&mut keys, KeyCode::Char('s'));
+        let bar = keys.bar("all is shown");
+        assert!(
+            bar.contains("sorted by rate") && bar.contains("\"Br\""),
+            "{bar}"
+        );
+        press(&mut keys, KeyCode::Char('?'));
+        assert!(keys.is_explaining);
+        press(&mut keys, KeyCode::Char('/'));
+        press(&mut keys, KeyCode::Enter);
+        assert!(keys.selection.is_everything() && !keys.is_explaining);
+        assert_eq!(press(&mut keys, KeyCode::Char('x')), Wish::Nothing);
+        assert_eq!(press(&mut keys, KeyCode::Char('q')), Wish::Quit);
+    }
+
+    #[test]
     fn a_terminal_without_room_is_no_harm() {
         let mut terminal = Terminal::new(TestBackend::new(1, 1)).expect("a terminal of memory");
         let lines = [line(Kind::Title, "é".repeat(200))];
         let drawing = terminal.draw(|frame| {
-            draw(frame, "x", &lines, &mut Scroll::default(), true);
+            draw(frame, "x", &lines, &mut Scroll::default(), &Keys::default());
         });
         assert!(drawing.is_ok());
     }

@@ -59,7 +59,7 @@ pub(crate) enum Tune {
     #[command(after_help = ExitCode::help_with_examples(&[
         (
             "sudo isolane tune verify",
-            "check settings and wake-ups; exit code 1 if a check fails, 2 if there is nothing to check",
+            "check settings and wake-ups; exit code 1 if a check fails or there is nothing to check",
         ),
         ("sudo isolane tune verify --core 3 --seconds 60 --max-latency 100us", "fail if a wake-up is later"),
         ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "check also which queues datagrams use"),

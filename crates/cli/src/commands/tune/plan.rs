@@ -20,7 +20,7 @@ use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
-use crate::output::{print, print_json, tell, write_text};
+use crate::output::{print, print_json, tell, terminal_columns, write_text};
 use crate::settings::Settings;
 use crate::values::{Destination, one_of};
 
@@ -93,7 +93,7 @@ impl PlanChanges {
         }
         match self.diff {
             true => print(&plan.to_diff())?,
-            false => print(&plan.to_text())?,
+            false => print(&plan.to_text(terminal_columns()))?,
         };
         match destination {
             Some(Destination::File(path)) => {
