@@ -6,6 +6,7 @@
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` tests every datapath against the requirements;
 //! - `cargo xtask coverage` counts the lines of `wire` that its tests run;
+//! - `cargo xtask deb` makes the Debian package;
 //! - `cargo xtask discovery` counts the cost of discovery as the number of endpoints and participants grows;
 //! - `cargo xtask domain-size` starts hundreds of processes of one domain;
 //! - `cargo xtask fuzz` fuzzes all parsers of peers' input;
@@ -26,6 +27,7 @@
 mod classifier;
 mod conformance;
 mod coverage;
+mod deb;
 mod dependencies;
 mod fuzz;
 mod seeds;
@@ -67,6 +69,8 @@ enum Command {
     /// Count the lines of `wire` that its tests run, by ptrace; fails below 95 %. Takes minutes, more where
     /// cargo-tarpaulin is built first: no part of `test`
     Coverage(coverage::Arguments),
+    /// Make the Debian package, and print its path (needs dpkg)
+    Deb,
     /// Count instructions and datagrams of discovery, of up to 10,000 endpoints and of 500 participants (needs
     /// valgrind)
     Discovery(discovery::Arguments),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         Command::Interop(arguments) => interop::run(&arguments),
         Command::Budgets(arguments) => budgets::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
+        Command::Deb => deb::run(),
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Discovery(arguments) => discovery::run(&arguments),
         Command::DomainSize(arguments) => domain_size::run(&arguments),

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use isolane_model::Problem;
-use miette::MietteHandlerOpts;
 
 use crate::exit_code::ExitCode;
 use crate::limits::SHOWN_PROBLEMS;
@@ -85,20 +84,9 @@ impl fmt::Display for Failure {
 }
 
 /// Formats the first problems of a description with their source lines, and counts the rest.
-///
-/// The text has no colours, because `output` escapes the control characters of colours.
 pub(crate) fn draw(problems: &[Problem]) -> String {
-    // An error means that the hook is already installed.
-    let _ = miette::set_hook(Box::new(|_| {
-        let options = MietteHandlerOpts::new().color(false);
-        Box::new(options.terminal_links(false).build())
-    }));
     let drawn = problems.iter().take(SHOWN_PROBLEMS);
-    let drawn = drawn.map(|problem| match problem.is_drawable() {
-        true => format!("{:?}", miette::Report::new(problem.clone())),
-        false => format!("{problem:#}"),
-    });
-    let mut drawn: Vec<String> = drawn.collect();
+    let mut drawn: Vec<String> = drawn.map(|problem| format!("{problem:#}")).collect();
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN_PROBLEMS) {
         drawn.push(format!("and {}", count_of(more as u64, "further problem")));
     }

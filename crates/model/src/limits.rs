@@ -96,9 +96,6 @@ pub const MAX_SUGGESTION_BYTES: usize = 64;
 /// Maximum number of bytes of a wrong value that a message repeats.
 pub const MAX_QUOTED_BYTES: usize = 40;
 
-/// Maximum number of bytes of the source lines that are drawn around a problem: a screen of text.
-pub const MAX_DRAWN_BYTES: usize = 2_000;
-
 /// Maximum number of bytes of a line that a problem repeats.
 pub const MAX_EXCERPT_BYTES: usize = 120;
 

@@ -1,17 +1,21 @@
 //! Problems of a description, with location and suggestion.
 //!
-//! A [`Problem`] is a miette [`Diagnostic`], so miette's handler can draw it in the source text. `{:#}` prints it
-//! without miette, with line number, column and the text of the line.
+//! `{:#}` prints a [`Problem`] with file, line, column and the text of the line, and marks the location below it.
 
 use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use crate::limits::MAX_EXCERPT_BYTES;
 
-pub use miette::Severity;
-
-use crate::limits::{MAX_DRAWN_BYTES, MAX_EXCERPT_BYTES};
+/// Severity of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The description can be used.
+    Warning,
+    /// The description cannot be used.
+    Error,
+}
 
 /// Error or warning about a description.
 #[derive(Clone)]
@@ -83,23 +87,6 @@ impl Problem {
         self.help.as_deref()
     }
 
-    /// Returns true if the lines around the location are short enough to be drawn.
-    ///
-    /// A drawing repeats the lines of the location, the line before and the line after. miette panics if a line has
-    /// more than 65,535 columns.
-    pub fn is_drawable(&self) -> bool {
-        self.place.as_ref().is_none_or(|Place { text, span, .. }| {
-            let last = (text.line_of(span.end) + 1).min(text.line_starts.len());
-            let mut lines = text.line_of(span.start).saturating_sub(1).max(1)..=last;
-            lines
-                .try_fold(0, |bytes, line| {
-                    let bytes = bytes + text.line(line).len();
-                    (bytes <= MAX_DRAWN_BYTES).then_some(bytes)
-                })
-                .is_some()
-        })
-    }
-
     /// Byte range in the file, on character boundaries; `None` for a problem of the whole file.
     pub fn span(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|place| place.span.clone())
@@ -121,15 +108,14 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `{}` formats the message; `{:#}` adds location, excerpt of the line and suggestion, each on its own line.
+    /// `{}` formats the message; `{:#}` adds location, marked excerpt of the line and suggestion, each on its own line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !formatter.alternate() {
             return formatter.write_str(&self.what);
         }
-        let severity = if self.severity == Severity::Error {
-            "error"
-        } else {
-            "warning"
+        let severity = match self.severity {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
         };
         if let Some(Place { text, span, label }) = &self.place {
             let (line, column) = (text.line_of(span.start), text.column_of(span.start));
@@ -138,7 +124,8 @@ impl fmt::Display for Problem {
                 "{}:{line}:{column}: {severity}: {}",
                 text.name, self.what
             )?;
-            write!(formatter, "  {} ({label})", text.excerpt(span.start))?;
+            let (excerpt, mark) = text.excerpt(span);
+            write!(formatter, "  {excerpt}\n  {mark} {label}")?;
         } else {
             write!(formatter, "{severity}: {}", self.what)?;
         }
@@ -156,36 +143,10 @@ impl fmt::Debug for Problem {
 
 impl core::error::Error for Problem {}
 
-impl Diagnostic for Problem {
-    fn severity(&self) -> Option<Severity> {
-        Some(self.severity)
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display + 'a>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place
-            .as_ref()
-            .map(|place| &place.text.named as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_ref()?;
-        let label = LabeledSpan::new_with_span(Some(place.label.clone()), place.span.clone());
-        Some(Box::new(core::iter::once(label)))
-    }
-}
-
 /// Text of a file with its line index.
 pub(crate) struct Text {
     pub(crate) name: Arc<str>,
     content: Arc<str>,
-    /// Same content as `content`, in miette's type.
-    named: NamedSource<Arc<str>>,
     /// Byte offset of the start of each line.
     line_starts: Vec<usize>,
 }
@@ -195,11 +156,9 @@ impl Text {
         let content: Arc<str> = Arc::from(content);
         let after_newlines = content.match_indices('\n').map(|(offset, _)| offset + 1);
         let line_starts = core::iter::once(0).chain(after_newlines).collect();
-        let named = NamedSource::new(name, Arc::clone(&content)).with_language("TOML");
         Self {
             name: Arc::from(name),
             content,
-            named,
             line_starts,
         }
     }
@@ -216,23 +175,37 @@ impl Text {
         self.content[start..offset].chars().count() + 1
     }
 
-    /// Returns the trimmed line at a byte offset; of a long line, the part around the offset.
-    fn excerpt(&self, offset: usize) -> String {
-        let number = self.line_of(offset);
+    /// Returns the trimmed line at the start of `span`, and below it carets at the part of `span` that is in this line.
+    /// Of a long line, this is the part around the start.
+    fn excerpt(&self, span: &Range<usize>) -> (String, String) {
+        let number = self.line_of(span.start);
         let line = self.line(number);
-        if line.len() <= MAX_EXCERPT_BYTES {
-            return line.trim().to_owned();
-        }
-        let at = (offset - self.line_starts[number - 1]).min(line.len());
-        let first = line.floor_char_boundary(at.saturating_sub(MAX_EXCERPT_BYTES / 2));
-        let last = line.floor_char_boundary((first + MAX_EXCERPT_BYTES).min(line.len()));
+        // A span can start at the line break, which is not in `line`.
+        let offset = |byte: usize| (byte - self.line_starts[number - 1]).min(line.len());
+        let marked = offset(span.start)..offset(span.end);
+        let shown = match line.len() <= MAX_EXCERPT_BYTES {
+            true => line.len() - line.trim_start().len()..line.trim_end().len(),
+            false => {
+                let first = marked.start.saturating_sub(MAX_EXCERPT_BYTES / 2);
+                let first = line.floor_char_boundary(first);
+                first..line.floor_char_boundary((first + MAX_EXCERPT_BYTES).min(line.len()))
+            }
+        };
         let dots = |is_cut| if is_cut { "..." } else { "" };
-        format!(
-            "{}{}{}",
-            dots(first > 0),
-            &line[first..last],
-            dots(last < line.len())
-        )
+        let is_cut = line.len() > MAX_EXCERPT_BYTES;
+        let before = dots(is_cut && shown.start > 0);
+        let after = dots(is_cut && shown.end < line.len());
+        let part = |from: usize, to: usize| {
+            let from = from.clamp(shown.start, shown.end);
+            &line[from..to.clamp(from, shown.end)]
+        };
+        let indent = before.chars().chain(part(0, marked.start).chars());
+        // A tab stays a tab, so that the mark is below its text.
+        let blank = |letter| if letter == '\t' { '\t' } else { ' ' };
+        let mut mark: String = indent.map(blank).collect();
+        let carets = part(marked.start, marked.end).chars().count().max(1);
+        mark.extend(core::iter::repeat_n('^', carets));
+        (format!("{before}{}{after}", &line[shown]), mark)
     }
 
     /// Returns the text of line number `line`, counted from 1, without its line break.
@@ -243,5 +216,47 @@ impl Text {
             .copied()
             .unwrap_or(self.content.len());
         self.content[self.line_starts[line - 1]..end].trim_end_matches(['\r', '\n'])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the problem at `span` of the text, as `{:#}` prints it.
+    fn printed(text: &str, span: Range<usize>) -> String {
+        let text = Arc::new(Text::new("a.toml", text));
+        let (what, label) = (String::from("it is odd"), String::from("this"));
+        let help = Some(String::from("leave it out"));
+        let problem = Problem::at(Severity::Warning, &text, span, what, label, help);
+        format!("{problem:#}")
+    }
+
+    #[test]
+    fn the_marked_part_is_below_the_line() {
+        assert_eq!(
+            printed("[a]\n  \tx =\t\"\u{e9}\" # y\n", 11..15),
+            "a.toml:2:8: warning: it is odd\n  x =\t\"\u{e9}\" # y\n  \u{20}  \t^^^ this\n  help: leave it out"
+        );
+    }
+
+    #[test]
+    fn a_mark_ends_with_its_line_and_has_at_least_one_caret() {
+        assert!(printed("[a\nb = 1\n", 1..9).contains("\n  [a\n   ^ this\n"));
+        assert!(printed("ab\r\nc\n", 2..3).contains("\n  ab\n    ^ this\n"));
+        assert!(printed("", 0..0).contains("a.toml:1:1: warning: it is odd\n  \n  ^ this\n"));
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_mark_is_printed() {
+        let text = format!("{} = 1", "\u{e9}".repeat(500));
+        let lines = printed(&text, 800..804);
+        let lines: Vec<_> = lines.lines().collect();
+        assert!(
+            lines[1].starts_with("  ...\u{e9}") && lines[1].ends_with("\u{e9}..."),
+            "{lines:?}"
+        );
+        assert!(lines[1].len() <= MAX_EXCERPT_BYTES + 8, "{lines:?}");
+        assert_eq!(lines[2], format!("  {}^^ this", " ".repeat(3 + 30)));
     }
 }

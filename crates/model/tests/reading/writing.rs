@@ -32,7 +32,7 @@ fn the_plain_form_shows_line_column_and_the_line() {
     assert_eq!(
         plain,
         "isolane.toml:8:11: error: `level` in [topic.T] must be a whole number from 0 to 7\n  \
-         level = 9 (9 is out of range)\n  help: 7 is the most critical"
+         level = 9\n          ^ 9 is out of range\n  help: 7 is the most critical"
     );
 }
 

@@ -346,6 +346,17 @@ mod tests {
     }
 
     #[test]
+    fn the_unit_of_the_package_is_the_one_for_its_paths() {
+        let packaged = include_str!("../../../cli/debian/isolane-tune.service");
+        let is_comment = |line: &&str| line.starts_with('#');
+        let packaged: Vec<_> = packaged.lines().skip_while(is_comment).collect();
+        let unit = unit_text("/usr/bin/isolane", crate::apply::STATE_FOLDER, &[]);
+        let mut lines: Vec<_> = unit.lines().skip_while(is_comment).collect();
+        lines.extend(["", "[Install]", "WantedBy=multi-user.target"]);
+        assert_eq!(packaged, lines);
+    }
+
+    #[test]
     fn a_boot_is_not_kept_waiting_for_ever_nor_tried_again_for_ever() {
         let unit = unit_text("/usr/bin/isolane", "/var/lib/isolane", &[]);
         // systemd has no default timeout for units of this type.
