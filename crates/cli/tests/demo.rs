@@ -25,7 +25,7 @@ const UNPRIVILEGED: u32 = 65_534;
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--payload", "64", "--rows", "link"])
+        .args(["demo", "--full", "--payload", "64", "--rows", "link"])
         .args(arguments)
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
@@ -242,7 +242,14 @@ fn a_result_of_a_demo_replaces_the_older_one_at_the_end_and_touches_nothing_else
     symlink("victim", &planted).expect("a link");
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--datapath", "memory", "--payload", "64,512"])
+        .args([
+            "demo",
+            "--full",
+            "--datapath",
+            "memory",
+            "--payload",
+            "64,512",
+        ])
         .args(["--seconds", "1", "--json"])
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
@@ -343,8 +350,8 @@ fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
     let _one = ONE_AT_A_TIME.lock();
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--payload", "64", "--seconds", "1", "--json", "-"])
-        .args(["--rows", "arbiter,executor"])
+        .args(["demo", "--full", "--payload", "64", "--seconds", "1"])
+        .args(["--json", "-", "--rows", "arbiter,executor"])
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
         .stdin(Stdio::null());
@@ -435,6 +442,7 @@ fn the_root_of_a_user_namespace_locks_no_memory_it_may_not_have() {
         .arg(env!("CARGO_BIN_EXE_isolane"))
         .args([
             "demo",
+            "--full",
             "--payload",
             "64",
             "--seconds",
@@ -467,6 +475,7 @@ fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
         .arg(env!("CARGO_BIN_EXE_isolane"))
         .args([
             "demo",
+            "--full",
             "--rows",
             "lane",
             "--payload",
