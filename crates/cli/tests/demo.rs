@@ -346,6 +346,49 @@ fn a_killed_demo_leaves_nothing_and_the_next_one_works() {
 }
 
 #[test]
+fn the_last_screen_has_the_bars_a_conclusion_and_the_files() {
+    let _one = ONE_AT_A_TIME.lock();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(["demo", "--seconds", "1"])
+        .env("TMPDIR", folder.path())
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    let Output { stdout, stderr, .. } = command.output().expect("it starts");
+    let (screen, said) = [stdout, stderr]
+        .map(|text| String::from_utf8(text).expect("UTF-8"))
+        .into();
+    assert!(screen.lines().count() <= 30, "{screen}");
+    assert!(
+        screen.lines().all(|line| line.chars().count() <= 100),
+        "{screen}"
+    );
+    let file = |what: &str| {
+        let line = screen.lines().find_map(|line| line.strip_prefix(what));
+        let path = Path::new(line.expect("a path"));
+        assert!(path.starts_with(folder.path()), "{screen}");
+        fs::read_to_string(path).expect("a file")
+    };
+    assert!(file("Page: ").contains("class=\"bars\""));
+    let report: Value = serde_json::from_str(&file("JSON: ")).expect("JSON");
+    if said.contains("No test hosts") {
+        println!("only this was tested: {said}");
+        return;
+    }
+    // A run that the machine disturbs has no bar, and its pair no ratio.
+    let runs = report["runs"].as_array().expect("runs");
+    if runs.len() == 8 && runs.iter().all(|run| run["invalid"].is_null()) {
+        assert!(screen.contains("flood, isolane"), "{screen}");
+        assert!(screen.contains("With isolane, p99 is "), "{screen}");
+        let ratios = report["ratios"].as_array().expect("ratios").iter();
+        let of_summary = ratios.filter(|ratio| ratio["kind"] == "isolation");
+        assert_eq!(of_summary.count(), 6);
+    }
+}
+
+#[test]
 fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
     let _one = ONE_AT_A_TIME.lock();
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));

@@ -49,9 +49,9 @@ enum Role {
 }
 
 impl Bar {
-    const fn alone(arbiter: Arbiter) -> Bar {
+    const fn alone(label: &'static str, arbiter: Arbiter) -> Bar {
         Bar {
-            label: "alone",
+            label,
             role: Role::Alone,
             datapath: None,
             disturbance: None,
@@ -79,9 +79,8 @@ impl Bar {
 
     const fn without_hosts(label: &'static str, datapath: &'static str) -> Bar {
         Bar {
-            label,
             datapath: Some(datapath),
-            ..Bar::alone(Arbiter::Fifo)
+            ..Bar::alone(label, Arbiter::Fifo)
         }
     }
 }
@@ -93,7 +92,7 @@ const QUESTIONS: &[Question] = &[
         under: "under the flood",
         place: Place::Link,
         bars: &[
-            Bar::alone(Arbiter::Strict),
+            Bar::alone("alone", Arbiter::Strict),
             Bar::disturbed(
                 "flood, plain sockets",
                 Role::Without,
@@ -115,7 +114,7 @@ const QUESTIONS: &[Question] = &[
         under: "beside bulk in the same process",
         place: Place::FastLink,
         bars: &[
-            Bar::alone(Arbiter::Fifo),
+            Bar::alone("alone, fast link", Arbiter::Fifo),
             Bar::disturbed(
                 "bulk, jobs in FIFO order",
                 Role::Without,
@@ -251,7 +250,7 @@ impl Answer<'_> {
     }
 }
 
-/// Answers to all questions for which the result has at least two bars.
+/// Answers to all questions for which the result has two bars or a disturbed one.
 pub(super) fn answers(runs: &[Run]) -> Vec<Answer<'_>> {
     let answer = |question: &'static Question| {
         let run_of = |bar: &Bar| {
@@ -267,7 +266,11 @@ pub(super) fn answers(runs: &[Run]) -> Vec<Answer<'_>> {
         }
     };
     let answers = QUESTIONS.iter().map(answer);
-    answers.filter(|answer| answer.bars.len() >= 2).collect()
+    let is_shown = |answer: &Answer<'_>| {
+        let mut bars = answer.bars.iter();
+        answer.bars.len() >= 2 || bars.any(|(bar, _)| bar.role != Role::Alone)
+    };
+    answers.filter(is_shown).collect()
 }
 
 /// Ratios of the summary.
@@ -307,8 +310,7 @@ fn finding(ratio: &Ratio) -> Option<String> {
     Some(if low > 1.0 {
         format!("{value:.1} times shorter{range}")
     } else if high < 1.0 {
-        let inverse = |ratio: f64| 1.0 / ratio;
-        format!("{:.1} times longer", inverse(value))
+        format!("{:.1} times longer", 1.0 / value)
     } else {
         format!("not clearly different ({low:.1} to {high:.1} times shorter)")
     })
@@ -380,7 +382,7 @@ pub(super) fn text(runs: &[Run]) -> String {
         "Bars are linear from 0 to {}: \u{2588} up to the median, \u{2591} up to p99.\n",
         milliseconds(Some(longest_us))
     );
-    text + &wrapped(&conclusion, 98)
+    text + &wrapped(&conclusion)
 }
 
 /// Bar of [`BAR_CELLS`] cells: full up to the median, light up to p99.
@@ -403,14 +405,17 @@ fn bar_cells(run: &Run, longest_us: f64) -> String {
     bar + &" ".repeat(BAR_CELLS.saturating_sub(used))
 }
 
-/// Text in lines of at most `columns` characters.
-fn wrapped(text: &str, columns: usize) -> String {
+/// Columns of the summary.
+const COLUMNS: usize = 98;
+
+/// Text in lines of at most [`COLUMNS`] characters.
+pub fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("one line");
         if line.is_empty() {
             line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= columns {
+        } else if line.chars().count() + 1 + word.chars().count() <= COLUMNS {
             line.push(' ');
             line.push_str(word);
         } else {

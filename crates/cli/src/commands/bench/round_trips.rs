@@ -173,16 +173,18 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
 /// Text of a report: tables, failed runs, achieved rates of floods and storms, and notes.
 fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
     let mut text = tables(&report.runs, shown).join("\n");
-    text.push_str(&measured.failures());
     if shown == Shown::Summary {
-        for run in &report.runs {
-            if let (Some(reason), Some(label)) = (&run.invalid, summary::label(run)) {
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "INVALID: {label}: {reason}");
-            }
+        let invalid = report.runs.iter().filter_map(|run| {
+            let (reason, label) = (run.invalid.as_ref()?, summary::label(run)?);
+            Some(format!("INVALID: {label}: {reason}"))
+        });
+        let failures = measured.failures();
+        for line in failures.lines().map(str::to_owned).chain(invalid) {
+            text.push_str(&summary::wrapped(&line));
         }
         return text;
     }
+    text.push_str(&measured.failures());
     floods(&mut text, &report.runs);
     storms(&mut text, &report.runs);
     let mut notes: Vec<String> = Vec::new();

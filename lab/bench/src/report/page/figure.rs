@@ -10,7 +10,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// Size of the drawing in pixels; the page scales it. The size is small, so that labels are readable on a phone.
-const SIZE: (u32, u32) = (560, 340);
+const SIZE: (u32, u32) = (480, 330);
 /// Axis colours for the white page; the style sheet adapts them to dark mode.
 const INK: RGBColor = RGBColor(70, 70, 70);
 const GRID: RGBColor = RGBColor(222, 222, 222);
@@ -151,7 +151,7 @@ where
             .max_light_lines(0)
             .bold_line_style(GRID)
             .axis_style(INK)
-            .label_style(("sans-serif", 14, &INK))
+            .label_style(("sans-serif", 15, &INK))
             .x_desc(names.0)
             .y_desc(names.1)
             .x_labels(TIME_MARKS)

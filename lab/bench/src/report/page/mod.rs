@@ -227,7 +227,11 @@ fn key(run: &Run, curve: &Curve) -> String {
         .rtt_us
         .p99
         .map(|p99| format!(", p99 {}", figure::time(p99)));
-    format!("{}{}{lost}", curve.name, p99.unwrap_or_default())
+    let invalid = match run.invalid {
+        Some(_) => ", invalid",
+        None => "",
+    };
+    format!("{}{}{lost}{invalid}", curve.name, p99.unwrap_or_default())
 }
 
 fn picture(svg: Option<String>, caption: &str) -> Markup {
