@@ -33,7 +33,7 @@ use crate::values::{Destination, Peer};
     version,
     about = "A DDS for Linux that bounds the latency of critical topics",
     after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "demonstrate isolane on this machine, in about two minutes (best as root)"),
+        ("isolane demo", "demonstrate isolane on this machine, in less than 45 s (best as root)"),
         ("isolane sub Square", "print the samples of the topic Square; then, in another terminal:"),
         ("isolane pub Square", "publish a moving shape (ShapeType); the other side can be any DDS"),
         ("isolane doctor", "list what prevents low latency on this machine"),
@@ -293,13 +293,13 @@ pub(crate) struct CommonArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Demonstrate isolane on this machine, in about two minutes
+    /// Demonstrate isolane on this machine, in less than 45 s
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "measure all rows in about two minutes (as root; else only loopback and memory)"),
-        ("isolane demo --payload 64 --seconds 1", "measure one payload, 1 s a run, in less than a minute"),
-        ("isolane demo --rows executor", "measure only load inside the participants, in about 45 s"),
-        ("isolane demo --page demo.html", "write also a page with figures, for a browser"),
-        ("isolane demo --json demo.json", "write the results also as JSON, for programs"),
+        ("isolane demo", "compare a critical topic alone and disturbed (as root; else only loopback and memory)"),
+        ("isolane demo --page demo.html --json demo.json", "name the files; else they are in a new folder in /tmp"),
+        ("isolane demo --full", "measure all rows, in about two minutes"),
+        ("isolane demo --full --payload 64 --seconds 1", "measure one payload, 1 s a run, in less than a minute"),
+        ("isolane demo --full --rows executor", "measure only load inside the participants, in about 45 s"),
     ], "bench rtt (a single measurement), doctor (what this machine lacks)"))]
     Demo(Demo),
     /// Publish a moving shape (ShapeType) on a topic

@@ -140,6 +140,14 @@ impl GrowingJson {
         self.file.is_some()
     }
 
+    /// Destination file; `None` for standard output.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.destination {
+            Destination::StandardOutput => None,
+            Destination::File(path) => Some(path),
+        }
+    }
+
     /// Writes the final result.
     pub(crate) fn finish(self, result: &impl serde::Serialize) -> Result<ExitCode, Failure> {
         let Some(mut file) = self.file else {

@@ -25,7 +25,7 @@ const UNPRIVILEGED: u32 = 65_534;
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--payload", "64", "--rows", "link"])
+        .args(["demo", "--full", "--payload", "64", "--rows", "link"])
         .args(arguments)
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
@@ -242,7 +242,14 @@ fn a_result_of_a_demo_replaces_the_older_one_at_the_end_and_touches_nothing_else
     symlink("victim", &planted).expect("a link");
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--datapath", "memory", "--payload", "64,512"])
+        .args([
+            "demo",
+            "--full",
+            "--datapath",
+            "memory",
+            "--payload",
+            "64,512",
+        ])
         .args(["--seconds", "1", "--json"])
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
@@ -339,12 +346,55 @@ fn a_killed_demo_leaves_nothing_and_the_next_one_works() {
 }
 
 #[test]
+fn the_last_screen_has_the_bars_a_conclusion_and_the_files() {
+    let _one = ONE_AT_A_TIME.lock();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(["demo", "--seconds", "1"])
+        .env("TMPDIR", folder.path())
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    let Output { stdout, stderr, .. } = command.output().expect("it starts");
+    let (screen, said) = [stdout, stderr]
+        .map(|text| String::from_utf8(text).expect("UTF-8"))
+        .into();
+    assert!(screen.lines().count() <= 30, "{screen}");
+    assert!(
+        screen.lines().all(|line| line.chars().count() <= 100),
+        "{screen}"
+    );
+    let file = |what: &str| {
+        let line = screen.lines().find_map(|line| line.strip_prefix(what));
+        let path = Path::new(line.expect("a path"));
+        assert!(path.starts_with(folder.path()), "{screen}");
+        fs::read_to_string(path).expect("a file")
+    };
+    assert!(file("Page: ").contains("class=\"bars\""));
+    let report: Value = serde_json::from_str(&file("JSON: ")).expect("JSON");
+    if said.contains("No test hosts") {
+        println!("only this was tested: {said}");
+        return;
+    }
+    // A run that the machine disturbs has no bar, and its pair no ratio.
+    let runs = report["runs"].as_array().expect("runs");
+    if runs.len() == 8 && runs.iter().all(|run| run["invalid"].is_null()) {
+        assert!(screen.contains("flood, isolane"), "{screen}");
+        assert!(screen.contains("With isolane, p99 is "), "{screen}");
+        let ratios = report["ratios"].as_array().expect("ratios").iter();
+        let of_summary = ratios.filter(|ratio| ratio["kind"] == "isolation");
+        assert_eq!(of_summary.count(), 6);
+    }
+}
+
+#[test]
 fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
     let _one = ONE_AT_A_TIME.lock();
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--payload", "64", "--seconds", "1", "--json", "-"])
-        .args(["--rows", "arbiter,executor"])
+        .args(["demo", "--full", "--payload", "64", "--seconds", "1"])
+        .args(["--json", "-", "--rows", "arbiter,executor"])
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
         .stdin(Stdio::null());
@@ -435,6 +485,7 @@ fn the_root_of_a_user_namespace_locks_no_memory_it_may_not_have() {
         .arg(env!("CARGO_BIN_EXE_isolane"))
         .args([
             "demo",
+            "--full",
             "--payload",
             "64",
             "--seconds",
@@ -467,6 +518,7 @@ fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
         .arg(env!("CARGO_BIN_EXE_isolane"))
         .args([
             "demo",
+            "--full",
             "--rows",
             "lane",
             "--payload",

@@ -80,7 +80,7 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
         }
         let ran = command::run(
             Command::new(metadata.isolane())
-                .args(["demo", "--seconds", "1"])
+                .args(["demo", "--full", "--seconds", "1"])
                 .args([Path::new("--json"), &file, Path::new("--page"), &page]),
         );
         if !file.exists() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::text_table::{Align, aligned, cells};
-use super::{Disturbance, Order, Publisher, Run, Step};
+use super::{Disturbance, Order, Publisher, Run, Step, summary};
 use crate::cable::Arbiter;
 use crate::record::{Statistics, Window};
 
@@ -29,6 +29,8 @@ pub enum Kind {
     Storm,
     /// Dividend with large samples of the same participants, divisor undisturbed.
     Large,
+    /// Dividend without isolane's mechanisms, divisor with them, with the same disturbance: a pair of the summary.
+    Isolation,
 }
 
 /// Compared part of a round trip.
@@ -184,6 +186,7 @@ impl Pair<'_> {
         match self.kind {
             Kind::Order => words.extend([run.order.word(), "order"]),
             Kind::Storm => words.extend(Step::of_run(run).map(Step::word)),
+            Kind::Isolation => words.extend(run.stages.iter().map(|stage| stage.word())),
             Kind::Flood | Kind::Arbiter | Kind::Large => {}
         }
         if of == Of::Host {
@@ -252,8 +255,20 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
                 && dividend.receive_work == divisor.receive_work;
             is_pair && is_in_process && same_disturbance && same_arbiter
         }
+        // The summary chooses its pairs.
+        Kind::Isolation => false,
     };
     alike && differ
+}
+
+/// Ratio of the round trips of two given runs.
+pub(super) fn between(kind: Kind, dividend: &Run, divisor: &Run, measure: Measure) -> Ratio {
+    let pair = Pair {
+        kind,
+        dividend,
+        divisor,
+    };
+    pair.ratio(Of::Rtt, measure)
 }
 
 /// All comparisons between a result's valid runs.
@@ -275,6 +290,7 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
             ratios.extend([Median, P99].map(|measure| pair.ratio(of, measure)));
         }
     }
+    ratios.extend(summary::ratios(runs));
     ratios
 }
 

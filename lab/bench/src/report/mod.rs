@@ -9,6 +9,7 @@ mod environment;
 mod page;
 mod run;
 mod scenario;
+pub mod summary;
 mod text_table;
 
 use serde::{Deserialize, Serialize};

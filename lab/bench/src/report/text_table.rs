@@ -8,15 +8,17 @@ use std::fmt::Write;
 
 use super::ablation::{ablation_table, effects_table, overall_table};
 use super::comparison::{arbiter_table, flood_table, order_table};
-use super::{ReceiveWork, Run, Stage};
+use super::{ReceiveWork, Run, Stage, summary};
 
-/// Form of the results.
+/// Form of the results on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// A line with every number per run.
     EachRun,
     /// Ablation tables only, because a table of alternating runs would be unreadable.
     Steps,
+    /// Bars and a conclusion for one screen.
+    Summary,
 }
 
 /// Tables of a result for people, without the empty ones.
@@ -33,6 +35,7 @@ pub fn tables(runs: &[Run], shown: Shown) -> Vec<String> {
             overall_table,
         ],
         Shown::Steps => &[ablation_table, effects_table, overall_table],
+        Shown::Summary => &[summary::text],
     };
     let tables = all.iter().map(|table| table(runs));
     tables.filter(|table| !table.is_empty()).collect()

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::{env, fs, process};
 
 use clap::Args;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::multicast_load;
 use isolane_bench::report::{
     Disturbance, Environment, Missing, Order, Place, Report, Run, Shown, effects, overall, page,
-    ratios, tables,
+    ratios, summary, tables,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
@@ -29,7 +30,7 @@ pub(super) struct RoundTripArguments {
     pub(super) measured: MeasurementArguments,
     /// Write the results as one self-contained HTML page with figures
     #[arg(long, value_name = "FILE", value_parser = page_file)]
-    page: Option<PathBuf>,
+    pub(super) page: Option<PathBuf>,
 }
 
 /// Parses a file name; refuses standard output, because a page is useless on a terminal.
@@ -62,7 +63,14 @@ pub(super) fn run(
         .first()
         .map(|row| row.cable.clone())
         .unwrap_or_default();
-    let rows = rows.into_iter().map(row).collect();
+    let of_summary = |config| Row {
+        title: summary::planned_label(&config).map_or_else(|| title(&config), str::to_owned),
+        ..row(config)
+    };
+    let rows = match shown {
+        Shown::Summary => rows.into_iter().map(of_summary).collect(),
+        Shown::EachRun | Shown::Steps => rows.into_iter().map(row).collect(),
+    };
     let mut report = Report::new(Environment::probe(), &cable);
     report.left_out = left_out;
     let mut growing = json.map(GrowingJson::new);
@@ -81,11 +89,33 @@ pub(super) fn run(
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
+    let mut page_file = outputs.page.clone();
+    if shown == Shown::Summary && !measured.finished.is_empty() {
+        if json.is_none()
+            && page_file.is_none()
+            && let Some(folder) = result_folder()
+        {
+            let file = Destination::File(folder.join("demo.json"));
+            growing = Some(GrowingJson::new(&file));
+            page_file = Some(folder.join("demo.html"));
+        }
+        let json_file = growing.as_ref().and_then(GrowingJson::path);
+        text.push('\n');
+        for (what, file) in [("Page", page_file.as_deref()), ("JSON", json_file)] {
+            if let Some(file) = file {
+                let _ = writeln!(text, "{what}: {}", file.display());
+            }
+        }
+        let _ = writeln!(
+            text,
+            "All parts and tables, in two minutes: isolane demo --full"
+        );
+    }
     // Files are written before the text, because after SIGHUP the terminal may be gone.
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(&report)?;
     }
-    if let Some(file) = &outputs.page {
+    if let Some(file) = &page_file {
         write_text(&page(&report), file)?;
     }
     show(&text, json)?;
@@ -96,6 +126,15 @@ pub(super) fn run(
 }
 
 fn row(config: rtt::Config) -> Row<rtt::Config> {
+    Row {
+        title: title(&config),
+        seconds: config.seconds,
+        config,
+    }
+}
+
+/// Name that distinguishes a run from all others.
+fn title(config: &rtt::Config) -> String {
     let scenario = &config.scenario;
     let mut title = format!(
         "{}, {} B, {}, {}",
@@ -124,11 +163,7 @@ fn row(config: rtt::Config) -> Row<rtt::Config> {
     if config.repetition > 1 {
         title = format!("{title}, repetition {}", config.repetition);
     }
-    Row {
-        title,
-        seconds: config.seconds,
-        config,
-    }
+    title
 }
 
 fn word_of(disturbance: Option<Disturbance>) -> &'static str {
@@ -138,6 +173,17 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
 /// Text of a report: tables, failed runs, achieved rates of floods and storms, and notes.
 fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
     let mut text = tables(&report.runs, shown).join("\n");
+    if shown == Shown::Summary {
+        let invalid = report.runs.iter().filter_map(|run| {
+            let (reason, label) = (run.invalid.as_ref()?, summary::label(run)?);
+            Some(format!("INVALID: {label}: {reason}"))
+        });
+        let failures = measured.failures();
+        for line in failures.lines().map(str::to_owned).chain(invalid) {
+            text.push_str(&summary::wrapped(&line));
+        }
+        return text;
+    }
     text.push_str(&measured.failures());
     floods(&mut text, &report.runs);
     storms(&mut text, &report.runs);
@@ -224,6 +270,22 @@ fn storms(text: &mut String, runs: &[Run]) {
     );
 }
 
+/// Creates a new folder for the page and the JSON of a demo for which no files were named. Returns `None`, and tells the
+/// reason, if that fails.
+fn result_folder() -> Option<PathBuf> {
+    let folder = env::temp_dir().join(format!("isolane-demo-{}", process::id()));
+    match fs::create_dir(&folder) {
+        Ok(()) => Some(folder),
+        Err(error) => {
+            tell(format!(
+                "no page and no JSON: cannot create {}: {error}. Name files with --page and --json.",
+                folder.display()
+            ));
+            None
+        }
+    }
+}
+
 /// Prints the text to standard output, or to standard error if JSON goes to standard output.
 pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure> {
     if json == Some(&Destination::StandardOutput) {
@@ -237,6 +299,7 @@ pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::bench::demo::SUMMARY_SECONDS;
     use isolane_bench::report::Step;
     use isolane_bench::scenario::ablation::{Ablation, Condition};
     use isolane_bench::scenario::plan::{self, Part};
@@ -278,6 +341,18 @@ mod tests {
             (80..=100).contains(&short),
             "a minute and a half: {short} s"
         );
+    }
+
+    #[test]
+    fn the_short_demo_takes_less_than_45_s_and_names_each_run() {
+        let rows: Vec<_> = summary::plan(SUMMARY_SECONDS)
+            .into_iter()
+            .map(row)
+            .collect();
+        let expected = interruptible_runs::expected_of_all(&rows).as_secs();
+        assert!((30..40).contains(&expected), "{expected} s");
+        let labels = rows.iter().map(|row| summary::planned_label(&row.config));
+        assert!(labels.into_iter().all(|label| label.is_some()));
     }
 
     #[test]

@@ -10,26 +10,13 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// Size of the drawing in pixels; the page scales it. The size is small, so that labels are readable on a phone.
-const SIZE: (u32, u32) = (560, 340);
-/// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito, 2008); the key uses
-/// the same order.
-pub(super) const COLOURS: [RGBColor; 12] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(128, 128, 128),
-    RGBColor(176, 156, 0),
-    RGBColor(0, 0, 0),
-    RGBColor(110, 40, 130),
-    RGBColor(120, 70, 20),
-    RGBColor(220, 20, 60),
-];
+const SIZE: (u32, u32) = (480, 330);
 /// Axis colours for the white page; the style sheet adapts them to dark mode.
 const INK: RGBColor = RGBColor(70, 70, 70);
 const GRID: RGBColor = RGBColor(222, 222, 222);
+/// Length of a dash and of the gap after it, in pixels.
+const DASH: u32 = 6;
+const GAP: u32 = 3;
 /// Maximum number of marks on the time axis: 1, 2, ... 9 of each decade.
 const TIME_MARKS: usize = 60;
 /// Smallest share that a tail shows.
@@ -43,10 +30,30 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
+/// Style of a curve, which has one meaning in all figures and bars of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CurveStyle {
+    /// Mechanisms of the run.
+    pub(super) colour: RGBColor,
+    /// True for undisturbed runs.
+    pub(super) is_dashed: bool,
+    /// Thickness in pixels.
+    pub(super) width: u32,
+}
+
+impl CurveStyle {
+    /// Colour as in CSS.
+    pub(super) fn css_colour(self) -> String {
+        let RGBColor(red, green, blue) = self.colour;
+        format!("#{red:02x}{green:02x}{blue:02x}")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
     /// Name that distinguishes the curve within the figure.
     pub(super) name: String,
+    pub(super) style: CurveStyle,
     /// Buckets by time, without overlap; empty ones may be omitted.
     pub(super) buckets: Vec<Bucket>,
     /// Number of scheduled round trips.
@@ -90,12 +97,6 @@ impl Curve {
         points.retain(|(_, share)| *share >= MIN_SHARE);
         points
     }
-}
-
-/// Colour of curve `number`, for the key of the figure.
-pub(super) fn colour(number: usize) -> String {
-    let RGBColor(red, green, blue) = COLOURS[number % COLOURS.len()];
-    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Figure of the distributions. `None` without round trips.
@@ -150,7 +151,7 @@ where
             .max_light_lines(0)
             .bold_line_style(GRID)
             .axis_style(INK)
-            .label_style(("sans-serif", 14, &INK))
+            .label_style(("sans-serif", 15, &INK))
             .x_desc(names.0)
             .y_desc(names.1)
             .x_labels(TIME_MARKS)
@@ -158,18 +159,19 @@ where
             .y_label_formatter(&|share| percent(*share))
             .draw()
             .ok()?;
-        for (number, curve) in curves.iter().enumerate() {
-            let series = LineSeries::new(points(curve, end_us), line(number));
-            chart.draw_series(series).ok()?;
+        for curve in curves {
+            let style = curve.style.colour.stroke_width(curve.style.width);
+            let points = points(curve, end_us);
+            match curve.style.is_dashed {
+                true => chart.draw_series(DashedLineSeries::new(points, DASH, GAP, style)),
+                false => chart.draw_series(LineSeries::new(points, style)),
+            }
+            .ok()?;
         }
         drop(chart);
         area.present().ok()?;
     }
     Some(svg)
-}
-
-fn line(number: usize) -> ShapeStyle {
-    COLOURS[number % COLOURS.len()].stroke_width(2)
 }
 
 /// Formats a time with its unit, short enough for an axis.
@@ -215,9 +217,18 @@ mod tests {
         }
     }
 
+    fn style(is_dashed: bool) -> CurveStyle {
+        CurveStyle {
+            colour: RGBColor(0, 114, u8::from(is_dashed)),
+            is_dashed,
+            width: 2,
+        }
+    }
+
     fn curve() -> Curve {
         Curve {
             name: "flood".into(),
+            style: style(false),
             buckets: vec![bucket(100.0, 200.0, 80), bucket(400.0, 800.0, 10)],
             samples: 100,
         }
@@ -256,11 +267,12 @@ mod tests {
 
     #[test]
     fn both_pictures_have_a_line_for_each_curve_and_times_with_units() {
-        let curves = [curve(), curve()];
+        let mut curves = [curve(), curve()];
+        curves[1].style = style(true);
         for svg in [distributions(&curves), tails(&curves)].map(Option::unwrap) {
             assert!(svg.starts_with("<svg"), "{svg}");
-            for number in 0..curves.len() {
-                let stroke = colour(number).to_uppercase();
+            for curve in &curves {
+                let stroke = curve.style.css_colour().to_uppercase();
                 assert!(svg.contains(&format!("stroke=\"{stroke}\"")), "{svg}");
             }
             assert!(svg.contains(" µs"), "{svg}");
@@ -271,6 +283,7 @@ mod tests {
     fn without_samples_there_is_no_picture() {
         let nothing = Curve {
             name: "nothing".into(),
+            style: style(false),
             buckets: vec![],
             samples: 10,
         };

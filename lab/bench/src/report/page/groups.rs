@@ -1,8 +1,10 @@
 //! Groups of runs for one figure: runs that differ only in the compared property.
 
-use super::figure::{Bucket, Curve};
+use plotters::style::RGBColor;
+
+use super::figure::{Bucket, Curve, CurveStyle};
 use crate::cable::Arbiter;
-use crate::report::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
+use crate::report::{Disturbance, Order, Place, ReceiveWork, Run, Scenario, Stage, Step, summary};
 use crate::scenario::plan::Part;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +47,15 @@ impl Subject {
 }
 
 impl Group<'_> {
-    /// Curves of the runs, with distinguishing names.
+    /// Curves of the runs, with distinguishing names: those of the summary if it has all these runs.
     pub(super) fn curves(&self) -> Vec<Curve> {
-        self.runs.iter().map(|run| curve(run)).collect()
+        let labels: Option<Vec<_>> = self.runs.iter().map(|run| summary::label(run)).collect();
+        let names: Vec<String> = match labels {
+            Some(labels) => labels.into_iter().map(str::to_owned).collect(),
+            None => self.runs.iter().map(|run| name(run)).collect(),
+        };
+        let runs = self.runs.iter().zip(names);
+        runs.map(|(run, name)| curve(run, name)).collect()
     }
 }
 
@@ -210,7 +218,47 @@ pub(super) fn name(run: &Run) -> String {
     format!("{disturbance}{executor}{order}{link}{remedy}")
 }
 
-fn curve(run: &Run) -> Curve {
+/// Colour of each step, on a light and on a dark ground. The first six are distinguishable with any colour vision (Okabe
+/// and Ito, 2008).
+const STEP_COLOURS: [(Step, RGBColor); 7] = [
+    (Step::OneSocket, RGBColor(213, 94, 0)),
+    (Step::SocketALevel, RGBColor(0, 114, 178)),
+    (Step::Budgets, RGBColor(0, 158, 115)),
+    (Step::Lane, RGBColor(204, 121, 167)),
+    (Step::Xdp, RGBColor(176, 156, 0)),
+    (Step::NapiPriorities, RGBColor(86, 180, 233)),
+    (Step::Steering, RGBColor(150, 90, 40)),
+];
+/// Colour of a socket per level on a link that sends the flood in order of arrival.
+const FIFO_LINK: RGBColor = RGBColor(230, 159, 0);
+/// Colour of runs that no step describes.
+const OTHER: RGBColor = RGBColor(128, 128, 128);
+
+/// Style of a run's curve and bar: the colour means the step, a dashed line an undisturbed run, and a thin line a
+/// disturbed link that sends frames in order of arrival.
+pub(super) fn style(run: &Run) -> CurveStyle {
+    let scenario = Scenario::of_run(run);
+    let of_step = STEP_COLOURS
+        .iter()
+        .find(|(step, _)| step.of(scenario.clone()) == scenario);
+    let is_outside = run
+        .disturbance
+        .is_some_and(|of_run| of_run.place() == Place::Link);
+    let is_fifo_link = is_outside && run.arbiter() == Some(Arbiter::Fifo);
+    let (colour, width) = match of_step {
+        Some((Step::SocketALevel, _)) if is_fifo_link => (FIFO_LINK, 2),
+        Some((Step::OneSocket, colour)) => (*colour, 2),
+        Some((_, colour)) => (*colour, if is_fifo_link { 1 } else { 2 }),
+        None => (OTHER, 2),
+    };
+    CurveStyle {
+        colour,
+        is_dashed: run.disturbance.is_none(),
+        width,
+    }
+}
+
+fn curve(run: &Run, name: String) -> Curve {
     let buckets = run.distribution.rtt_us.iter().flat_map(|distribution| {
         let filled = distribution
             .counts
@@ -224,8 +272,37 @@ fn curve(run: &Run) -> Curve {
         })
     });
     Curve {
-        name: name(run),
+        name,
+        style: style(run),
         buckets: buckets.collect(),
         samples: run.samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::silent_run;
+
+    #[test]
+    fn a_colour_means_the_same_step_in_every_figure() {
+        let mut colours: Vec<String> = Vec::new();
+        for step in Step::ALL {
+            let [quiet, storm] = [None, Some(Disturbance::Storm)].map(|disturbance| {
+                let mut run = silent_run(disturbance);
+                let scenario = step.of(Scenario::of_run(&run));
+                run.stages = scenario.stages;
+                run.order = scenario.order;
+                run.datapath = scenario.datapath;
+                run.receive_work = scenario.receive_work;
+                style(&run)
+            });
+            assert_eq!(quiet.colour, storm.colour, "{step:?}");
+            assert!(quiet.is_dashed && !storm.is_dashed);
+            colours.push(quiet.css_colour());
+        }
+        colours.sort_unstable();
+        colours.dedup();
+        assert_eq!(colours.len(), Step::ALL.len());
     }
 }

@@ -1,7 +1,7 @@
 //! Result as one self-contained HTML page, without scripts, fonts or network access.
 //!
-//! The page begins with the answers (ratios within the result), followed by the figures of each comparison, the tables
-//! of the terminal, the missing or invalid runs, and the machine and command. It is computed from the report alone, so
+//! The page begins with the conclusion and the bars of the summary, followed by the ratios of all other comparisons,
+//! the figures of each comparison, the tables of the terminal, the missing or invalid runs, and the machine and command. It is computed from the report alone, so
 //! a page can be regenerated from the JSON.
 
 mod figure;
@@ -9,7 +9,7 @@ mod groups;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Kind, Measure, Of, Order, Ratio, Report, Run, Shown, tables};
+use super::{Kind, Measure, Of, Order, Ratio, Report, Run, Shown, summary, tables};
 use figure::Curve;
 use groups::{Group, Subject};
 
@@ -30,6 +30,7 @@ pub fn page(report: &Report) -> String {
             }
             body {
                 (head(report))
+                (bars(&report.runs))
                 (answers(report))
                 @for subject in Subject::ALL {
                     (comparisons(subject, &groups))
@@ -45,17 +46,44 @@ pub fn page(report: &Report) -> String {
 
 fn head(report: &Report) -> Markup {
     let environment = &report.environment;
+    let conclusion = summary::conclusion(&summary::answers(&report.runs));
     html! {
         h1 { "Round trips of a critical topic under disturbances" }
+        @if let Some(conclusion) = conclusion { p.conclusion { (conclusion) } }
         p.faint {
             "isolane on " (environment.cpu.as_deref().unwrap_or("an unnamed processor"))
-            ", " (environment.cores) " cores, Linux " (environment.kernel) "."
+            ", " (environment.cores) " cores, Linux " (environment.kernel) ". "
+            "A critical topic of level 7 makes round trips between two hosts, on schedule, whether or not earlier "
+            "replies have come back. The hosts, the link and the disturbance share this machine's cores: compare "
+            "ratios, not times."
         }
-        p {
-            "A critical topic of level 7 makes round trips between two hosts. Pings are sent on schedule, whether "
-            "or not earlier replies have come back. Every figure compares runs of this one measurement. Absolute "
-            "times are those of this machine, on which the hosts, the link and the disturbance share a few cores. "
-            "Compare the ratios."
+    }
+}
+
+/// Bars of the summary.
+fn bars(runs: &[Run]) -> Markup {
+    let answers = summary::answers(runs);
+    let longest_us = summary::longest_us(&answers).max(1.0);
+    let percent = |us: Option<f64>| format!("width:{:.2}%", us.unwrap_or(0.0) / longest_us * 100.0);
+    html! {
+        @for answer in &answers {
+            h3 { (answer.question.title) }
+            ul.bars {
+                @for (bar, run) in &answer.bars {
+                    li class=[run.disturbance.is_none().then_some("quiet")] style={ "--colour:" (groups::style(run).css_colour()) } {
+                        span { (bar.label) }
+                        div { i style=(percent(run.rtt_us.p99)) {} b style=(percent(run.rtt_us.median)) {} }
+                        span.times { (summary::milliseconds(run.rtt_us.median)) " / " (summary::milliseconds(run.rtt_us.p99)) }
+                        span.faint { (summary::remark(run)) }
+                    }
+                }
+            }
+        }
+        @if !answers.is_empty() {
+            p.faint {
+                "Median / p99. A bar is dark up to the median and light up to p99; the scale is linear from 0 to "
+                (summary::milliseconds(Some(longest_us))) ". A striped bar or a dashed curve is undisturbed. A colour means the same mechanism everywhere."
+            }
         }
     }
 }
@@ -72,14 +100,16 @@ fn answers(report: &Report) -> Markup {
     .into_iter()
     .flat_map(|kind| answer(report, kind))
     .chain(inversions(&report.runs));
-    html! { ul.answers { @for (times, sentence) in headlines { li { strong { (times) } (sentence) } } } }
+    // The bars show the same comparisons.
+    let is_summary = report.runs.iter().all(|run| summary::label(run).is_some());
+    html! { @if !is_summary { ul.answers { @for (times, sentence) in headlines { li { strong { (times) } (sentence) } } } } }
 }
 
 /// Median of a kind's p99 ratios with its range, and a sentence about it.
 fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     // Executor and receive work affect the hosts' share; the link affects the whole round trip.
     let of = match kind {
-        Kind::Flood | Kind::Arbiter | Kind::Large => Of::Rtt,
+        Kind::Flood | Kind::Arbiter | Kind::Large | Kind::Isolation => Of::Rtt,
         Kind::Order | Kind::Storm => Of::Host,
     };
     let mut ratios: Vec<&Ratio> = report
@@ -91,7 +121,7 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     ratios.sort_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
     // The lower median: a headline must not exceed what most runs show.
     let median = *ratios.get(ratios.len().checked_sub(1)? / 2)?;
-    Some((times(median.value), range(median) + &sentence(median)))
+    Some((times(median.value), range(median) + &sentence(median)?))
 }
 
 /// Text "(5.5 to 17) ", or an empty string without a range.
@@ -102,12 +132,12 @@ fn range(ratio: &Ratio) -> String {
     })
 }
 
-fn sentence(ratio: &Ratio) -> String {
+fn sentence(ratio: &Ratio) -> Option<String> {
     let disturbance = ratio
         .disturbance
         .map_or("nothing", |disturbance| disturbance.word());
     let payload_bytes = ratio.payload_bytes;
-    match ratio.kind {
+    Some(match ratio.kind {
         Kind::Flood => format!(
             "as long as undisturbed round trips at p99, under a {disturbance} on a first-in-first-out link \
              ({payload_bytes} B)"
@@ -127,7 +157,8 @@ fn sentence(ratio: &Ratio) -> String {
             "as long as undisturbed round trips at p99, with samples of a mebibyte in the same participants \
              ({payload_bytes} B)"
         ),
-    }
+        Kind::Isolation => return None,
+    })
 }
 
 /// Priority inversions of all runs with a disturbance inside the participants, in both job orders.
@@ -160,7 +191,10 @@ fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
     html! {
         @if about.peek().is_some() {
             h2 { (subject.title()) }
-            @for part in subject.explanation() { p { (part.meaning()) } }
+            details {
+                summary { "How to read these runs" }
+                @for part in subject.explanation() { p { (part.meaning()) } }
+            }
             @for group in about { (pictures(group)) }
         }
     }
@@ -171,8 +205,10 @@ fn pictures(group: &Group<'_>) -> Markup {
     html! {
         h3 { (group.title) }
         ul.key {
-            @for (number, (run, curve)) in group.runs.iter().zip(&curves).enumerate() {
-                li { span style={ "background:" (figure::colour(number)) } {} (key(run, curve)) }
+            @for (run, curve) in group.runs.iter().zip(&curves) {
+                li class=[curve.style.is_dashed.then_some("quiet")] style={ "--colour:" (curve.style.css_colour()) } {
+                    span {} (key(run, curve))
+                }
             }
         }
         div.pictures {
@@ -191,7 +227,11 @@ fn key(run: &Run, curve: &Curve) -> String {
         .rtt_us
         .p99
         .map(|p99| format!(", p99 {}", figure::time(p99)));
-    format!("{}{}{lost}", curve.name, p99.unwrap_or_default())
+    let invalid = match run.invalid {
+        Some(_) => ", invalid",
+        None => "",
+    };
+    format!("{}{}{lost}{invalid}", curve.name, p99.unwrap_or_default())
 }
 
 fn picture(svg: Option<String>, caption: &str) -> Markup {
@@ -396,16 +436,6 @@ mod tests {
             };
             assert!(low <= value && value <= high, "{ratio:?}");
         }
-    }
-
-    #[test]
-    fn every_curve_of_a_picture_has_its_own_colour() {
-        let mut colours: Vec<String> = (0..figure::COLOURS.len()).map(figure::colour).collect();
-        colours.sort_unstable();
-        colours.dedup();
-        assert_eq!(colours.len(), figure::COLOURS.len());
-        // A figure contains the steps of an ablation under a disturbance, and undisturbed runs.
-        assert!(crate::report::Step::ALL.len() + 3 <= colours.len());
     }
 
     #[test]
