@@ -310,7 +310,7 @@ fn samples_too_large_for_a_subscriber_are_reported_while_it_runs_and_at_its_end(
     sub.tells("samples too large for their reader");
     let sub = sub.interrupt();
     assert_eq!(publisher.code, 0, "it is not kept: {}", publisher.err);
-    for part in ["topic Square", "the reader takes 24", "--max-bytes"] {
+    for part in ["topic Square", "the reader accepts 24", "--max-bytes"] {
         assert!(sub.err.contains(part), "{part}: {}", sub.err);
     }
     let end = "in all: 0 delivered, 20 too large";

@@ -63,7 +63,7 @@ fn each_missing_capability_is_named_exactly() {
         ("-sys_admin,-cap_39", "lacks CAP_BPF."),
         ("-sys_admin,-cap_38", "lacks CAP_PERFMON."),
         ("-sys_admin,-net_admin", "lacks CAP_NET_ADMIN."),
-        ("-net_raw", "that takes CAP_NET_RAW."),
+        ("-net_raw", "which needs CAP_NET_RAW."),
     ];
     let remedy = "setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep";
     for (rights, named) in cases {
@@ -88,13 +88,7 @@ fn memory_that_may_not_be_locked_is_reported_with_its_size() {
         3,
         &["bytes", "ulimit -l", "CAP_IPC_LOCK"],
     );
-    ends(
-        "",
-        rights,
-        AUTO,
-        0,
-        &["xdp is not used", "64 KiB may be locked"],
-    );
+    ends("", rights, AUTO, 0, &["xdp is not used", "may lock 64 KiB"]);
 }
 
 #[test]
@@ -167,7 +161,7 @@ fn what_no_machine_could_is_wrong_usage() {
         "",
         &arguments,
         2,
-        &["has 64 frames", "receive_frames = 2272"],
+        &["has 64 receive frames", "receive_frames = 2272"],
     );
     std::fs::remove_file(&file).expect("it was written");
 }

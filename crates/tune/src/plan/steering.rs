@@ -199,8 +199,8 @@ fn by_table(
             ),
             match other {
                 Some(port) => format!(
-                    "give its receiver other ports: with port = {port}, no described flow has an entry of a critical \
-                     flow"
+                    "give its receiver other ports: port = {port} keeps all other described flows off the entries of \
+                     critical flows"
                 ),
                 None => String::from("give one of the two participants another port, and plan again"),
             },

@@ -130,7 +130,10 @@ mod tests {
         report.look(2, None);
         assert_eq!(report.matched(), "2 readers matched");
         report.look(1, None);
-        assert_eq!(report.matched(), "1 reader matched at the end, 2 at most");
+        assert_eq!(
+            report.matched(),
+            "1 reader matched at the end, at most 2 at once"
+        );
     }
 
     #[test]
