@@ -11,7 +11,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
+        mpsc::{self, RecvTimeoutError},
     },
     thread::{self, JoinHandle, ThreadId},
     time::Duration,
@@ -32,6 +32,8 @@ use crate::{
 
 /// Time between two attempts to push a call into a full ring.
 const RETRY: Duration = Duration::from_millis(1);
+/// Time after which a thread that waits for the result of a call checks that the participant's thread still runs.
+const CHECK: Duration = Duration::from_millis(20);
 
 /// Call of a handle, made on the participant's thread.
 pub(crate) enum Call {
@@ -86,6 +88,11 @@ impl Caller {
         }
         wake(&self.wake);
         Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.is_abandoned()
     }
 
     /// # Panics
@@ -260,7 +267,14 @@ impl ParticipantHandle {
             let _ = sender.send(function(participant));
         };
         caller.send(Call::Run(Box::new(call)))?;
-        result.recv().map_err(|_| ThreadEnded)
+        loop {
+            match result.recv_timeout(CHECK) {
+                Ok(value) => return Ok(value),
+                // A call that the thread has not taken before its end stays in the ring.
+                Err(RecvTimeoutError::Timeout) if !caller.has_ended() => {}
+                Err(_) => return Err(ThreadEnded),
+            }
+        }
     }
 
     /// Creates a writer for one other thread: see [`Participant::create_writer_handle`].
