@@ -4,7 +4,7 @@
 //! Time is real, so runs of an input differ slightly. The target `protocol` tests time-dependent behaviour.
 
 use isolane::{
-    DataReader, DataWriter, Level, Network, Participant, Qos, WriterHandle, Report, TopicType,
+    DataReader, DataWriter, Level, Network, Participant, Qos, Report, TopicType, WriterHandle,
     types::BoundedString,
 };
 use isolane_datapath::{Datapath, Lane, Memory, ReceiveBurst, TransmitBurst};
