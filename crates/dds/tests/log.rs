@@ -270,7 +270,7 @@ fn samples_that_are_too_large_are_a_line_with_topic_sizes_and_setting() {
     for part in [
         "3 more",
         "topic Large",
-        "the reader takes 32",
+        "the reader accepts 32",
         "Qos::max_bytes",
         "isolane.toml",
     ] {

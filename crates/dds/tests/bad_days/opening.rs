@@ -131,12 +131,12 @@ fn memory_that_is_too_small_is_refused_with_the_numbers() {
     assert_says(
         &message,
         &[
-            "queue 0 has 64 frames",
+            "queue 0 has 64 receive frames",
             "receive_frames = 2272",
             "overcommit",
         ],
     );
-    assert_says(&warnings_of_auto(&host, options), &["64 frames"]);
+    assert_says(&warnings_of_auto(&host, options), &["64 receive frames"]);
     host.enter(assert_free);
 }
 

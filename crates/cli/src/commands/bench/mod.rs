@@ -29,7 +29,7 @@ struct MeasurementArguments {
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
     /// Measure over these datapaths, separated by commas: udp, xdp, memory (in one process; undisturbed round trips
-    /// only). `demo` measures its rows over udp, and over the others only undisturbed round trips
+    /// only). With udp, `demo` measures all of `--rows`. With xdp or memory, it measures only undisturbed round trips
     #[arg(
         long,
         value_name = "LIST",
