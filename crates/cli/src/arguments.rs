@@ -393,7 +393,7 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --payload 64", "measure between two test hosts over an emulated link (as root)"),
         ("isolane bench throughput --payload 1024 --json -", "print the results as JSON"),
-    ], "demo (a demonstration, in about two minutes), doctor (what this machine lacks)"))]
+    ], "demo (a demonstration in less than 45 s), doctor (what this machine lacks)"))]
     #[command(subcommand)]
     Bench(Bench),
     /// Print a completion script for a shell

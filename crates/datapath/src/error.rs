@@ -85,7 +85,7 @@ pub enum OpenError {
     /// Fixed ports for samples are privileged, beyond 65,535, or those of discovery.
     #[error(
         "samples cannot use the {SAMPLE_PORTS} ports from {base} on: in domain {domain} they must be from {MIN_SAMPLE_PORT} to \
-         65535, and none from {} to {}, which discovery uses. sample_ports = 7000 suits every domain",
+         65535, and none from {} to {}, which discovery uses. sample_ports = 6400 suits every domain",
         discovery.start, discovery.end - 1
     )]
     SamplePorts {
