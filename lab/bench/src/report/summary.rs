@@ -1,7 +1,7 @@
 //! Summary of a result: a few bars for one screen, and a conclusion from their ratios.
 //!
 //! Each question has a disturbance and two bars to compare: one without isolane's mechanisms, one with them. The table
-//! [`QUESTIONS`] defines both the runs of the short demo and how the summary finds them in a result.
+//! `QUESTIONS` defines both the runs of the short demo and how the summary finds them in a result.
 
 use std::fmt::Write;
 
@@ -408,7 +408,7 @@ fn bar_cells(run: &Run, longest_us: f64) -> String {
 /// Columns of the summary.
 const COLUMNS: usize = 98;
 
-/// Text in lines of at most [`COLUMNS`] characters.
+/// Text in lines of at most `COLUMNS` characters.
 pub fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
