@@ -249,7 +249,9 @@ mod tests {
                 "`cargo xtask test --system` runs: packages, classifier, tests as root"
             )
         );
-        assert!(lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, package, testbed"));
+        assert!(
+            lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, package, testbed")
+        );
         assert_eq!(not_in(Tier::All), "");
     }
 

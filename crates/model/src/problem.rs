@@ -184,7 +184,11 @@ impl Text {
         let offset = |byte: usize| (byte - self.line_starts[number - 1]).min(line.len());
         let marked = offset(span.start)..offset(span.end);
         let shown = match line.len() <= MAX_EXCERPT_BYTES {
-            true => line.len() - line.trim_start().len()..line.trim_end().len(),
+            true => {
+                let first = line.len() - line.trim_start().len();
+                // A line of blanks ends before its first other character.
+                first..line.trim_end().len().max(first)
+            }
             false => {
                 let first = marked.start.saturating_sub(MAX_EXCERPT_BYTES / 2);
                 let first = line.floor_char_boundary(first);
@@ -205,7 +209,13 @@ impl Text {
         let mut mark: String = indent.map(blank).collect();
         let carets = part(marked.start, marked.end).chars().count().max(1);
         mark.extend(core::iter::repeat_n('^', carets));
-        (format!("{before}{}{after}", &line[shown]), mark)
+        // A control character would act on the terminal.
+        let visible = |letter: char| match letter.is_control() && letter != '\t' {
+            true => char::REPLACEMENT_CHARACTER,
+            false => letter,
+        };
+        let shown: String = line[shown].chars().map(visible).collect();
+        (format!("{before}{shown}{after}"), mark)
     }
 
     /// Returns the text of line number `line`, counted from 1, without its line break.
@@ -245,6 +255,12 @@ mod tests {
         assert!(printed("[a\nb = 1\n", 1..9).contains("\n  [a\n   ^ this\n"));
         assert!(printed("ab\r\nc\n", 2..3).contains("\n  ab\n    ^ this\n"));
         assert!(printed("", 0..0).contains("a.toml:1:1: warning: it is odd\n  \n  ^ this\n"));
+    }
+
+    #[test]
+    fn a_line_of_blanks_and_control_characters_is_printed_safely() {
+        assert!(printed("\r\r\r\u{c}", 0..1).contains("a.toml:1:1: warning: it is odd\n"));
+        assert!(printed("a\u{1b}[2J\n", 0..1).contains("\n  a\u{fffd}[2J\n  ^ this\n"));
     }
 
     #[test]

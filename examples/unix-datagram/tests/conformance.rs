@@ -111,7 +111,9 @@ fn pub_and_sub_exchange_samples() {
 
 fn an_option_of_the_command_line_is_checked() {
     let listed = isolane("datapaths").output().expect("the command runs");
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("send_buffer_bytes (default: 262144)"));
+    assert!(
+        String::from_utf8_lossy(&listed.stdout).contains("send_buffer_bytes (default: 262144)")
+    );
     let refused = isolane("sub Square --datapath unix:send_buffer_bytes=1").output();
     let refused = refused.expect("the command runs");
     assert_eq!(refused.status.code(), Some(2));
