@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands, cargo};
 use isolane_support::{Result, command};
 
@@ -32,43 +31,47 @@ const FILES: [&str; 11] = [
     "usr/share/zsh/vendor-completions/_isolane",
 ];
 
-/// Builds the command and the package, and prints the package's path.
+/// Builds the command and the package, checks the package, and prints its path.
 pub(crate) fn run() -> Result<bool> {
     let metadata = Metadata::read()?;
     command::run(&mut build_commands())?;
-    println!("{}", build(&metadata)?.display());
+    let package = build(&metadata)?;
+    if let Some(fault) = fault_of(&metadata, &package)? {
+        println!("{fault}");
+        return Ok(false);
+    }
+    println!("{}", package.display());
     Ok(true)
 }
 
-/// Builds the package, unpacks it, and runs the unpacked command.
-pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
-    let package = build(metadata)?;
+/// Unpacks a package and runs its command. Returns what is wrong with the package.
+fn fault_of(metadata: &Metadata, package: &Path) -> Result<Option<String>> {
     let root = metadata.target_directory.join("package-root");
     if root.exists() {
         std::fs::remove_dir_all(&root)?;
     }
     let mut unpack = Command::new("dpkg-deb");
-    command::run(unpack.arg("--extract").arg(&package).arg(&root))?;
+    command::run(unpack.arg("--extract").arg(package).arg(&root))?;
     let missing: Vec<_> = FILES
         .iter()
         .filter(|file| !root.join(file).is_file())
         .collect();
     if !missing.is_empty() {
-        return Ok(Outcome::Failed(format!("the package lacks {missing:?}")));
+        return Ok(Some(format!("the package lacks {missing:?}")));
     }
     let isolane = root.join("usr/bin/isolane");
     let bytes = std::fs::metadata(&isolane)?.len();
     if bytes > MAX_COMMAND_BYTES {
-        return Ok(Outcome::Failed(format!(
+        return Ok(Some(format!(
             "the command has {bytes} bytes, at most {MAX_COMMAND_BYTES} are allowed"
         )));
     }
     let version = command::output(Command::new(&isolane).arg("--version"))?;
     let expected = format!("isolane {}\n", env!("CARGO_PKG_VERSION"));
     if version != expected.as_bytes() {
-        return Ok(Outcome::Failed(format!("no version {expected}")));
+        return Ok(Some(format!("no version {expected}")));
     }
-    Ok(Outcome::Passed)
+    Ok(None)
 }
 
 /// Returns the path of the package, made from the command that is built.

@@ -18,7 +18,7 @@ use isolane_support::workspace::{Metadata, build_commands, cargo};
 use isolane_support::{Result, command};
 use isolane_testbed as testbed;
 
-use crate::{classifier, conformance, deb, dependencies, fuzz, test_programs};
+use crate::{classifier, conformance, dependencies, fuzz, test_programs};
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -118,7 +118,6 @@ const STEPS: &[Step] = &[
     step("documentation", DEFAULT, NOTHING, |_| documentation()),
     // The following steps run the command `isolane`, between hosts in namespaces.
     step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
-    step("package", ALL, BUILT, deb::step),
     step("budgets", SYSTEM, BUILT, budgets::step),
     step("testbed", ALL, BUILT, testbed::step),
     step("interop", SYSTEM, BUILT_AND_ROOT, interop::step),
@@ -249,9 +248,7 @@ mod tests {
                 "`cargo xtask test --system` runs: packages, classifier, tests as root"
             )
         );
-        assert!(
-            lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, package, testbed")
-        );
+        assert!(lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, testbed"));
         assert_eq!(not_in(Tier::All), "");
     }
 
