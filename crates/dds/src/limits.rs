@@ -141,7 +141,8 @@ pub const HANDLE_GRACE: Duration = Duration::from_millis(100);
 /// dropped, so that readers can receive and acknowledge its samples.
 pub const HANDLE_LINGER: Duration = Duration::from_secs(2);
 
-/// Capacity of a [`WriterHandle`](crate::WriterHandle)'s ring to the executor, in samples.
+/// Capacity of the rings of a [`WriterHandle`](crate::WriterHandle) and of a [`ReaderHandle`](crate::ReaderHandle), in
+/// samples.
 pub const HANDLE_QUEUE: usize = 16;
 
 /// Calls of handles that wait for the participant's thread: more than threads that create endpoints at once. A thread

@@ -42,7 +42,7 @@ pub(crate) struct Monitoring {
     /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
     /// Warnings that were passed to the application.
-    pub(crate) told: Vec<String>,
+    pub(crate) reported: Vec<String>,
     /// Reason why observation is unavailable although it is allowed.
     pub(crate) not_observable: Option<String>,
 }

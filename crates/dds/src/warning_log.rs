@@ -289,7 +289,7 @@ fn write_to_stderr(line: &str) {
     let stderr = rustix::stdio::stderr();
     let mut polled = [PollFd::new(&stderr, PollFlags::OUT)];
     if poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
-        // If nobody reads standard error, nobody reads the warning.
+        // A failed write loses the warning: standard error is closed.
         let _ = rustix::io::write(stderr, line.as_bytes());
     }
 }

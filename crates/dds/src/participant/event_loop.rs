@@ -57,7 +57,7 @@ pub(crate) struct Core {
     abandoned: Cell<bool>,
 }
 
-/// Whether the application runs the loop, and what it was told about that.
+/// Record of the application's runs of the loop, for the warning that the loop does not run.
 #[derive(Default)]
 struct Driving {
     /// Nested runs of the loop.

@@ -117,9 +117,9 @@ impl State {
     /// Passes the [warnings](crate::Participant::warnings) that are new since the last call to the application.
     pub(crate) fn tell_new_warnings(&mut self) {
         for warning in self.warnings() {
-            if !self.monitoring.told.contains(&warning) {
+            if !self.monitoring.reported.contains(&warning) {
                 warn(SETTING, format_args!("{warning}"));
-                self.monitoring.told.push(warning);
+                self.monitoring.reported.push(warning);
             }
         }
     }

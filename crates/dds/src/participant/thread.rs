@@ -2,8 +2,8 @@
 //!
 //! The thread builds the participant, because a participant never leaves its thread, and runs its loop. Handles push
 //! calls into a ring and wake the loop through its eventfd. The loop makes one call between two activations. A lock
-//! orders the handles that push; the loop never takes it. Samples do not pass through this ring: see [`WriterHandle`]
-//! and [`ReaderHandle`].
+//! orders the handles that push. The loop's thread takes it only if a callback drops a [`ReaderHandle`]. Samples do not
+//! pass through this ring: see [`WriterHandle`] and [`ReaderHandle`].
 
 use std::{
     os::fd::OwnedFd,

@@ -79,7 +79,7 @@ pub struct ReaderHandle<T: TopicType> {
 /// End of the ring on the loop's thread; owned by the reader's callback.
 struct LoopEnd<T: TopicType> {
     reader: DataReader<T>,
-    /// True if the ring has samples of which the consumer was not told.
+    /// True if the ring has samples for which the consumer was not woken.
     is_unannounced: bool,
     // Drop order: the ring is abandoned before the consumer is woken for the last time.
     samples: Producer<Sample<T>>,
