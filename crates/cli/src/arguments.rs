@@ -273,14 +273,14 @@ pub(crate) struct CommonArguments {
     pub(crate) domain: Option<Domain>,
     /// Use this network interface; may be repeated [default: all but loopback]
     ///
-    /// A described host uses its interface by default. `spy` listens on all. `tune ports`, `tune learn` and `tune
-    /// answer` have no default, and need exactly one.
+    /// The default of a described host is its interface. `spy` listens on all interfaces by default. `tune ports`,
+    /// `tune learn` and `tune answer` have no default, and need exactly one interface.
     #[arg(long, short = 'i', value_name = "NAME", global = true, display_order = LAST_OPTIONS)]
     pub(crate) interface: Vec<String>,
     /// Read this system description (TOML) [env: ISOLANE_CONFIG]
     ///
-    /// It has domain, hosts, topics, participants and tuning; `isolane config --example` prints one. `config`, `doctor`
-    /// and `tune` read isolane.toml by default, the other commands none.
+    /// A description has the domain, hosts, topics, participants and tuning; `isolane config --example` prints one.
+    /// `config`, `doctor` and `tune` read isolane.toml by default. The other commands read none by default.
     #[arg(long, value_name = "FILE", global = true, display_order = LAST_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
     /// Print more: -v the settings and the log, -vv also matches and counters
@@ -295,8 +295,14 @@ pub(crate) struct CommonArguments {
 pub(crate) enum Command {
     /// Demonstrate isolane on this machine, in less than 45 s
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "compare a critical topic alone and disturbed (as root; else only loopback and memory)"),
-        ("isolane demo --page demo.html --json demo.json", "name the files; else they are in a new folder in /tmp"),
+        (
+            "isolane demo",
+            "measure a critical topic alone and disturbed (as root; else only over loopback and memory)",
+        ),
+        (
+            "isolane demo --page demo.html --json demo.json",
+            "name the files of the results; else they are in a new folder in /tmp",
+        ),
         ("isolane demo --full", "measure all rows, in about two minutes"),
         ("isolane demo --full --payload 64 --seconds 1", "measure one payload, 1 s a run, in less than a minute"),
         ("isolane demo --full --rows executor", "measure only load inside the participants, in about 45 s"),
@@ -332,8 +338,11 @@ pub(crate) enum Command {
     List(List),
     /// Explain why writers and readers of a topic do not communicate
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane why Square", "compare names, types, QoS, partitions, networks; search domains and packet filters"),
-        ("isolane why Square --domain 5 --other-domains 0,42", "search the topic also in domains 0 and 42"),
+        (
+            "isolane why Square",
+            "compare names, types, QoS, partitions and networks; check packet filters and other domains",
+        ),
+        ("isolane why Square --domain 5 --other-domains 0,42", "look for the topic also in domains 0 and 42"),
         ("isolane why Square --interface lo --peer 127.0.0.1", "compare on this machine, without multicast"),
         (
             "isolane why Square --json - | jq -r '.reasons[] | select(.verdict == \"no\").sentence'",
@@ -365,7 +374,7 @@ pub(crate) enum Command {
         ("isolane config --example > isolane.toml", "begin with a commented example"),
         ("isolane config", "check and print isolane.toml, with all defaults"),
         ("isolane config --config other.toml --json -", "print another description as JSON"),
-    ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
+    ], "doctor (compares this machine with it), pub and sub --config (use its topics)"))]
     Config(Config),
     /// List the datapaths (ways to send and receive) and their options
     #[command(after_help = ExitCode::help_with_examples(&[
@@ -424,25 +433,25 @@ pub(crate) const CHILD_COMMAND: &str = "child";
 pub(crate) struct LaneArguments {
     /// Use this datapath: udp, xdp (AF_XDP) or auto [default: udp]
     ///
-    /// udp is kernel sockets; auto is the first datapath that works here. Options follow as in xdp:queue=1,mode=copy;
-    /// `isolane datapaths` lists them. A described host uses its datapath by default.
+    /// udp is kernel sockets; auto is the first datapath that works here. Options follow the name, as in
+    /// xdp:queue=1,mode=copy; `isolane datapaths` lists them. The default of a described host is its datapath.
     #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
     pub(crate) datapath: Option<DatapathArgument>,
     /// Remember at most N remote participants, 1 to 2000
     ///
-    /// Ten times as many endpoints are remembered. The default is the described host's, else 1000; for `ls` and `why`
-    /// 2000.
+    /// The number of remembered endpoints is ten times as high. The default is the described host's, else 1000 (`ls`
+    /// and `why`: 2000).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
     pub(crate) max_participants: Option<u32>,
-    /// Use [host.NAME] of the description [default: by host name]
+    /// Use [host.NAME] of the description [default: this machine's name]
     ///
     /// The default is the entry of this machine's host name, else the only entry.
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Discover participants at this address without multicast; may be repeated
     ///
-    /// ADDRESS is an IPv4 address: announcements go to the ports of participants 1 to 10 of the domain there.
-    /// ADDRESS:PORT names a single port.
+    /// ADDRESS is an IPv4 address: announcements go to the ports of participants 1 to 10 of the domain at that address.
+    /// With ADDRESS:PORT they go to that port only.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
 }

@@ -32,7 +32,7 @@ pub(crate) struct Doctor {
     /// Check the facts in this file (written by `doctor --facts`, perhaps on another machine) instead of this machine
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Show also what is as it should be
+    /// Show also the checks that passed
     #[arg(long)]
     all: bool,
     /// Print the facts (this machine's state) as JSON instead of findings, for `doctor --from` and `tune plan --facts`

@@ -20,7 +20,8 @@ pub(crate) struct Completions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Print the page of this command, as `sub` or `tune-plan`; else write all pages into this directory
+    /// Print the page of this command, such as `sub` or `tune-plan`. Any other value is a directory, into which all
+    /// pages are written
     ///
     /// The directory is created if necessary. Without an argument, the page of isolane itself is printed.
     #[arg(value_name = "COMMAND|DIR")]

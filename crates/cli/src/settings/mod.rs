@@ -57,7 +57,7 @@ pub(crate) struct SettingLine {
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     pub(crate) domain: Sourced<Domain>,
-    /// All interfaces that can multicast, or the named interfaces without duplicates.
+    /// All interfaces except loopback, or the named interfaces without duplicates.
     pub(crate) interfaces: Sourced<Interfaces>,
     /// Number of `-v` options. 0 prints only results, 1 also the settings, 2 also matches, jobs, ledgers and counters.
     pub(crate) verbosity: u8,
@@ -142,7 +142,7 @@ impl Settings {
         let interfaces = &network.interfaces;
         let names = match &interfaces.value {
             Interfaces::Named(names) => names.join(","),
-            _ => String::from("all that can multicast"),
+            _ => String::from("all but loopback"),
         };
         self.set("interfaces", names, &interfaces.source);
         self.set("verbosity", network.verbosity, &Source::CommandLine("-v"));

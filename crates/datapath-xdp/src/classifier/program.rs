@@ -256,10 +256,10 @@ impl Program {
         }
         let [sha1, sha256] = tags;
         Err(ClassifierError::System {
-            doing: "comparing the classifier's tags",
+            doing: "checking the classifier's tag",
             cause: io::Error::other(format!(
-                "the loaded program {name} has the tag {tag}, and this build's has {sha1} (until Linux 6.17) or \
-                 {sha256}; build isolane anew from its sources, or use the datapath udp"
+                "the kernel gives the program {name} the tag {tag}, but this build expects {sha1} (until Linux 6.17) \
+                 or {sha256} (later). Build isolane again from its sources, or use the datapath udp"
             )),
         })
     }
@@ -277,7 +277,7 @@ fn explain(error: EbpfError) -> ClassifierError {
     let release = kernel::release();
     let (doing, cause, log) = match error {
         EbpfError::MapError(MapError::CreateError { io_error, .. }) => {
-            ("making the classifier's maps", io_error, String::new())
+            ("creating the classifier's maps", io_error, String::new())
         }
         EbpfError::ProgramError(ProgramError::LoadError {
             io_error,
@@ -290,7 +290,7 @@ fn explain(error: EbpfError) -> ClassifierError {
         EbpfError::ProgramError(ProgramError::SyscallError(error))
         | EbpfError::ProgramError(ProgramError::MapError(MapError::SyscallError(error)))
         | EbpfError::MapError(MapError::SyscallError(error)) => (
-            "asking the kernel for the classifier",
+            "a bpf system call for the classifier",
             error.io_error,
             String::new(),
         ),
@@ -309,7 +309,7 @@ fn explain(error: EbpfError) -> ClassifierError {
     if !kernel::is_since(&release, 5, 9) {
         return ClassifierError::TooOld {
             release,
-            what: "a program that goes with its owner",
+            what: "an XDP program that is detached when its process ends",
             needs: "5.9",
         };
     }

@@ -28,8 +28,10 @@ pub enum Partial {
     Unexpected,
 }
 
-/// Validates the checksum of `datagram` (UDP header and payload, as long as the IPv4 header says). A full checksum that
-/// equals the partial one (one of 65,536) is reported as the form checked first.
+/// Validates the checksum of `datagram`: the UDP header and the payload, in the length that the IPv4 header gives.
+///
+/// In one of 65,536 datagrams, the full checksum and the partial one are equal. The result is then the form that is
+/// checked first ([`Partial`]).
 #[inline]
 #[must_use]
 pub fn verify(

@@ -88,7 +88,7 @@ fn of(interface: &str, flags: u32) -> Attributes {
     Attributes::new().with(nest(HEADER, &header))
 }
 
-/// Attributes of a bit set in its verbose form, where each bit is named.
+/// Attributes of a bit set in the verbose format, a list of bits with their names.
 mod bits {
     pub(super) const BITS: u16 = 3;
     pub(super) const BIT: u16 = 1;

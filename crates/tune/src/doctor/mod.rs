@@ -65,7 +65,7 @@ pub fn examine(facts: &Facts, needs: &Needs, kinds: Kinds) -> Vec<Finding> {
 const STEPS: [(&str, &str); 24] = [
     ("cores.governor", "cores.governor"),
     ("cores.idle-states", "cores.idle-state"),
-    ("cores.isolated", "boot"),
+    ("cores.isolated", "boot.arguments"),
     ("cores.other-interrupts", "cores.interrupt"),
     ("cores.smt", "cores.sibling"),
     ("cores.tick", "boot.arguments"),

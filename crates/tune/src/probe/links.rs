@@ -118,13 +118,14 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
     })
 }
 
-/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them. A VLAN's receive
-/// processing is that of its parent, which may have no address itself.
+/// Lane prerequisites of each interface that could have lanes. For a VLAN, those of its parent are included: the parent
+/// does the receive processing of the VLAN, and may have no address itself.
 pub(super) fn lanes(interfaces: &[Interface], kinds: Kinds) -> Vec<LanePrerequisites> {
     let of_kinds = |interface: &str| {
         let facts = kinds.iter().filter_map(|kind| {
             let facts = kind.probe(interface)?;
-            // Facts that are not JSON are recorded as a string, which `requirements` refuses with its reason.
+            // Facts that are not JSON are recorded as a JSON string. The kind's `requirements` refuses such a string,
+            // and gives the reason.
             let facts = serde_json::from_str(&facts).unwrap_or(Value::String(facts));
             Some((kind.name().to_owned(), facts))
         });

@@ -35,7 +35,7 @@ pub enum Document {
     KernelArguments {
         /// Core of the executor.
         core: u16,
-        /// Arguments whose list is this core.
+        /// Arguments to set. Each gets a list with the executor's core alone.
         lists: Vec<CoreList>,
         /// Cores for interrupts (`irqaffinity=`), ascending; empty to omit the argument.
         interrupts: Vec<u16>,
@@ -45,7 +45,7 @@ pub enum Document {
         /// Core.
         core: u16,
     },
-    /// Limits that permit real-time priorities and locked memory to the group `realtime`.
+    /// Limits that allow the group `realtime` to use real-time priorities and to lock memory.
     RealtimeLimits,
 }
 

@@ -25,8 +25,8 @@ pub const COMMAND: &str = "testbed-guest";
 
 /// I/O port of the emulator's device `isa-debug-exit`, as set on the guest's command line.
 const EXIT_PORT: u64 = 0xf4;
-/// I/O port of the emulator's device `isa-debugcon`, which appends each byte to a file. (The firmware writes to 0x402,
-/// too.)
+/// I/O port of the emulator's device `isa-debugcon`, which appends each byte that it receives to a file. The firmware
+/// writes its own messages to another port, 0x402.
 pub(super) const RESULT_PORT: u64 = 0xe9;
 /// All I/O ports as a file, one byte each.
 const PORTS: &str = "/dev/port";

@@ -41,11 +41,12 @@ pub(crate) struct Demo {
     /// Measure all rows and print all tables, in about two minutes
     #[arg(long)]
     full: bool,
-    /// Set the duration of each run in seconds [default: 3; with --full 2, and 5 for disturbed runs of `executor`]
+    /// Set the duration of each run in seconds [default: 3; with --full: 2, and 5 for disturbed runs of the row
+    /// `executor`]
     #[arg(long, value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Measure these rows with --full, separated by commas: link (flood on a FIFO link), arbiter (flood on a FIFO link, and on one
-    /// that sends the most urgent class first), lane (receive load on the hosts, one mechanism more in each row),
+    /// Measure these rows with --full, separated by commas: link (flood on a FIFO link), arbiter (the same, and flood
+    /// on a link that sends the most urgent class first), lane (receive load on the hosts; each run adds a mechanism),
     /// executor (load inside the participants, with jobs in FIFO order and by priority) [default: all]
     #[arg(
         long,

@@ -24,12 +24,17 @@ use crate::values::{Destination, MeasuredDatapath, word};
 /// Options of every measurement.
 #[derive(Debug, Args)]
 struct MeasurementArguments {
-    /// Write the results as JSON to this file; `-` is standard output. Until the end, `demo` and `bench rtt` keep the
-    /// results of finished runs in a temporary file next to it
+    /// Write the results as JSON to this file; `-` is standard output
+    ///
+    /// `demo` and `bench rtt` also write the results of finished runs to a temporary file next to it, until all runs
+    /// have ended.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Measure over these datapaths, separated by commas: udp, xdp, memory (in one process; undisturbed round trips
-    /// only). With udp, `demo` measures all of `--rows`. With xdp or memory, it measures only undisturbed round trips
+    /// Measure over these datapaths, separated by commas: udp, xdp, memory (undisturbed round trips only)
+    ///
+    /// With memory, both ends are in one process. `bench throughput` refuses it, because writer and reader would only
+    /// take turns. `demo --full` measures all of its rows with udp, and only undisturbed round trips with xdp and
+    /// memory.
     #[arg(
         long,
         value_name = "LIST",

@@ -63,13 +63,12 @@ pub(crate) struct Rtt {
         default_value = "2000"
     )]
     rate: u32,
-    /// Select disturbances, separated by commas: none, flood, read-flood, storm, joining, bulk,
-    /// repair, large
+    /// Select disturbances, separated by commas: none, flood (of the link), read-flood (a flood that a bulk reader of
+    /// the participants receives), storm (multicast to many sockets of the hosts), joining (endpoints come and go),
+    /// bulk (a reliable topic of the participants), repair (bulk with losses), large (bulk with samples of 1 MiB)
     ///
-    /// flood: on the link. read-flood: a flood that a bulk reader of the participants receives (in JSON, flood with
-    /// `bulk_reader`). storm: multicast to many sockets of the hosts. On a faster link: joining (endpoints come and go),
-    /// bulk (a reliable bulk topic), repair (bulk with losses; payload up to 960 B). On a veth pair: large (samples of
-    /// 1 MiB).
+    /// joining, bulk and repair run on a faster link, large on a veth pair. repair takes payloads up to 960 B. In JSON,
+    /// read-flood is flood with `bulk_reader`.
     #[arg(
         long,
         value_name = "LIST",
@@ -92,7 +91,7 @@ pub(crate) struct Rtt {
     /// fifo is the order of readiness, with one socket for all levels.
     #[arg(long, value_name = "LIST", value_parser = one_of(ORDERS), default_value = "priority")]
     order: Vec<Order>,
-    /// Measure seven configurations, each with one mechanism more (as root, about 35 minutes)
+    /// Measure seven configurations, each of which adds one mechanism (as root, about 35 minutes)
     ///
     /// The configurations are: one socket for all levels, a socket per level, steering, NAPI priorities, AF_XDP, a lane
     /// per level, budgets. Each runs with payloads 64,512,1024, disturbances none,flood,storm,read-flood and arbiters

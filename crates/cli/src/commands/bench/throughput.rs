@@ -34,7 +34,8 @@ pub(crate) struct Throughput {
     /// Do not retransmit lost samples [default: reliable]
     #[arg(long)]
     best_effort: bool,
-    /// Set LATENCY_BUDGET, as 1ms: samples wait up to half of it, to share a datagram [default: none, no wait]
+    /// Set LATENCY_BUDGET, as 1ms: the writer holds samples for up to half of it, and sends several in one datagram
+    /// [default: none, no sample is held]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     latency_budget: Option<Duration>,
 }

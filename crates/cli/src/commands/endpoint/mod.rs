@@ -43,18 +43,18 @@ pub(crate) struct EndpointArguments {
     topic: String,
     /// Set DURABILITY: volatile or transient-local [default: volatile]
     ///
-    /// With transient-local, late joiners get the history. The description of the topic replaces the defaults of this
-    /// and the following options.
+    /// With transient-local, late joiners get the history. If the topic is described, the description has the defaults
+    /// of this option and those below.
     #[arg(long, value_name = "WORD", value_parser = word::<Durability>())]
     durability: Option<Durability>,
-    /// Set the level, 0 to 7, the most critical [default: 0]
+    /// Set the level, 0 to 7; 7 is the most critical [default: 0]
     ///
     /// The level is announced as TRANSPORT_PRIORITY.
     #[arg(long, value_name = "0..7", value_parser = level)]
     level: Option<Level>,
     /// Limit a serialized sample to this many bytes [default: 65532]
     ///
-    /// At most 16777212, not counting the encapsulation header.
+    /// The limit is at most 16777212. It does not count the encapsulation header.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
     max_bytes: Option<u32>,
     /// Set RELIABILITY to reliable: lost samples are sent again
@@ -67,7 +67,7 @@ pub(crate) struct EndpointArguments {
     /// A best-effort writer does not match a reliable reader. This is the default of `sub`.
     #[arg(long)]
     best_effort: bool,
-    /// Keep this many samples of each instance [default: 1; sub: 64]
+    /// Keep this many samples of each instance [default: pub 1, sub 64]
     ///
     /// 1 to 65536, or all.
     #[arg(long, value_name = "N|all")]

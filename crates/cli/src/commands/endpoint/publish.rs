@@ -35,7 +35,7 @@ pub(crate) struct Publish {
     endpoint: EndpointArguments,
     /// Set the colour of the shape; each colour is an instance
     ///
-    /// At most 128 bytes. The colour is the key.
+    /// The colour is the key of the topic, and has at most 128 bytes.
     #[arg(long, value_name = "COLOR", value_parser = color, default_value = "BLUE")]
     color: BoundedString<MAX_COLOR_BYTES>,
     /// Set the size of the shape in pixels, 0 or more

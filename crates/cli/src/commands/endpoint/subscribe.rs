@@ -23,10 +23,10 @@ use crate::values::{Destination, ReceiveBudget, count};
 pub(crate) struct Subscribe {
     #[command(flatten)]
     endpoint: EndpointArguments,
-    /// Accept at most N datagrams in each PERIOD, as 20/10ms; drop others
+    /// Accept at most N datagrams in each PERIOD (100us to 10s), as 20/10ms. Append /drop to drop the others (the
+    /// default), or /demote to move them to the lowest lane
     ///
-    /// The period is 100us to 10s. 20/10ms/demote moves the other datagrams to the lowest lane instead. A budget needs
-    /// the datapath xdp. The default is the description's, else no limit.
+    /// A budget needs the datapath xdp. The default is the description's, else no limit.
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<ReceiveBudget>,
     /// Stop after this many samples; exit code 1 if --seconds ends first
@@ -34,9 +34,9 @@ pub(crate) struct Subscribe {
     /// The default is no limit, and exit code 0 even if no sample arrives.
     #[arg(long, value_name = "N", value_parser = count())]
     count: Option<u64>,
-    /// Write each sample as a line of JSON; - prints JSON only
+    /// Write each sample as a line of JSON to this file; `-` prints JSON instead of text
     ///
-    /// FILE gets the JSON besides the text; `-` prints JSON instead of text.
+    /// With a file, the text is printed too.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }

@@ -89,8 +89,8 @@ impl Discovery {
             .or_else(|| by_port(datagram.source))
     }
 
-    /// Purpose of a datagram. The first of these decides: the multicast group; built-in writers only; the announced
-    /// level of the writers or readers; DSCP.
+    /// Purpose of a datagram, from the first of these that determines it: the multicast group; the writers, if all are
+    /// built-in; the announced level of the writers or readers; the DSCP.
     pub(super) fn traffic(&self, datagram: &Datagram, items: &[Item]) -> Option<Traffic> {
         if let Some(traffic) = traffic_of_group(datagram.destination) {
             return Some(traffic);

@@ -50,13 +50,14 @@ pub(crate) struct Spy {
     file: Option<PathBuf>,
     /// Show only this topic; may be repeated
     ///
-    /// Live, `spy` joins the domain (--domain, else 0), so that participants announce their topics again. From a
-    /// capture, samples of writers that it does not announce are shown too.
+    /// When it listens, `spy` joins the domain (--domain, else 0), so that participants announce their topics again. If
+    /// a capture lacks the announcement of a writer, the writer's samples are shown too.
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
-    /// Show only submessages from or to this participant, entity or GUID; may be repeated
+    /// Show only submessages from or to this GUID, participant or entity id; may be repeated
     ///
-    /// A participant has 24 hex digits, an entity id 8; a GUID has both, with a colon between them.
+    /// A participant is its GUID prefix of 24 hex digits, an entity id has 8. A GUID has both, with a colon between
+    /// them.
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     writer: Vec<EntityPattern>,
     /// Show only datagrams of these levels, 0 to 7, separated by commas
@@ -73,10 +74,10 @@ pub(crate) struct Spy {
     /// Stop listening after this many seconds; not with FILE [default: no limit]
     #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
     seconds: Option<Duration>,
-    /// Write each datagram and the summary as a line of JSON; - prints JSON instead of text
+    /// Write each datagram, and the summary at the end, as a line of JSON; `-` prints JSON instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Save the frames of the datagrams shown as pcapng, for Wireshark
+    /// Save the frames of all shown datagrams as pcapng, for Wireshark
     ///
     /// All IP fragments are saved too.
     #[arg(long, value_name = "FILE")]

@@ -55,10 +55,10 @@ pub(crate) struct Top {
     /// Sort topics by level, topic or rate
     #[arg(long, value_name = "WORD", value_parser = word::<Order>(), default_value = "level")]
     sort: Order,
-    /// Write all participants each second as a line of JSON, with rates; - prints JSON instead of text
+    /// Write a line of JSON each second, with all participants and their rates; `-` prints JSON instead of text
     ///
-    /// The first line is written after two snapshots, because rates need both. A participant that started since the
-    /// line before has no rates yet. --topic and --sort do not change the JSON.
+    /// The first line is written after two snapshots, because rates need both. A participant that has started since the
+    /// previous line has no rates yet. --topic and --sort do not change the JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }

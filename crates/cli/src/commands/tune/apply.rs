@@ -25,7 +25,7 @@ use crate::stop;
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// Apply this plan, a file that `tune plan` wrote
+    /// Apply the plan in this file, which `tune plan` wrote
     #[arg(
         value_name = "PLAN",
         required_unless_present = "boot",

@@ -63,7 +63,7 @@ pub(crate) enum Tune {
         ),
         ("sudo isolane tune verify --core 3 --seconds 60 --max-latency 100us", "fail if a wake-up is later"),
         ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "check also which queues datagrams use"),
-        ("sudo isolane tune verify --watch", "then report each setting that another program changes"),
+        ("sudo isolane tune verify --watch", "after the checks, report each setting that another program changes"),
     ], "tune ports (receive queues by port), tune status (the settings alone)"))]
     Verify(Verify),
     /// Find UDP ports whose datagrams arrive on a given receive queue, here and at another host
@@ -74,17 +74,21 @@ pub(crate) enum Tune {
         ),
         (
             "sudo isolane tune ports 10.0.0.2 -i eth0 --queue 1 --peer-queue 1",
-            "find pairs that arrive on queue 1 at both ends; exit code 1 if there are none",
+            "find pairs whose datagrams arrive on queue 1 at both ends; exit code 1 if there are none",
         ),
     ], "tune answer (runs on the other host)"))]
     Ports(Ports),
-    /// Measure which RSS indirection table entries another host's datagrams select, if the hash key cannot be read
+    /// Measure which RSS indirection table entries another host's datagrams select, if the device does not report its
+    /// hash key
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "measure, in about a second; then:"),
-        ("isolane tune plan --receive-queues learnt.json", "plan a table that leads described flows to their queue"),
+        (
+            "isolane tune plan --receive-queues learnt.json",
+            "plan an RSS table that sends described flows to their queue",
+        ),
     ], "tune answer --learn (runs on the other host), tune ports (checks the result)"))]
     Learn(Learn),
-    /// Tell another host, which runs `tune ports`, `learn` or `verify`, on which receive queues its datagrams arrive
+    /// Answer `tune ports`, `learn` or `verify` of another host with the receive queues of its datagrams
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane tune answer -i eth0", "answer for a minute, at the default ports"),
         ("sudo isolane tune answer -i eth0 --ports 7407,7415 --seconds 600", "answer at other ports, for ten minutes"),
@@ -93,14 +97,17 @@ pub(crate) enum Tune {
     Answer(Answer),
     /// Print a plan in another tool's format, for machines without isolane
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune export --format sh > tune.sh", "write a script; run `sh tune.sh apply`, or undo"),
+        (
+            "isolane tune export --format sh > tune.sh",
+            "write a script; run it with `sh tune.sh apply`, undo with `sh tune.sh undo`",
+        ),
         ("isolane tune export --format systemd --to root", "write a unit, its script and drop-ins below root/"),
         ("isolane tune export --format tuned", "print a TuneD profile"),
     ], "tune plan (prints the same plan, with reasons)"))]
     Export(Export),
     /// Restore the settings found before the first plan, also after a crash or a reboot
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune rollback", "restore all settings; may be repeated"),
+        ("sudo isolane tune rollback", "restore all settings; safe to repeat"),
     ], "tune status (what it would undo)"))]
     Rollback(StateArguments),
 }

@@ -43,8 +43,8 @@ struct PlanSource {
     /// Plan for the facts in this file (from `doctor --facts`, perhaps on another machine) instead of this machine
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
-    /// Use the receive queues that `tune learn --json` or `tune ports --json` wrote to this file; may be repeated.
-    /// Receive threads get priorities only with those of `tune ports`
+    /// Use the receive queues in this file, from `tune ports --json` or `tune learn --json`; may be repeated. The plan
+    /// sets priorities of receive threads only with a file of `tune ports`
     #[arg(long, value_name = "FILE")]
     receive_queues: Vec<PathBuf>,
 }

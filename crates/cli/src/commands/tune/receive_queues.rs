@@ -41,7 +41,7 @@ pub(crate) struct Answer {
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Answer at these UDP ports, separated by commas [default: those of the described host's participants, else 16
-    /// ports from 7000 + level in steps of 8]
+    /// ports, 8 apart: 7000 + level and so on]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
     /// Answer at the ports of `tune learn` instead
@@ -60,10 +60,11 @@ pub(crate) struct Ports {
     /// Send questions with SO_PRIORITY and DSCP of this level, 0 to 7
     #[arg(long, value_name = "0..7", value_parser = level, default_value = "7")]
     level: Level,
-    /// Try these UDP ports of this host, separated by commas [default: 16 ports from 7000 + level in steps of 8]
+    /// Try these UDP ports of this host, separated by commas [default: 16 ports, 8 apart: 7000 + level and so on, at
+    /// level 7 from 7007 to 7127]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     ports: Vec<u16>,
-    /// Try these UDP ports of the other host, where `tune answer` uses them [default: 16 ports, as above]
+    /// Try these UDP ports of the other host, where `tune answer` must use them [default: 16 ports, as above]
     #[arg(long, value_name = "LIST", value_parser = clap::value_parser!(u16).range(1..))]
     peer_ports: Vec<u16>,
     /// Require that answers arrive on this receive queue of this host [default: on any single queue]

@@ -46,7 +46,7 @@ const QUESTIONS: u32 = 20;
 pub(crate) struct Verify {
     #[command(flatten)]
     state: StateArguments,
-    /// Use [host.NAME] of the description [default: by host name]
+    /// Use [host.NAME] of the description [default: this machine's name]
     ///
     /// The default is the entry of this machine's host name, else the only entry.
     #[arg(long, value_name = "NAME", conflicts_with = "core")]
@@ -57,7 +57,7 @@ pub(crate) struct Verify {
     /// Measure wake-ups for this many seconds on each core
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
     seconds: Duration,
-    /// Measure wake-ups of a thread with this SCHED_FIFO priority; use that of your applications
+    /// Measure wake-ups of a thread with this SCHED_FIFO priority; give that of your applications
     #[arg(
         long,
         value_name = "1..99",
@@ -68,13 +68,14 @@ pub(crate) struct Verify {
     /// Fail if a wake-up is later than this, as 100us [default: report only]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_latency: Option<Duration>,
-    /// Check also transmit and receive queues, with this neighbour (IPv4 address)
+    /// Check also transmit and receive queues, with datagrams to and from this neighbour (IPv4 address)
     ///
-    /// The transmit queues of all levels are checked with datagrams to the neighbour, and the receive queues of
-    /// described flows with it, both ways: `tune answer` must run there. Needs --interface or a described host.
+    /// Datagrams to the neighbour show the transmit queues of all levels. Datagrams in both directions show the receive
+    /// queues of described flows; for these, `tune answer` must run on the neighbour. Needs --interface or a described
+    /// host.
     #[arg(long, value_name = "ADDRESS")]
     peer: Option<Ipv4Addr>,
-    /// Then continue until Ctrl-C, and report within a second each setting that another program changes
+    /// After the checks, continue until Ctrl-C, and report each setting that another program changes, within a second
     #[arg(long)]
     watch: bool,
     /// Write the results as JSON to this file; `-` is standard output

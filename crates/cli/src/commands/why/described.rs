@@ -32,7 +32,7 @@ impl DescribedHere {
         let [a, b, c, d] = self.address;
         let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind_of(*kind)).collect();
         format!(
-            "participant \"{}\" ({} by {}, at {a}.{b}.{c}.{d})",
+            "participant \"{}\" ({}, described in {}, at {a}.{b}.{c}.{d})",
             self.name.escape_debug(),
             kinds.join(" and "),
             self.said_in

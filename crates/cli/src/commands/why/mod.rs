@@ -47,7 +47,7 @@ pub(crate) struct Why {
     /// Listen for announcements for this many seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
     seconds: Duration,
-    /// Search the topic also in these domains, separated by commas, as 0,42 [default: 0 to 4]
+    /// Look for the topic also in these domains, separated by commas, as 0,42 [default: 0 to 4]
     #[arg(
         long,
         value_name = "LIST",
@@ -56,7 +56,7 @@ pub(crate) struct Why {
         hide_default_value = true
     )]
     other_domains: Vec<Domain>,
-    /// Search the topic in no other domain
+    /// Look for the topic in no other domain
     #[arg(long)]
     no_other_domains: bool,
     /// Write the reasons as JSON to this file; `-` is standard output

@@ -532,7 +532,7 @@ fn the_likely_purpose_of_a_discovered_endpoint_is_named() {
     says(
         &reason,
         "not-described",
-        &["writer", "\"part 2\" (reader by"],
+        &["writer", "\"part 2\" (reader, described in"],
     );
     assert!(reason.remedy.contains("`writes`"), "{reason:?}");
 }

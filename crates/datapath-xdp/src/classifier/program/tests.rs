@@ -60,7 +60,7 @@ fn the_tag_of_each_program_that_is_loaded_is_compared() {
             }
         }
         let refused = changed(true).expect_err("a changed program").to_string();
-        let named = format!("the loaded program {} has the tag", program.name);
+        let named = format!("the kernel gives the program {} the tag", program.name);
         assert!(refused.contains(&named), "{refused}");
     }
 }
