@@ -31,7 +31,7 @@ use crate::values::{Destination, Peer};
 #[command(
     name = "isolane",
     version,
-    about = "A DDS for Linux that bounds the latency of critical topics",
+    about = "A DDS for Linux that keeps the latency of critical topics short",
     after_help = ExitCode::help_with_examples(&[
         ("isolane demo", "demonstrate isolane on this machine, in less than 45 s (best as root)"),
         ("isolane sub Square", "print the samples of the topic Square; then, in another terminal:"),

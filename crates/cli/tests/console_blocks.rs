@@ -25,6 +25,8 @@ use std::{
 };
 
 use command::{Folder, PATIENCE, isolane, run};
+use isolane::observe::{Counts, reader_counts, writer_counts};
+use isolane::{ReaderLedger, WriterLedger};
 
 const INSIDE: &str = "ISOLANE_INSIDE_NAMESPACE";
 const UPDATE: &str = "ISOLANE_UPDATE_DOCUMENTS";
@@ -561,6 +563,30 @@ fn the_description_reference_has_the_example_and_every_key_of_tune() {
     let page = fs::read_to_string(root().join(PATH)).expect("a page");
     let page = with_block(&page, "isolane config --example", &example);
     check_generated(PATH, &with_block(&page, "isolane config", &keys.join("\n")));
+}
+
+#[test]
+fn the_reference_of_counts_names_every_count() {
+    let page = fs::read_to_string(root().join("docs/reference/counts.md")).expect("a page");
+    let (reader, writer) = page.split_once("## Writer").expect("two tables");
+    let missing = |table: &str, counts: Counts| -> Vec<String> {
+        let cells = table
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+        let names: Vec<&str> = cells.flat_map(|cell| cell.trim().split(", ")).collect();
+        let words = counts.keys().map(|name| name.replace('_', " "));
+        words
+            .filter(|name| !names.contains(&name.as_str()))
+            .collect()
+    };
+    assert_eq!(
+        missing(reader, reader_counts(&ReaderLedger::default())),
+        [""; 0]
+    );
+    assert_eq!(
+        missing(writer, writer_counts(&WriterLedger::default())),
+        [""; 0]
+    );
 }
 
 #[test]

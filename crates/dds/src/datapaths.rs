@@ -2,12 +2,17 @@
 
 use isolane_datapath::udp::UdpKind;
 use isolane_datapath::{Datapath, DatapathFactory, Kinds, NetworkConfig, Warning};
+#[cfg(feature = "xdp")]
 use isolane_datapath_xdp::xdp::XdpKind;
 
 use crate::error::BuildError;
 
 /// Kinds of datapaths in this crate, best first. A program with its own kinds appends them.
-pub const DATAPATHS: Kinds = &[&XdpKind, &UdpKind];
+pub const DATAPATHS: Kinds = &[
+    #[cfg(feature = "xdp")]
+    &XdpKind,
+    &UdpKind,
+];
 
 /// Opens the first factory whose requirements this machine meets, or else the last one. Returns a warning for each
 /// factory that was not used.

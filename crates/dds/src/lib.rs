@@ -1,4 +1,4 @@
-//! DDS for Linux that bounds the latency of critical topics.
+//! DDS for Linux that keeps the latency of critical topics short.
 //!
 //! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS state machine and its executor, and runs them
 //! without a lock. Writers, readers and timers are handles to it.
@@ -192,6 +192,7 @@ pub use isolane_datapath::{
     memory::Network, udp::UdpOptions,
 };
 /// Options of AF_XDP lanes, for [`Builder::datapath`].
+#[cfg(feature = "xdp")]
 pub use isolane_datapath_xdp::{
     classifier::{AttachMode, Enforcement},
     socket::{BindMode, BusyPoll},
@@ -201,9 +202,9 @@ pub use isolane_derive::TopicType;
 pub use isolane_executor::JobStatistics;
 pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, CreateError, DiscoveryChange, DiscoveryEvent,
-    EnableError, EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState,
-    Limits, LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
-    SampleState, SetQosError, StateMask, StaticError, Timing, ViewState,
+    EnableError, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits, LostReason,
+    ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo, SampleState,
+    SetQosError, StateMask, StaticError, Timing, UnreadableSamples, ViewState,
     WriteError as ProtocolWriteError, WriterLedger,
 };
 /// Serialisation of topic types: the code behind `#[derive(TopicType)]`, and bounded strings and sequences.

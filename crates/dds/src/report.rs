@@ -4,9 +4,7 @@ use std::fmt;
 
 use isolane_datapath::{Imbalance, Lane, Ledger, Warning, udp::SMALL_RECEIVE_BUFFER};
 use isolane_executor::JobStatistics;
-use isolane_rtps::{
-    Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
-};
+use isolane_rtps::{Counters, Priority, ReaderLedger, UnreadableSamples, WorkKind, WriterLedger};
 use isolane_wire::level::Level;
 
 use crate::{
@@ -66,8 +64,8 @@ pub struct EndpointReport<L> {
     pub ledger: L,
     /// Response deadline of a reader, and the samples that missed it.
     pub response: Option<ResponseDeadline>,
-    /// Samples that a reader rejected for their encapsulation; `None` without any.
-    pub refused: Option<EncapsulationsRefused>,
+    /// Samples that a reader rejected because they are not of its type; `None` without any.
+    pub refused: Option<UnreadableSamples>,
 }
 
 /// Jobs, ledgers and counters of a participant. `Display` prints a table of its jobs.
@@ -179,7 +177,7 @@ impl Report {
                 silent: 0,
                 ledger: protocol.reader_ledger(id)?,
                 response: state.reader_slots[id.index()].response.clone(),
-                refused: protocol.encapsulations_refused(id),
+                refused: protocol.unreadable_samples(id),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {

@@ -8,7 +8,7 @@
 use std::{fmt::Arguments, time::Duration};
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
-use isolane_rtps::{Counters, EncapsulationsRefused, EndpointKind, ReaderId, TooLargeSample};
+use isolane_rtps::{Counters, EndpointKind, ReaderId, TooLargeSample, UnreadableSamples};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 use log::LevelFilter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -345,7 +345,7 @@ impl State {
                 kind.log(more, &seen);
             }
         }
-        let refused = seen.counters.encapsulations_refused;
+        let refused = seen.counters.samples_unreadable;
         self.log_unmatched();
         if self.monitoring.warning_log.has_incompatible
             && is_due(self.monitoring.warning_log.named_at, now)
@@ -360,11 +360,11 @@ impl State {
         }
     }
 
-    /// Logs samples refused for their encapsulation, with a reader and a writer; pairs not logged before come first.
+    /// Logs samples refused because they are not of their reader's type, with a reader and a writer; pairs not logged before come first.
     fn log_refused(&mut self, more: u64) {
         let mut named = None;
         for id in self.protocol.local_readers() {
-            let refused = self.protocol.encapsulations_refused(id);
+            let refused = self.protocol.unreadable_samples(id);
             let Some((data, refused)) = self.protocol.reader_data(id).zip(refused) else {
                 continue;
             };
@@ -380,10 +380,19 @@ impl State {
         let Some((data, refused)) = named else {
             return;
         };
-        let EncapsulationsRefused {
+        let UnreadableSamples {
             identifier, writer, ..
         } = refused;
         let topic = data.topic_name.as_str();
+        let Some(identifier) = identifier else {
+            warn!(
+                "samples refused because their payload is not of the reader's type: {} more, the last of topic {topic} \
+                 from the writer {writer}. Compare the members. Declare each nested structure like its outer type: \
+                 `#[topic(appendable)]` on all, or on none",
+                Grouped(more)
+            );
+            return;
+        };
         let is = match identifier.extensibility() {
             Some(extensibility) => format!(": the writer's type is {extensibility}"),
             None => String::new(),

@@ -65,8 +65,8 @@ pub struct Counters {
     pub readers_unvalidated: u64,
     /// Readers no longer waited for because they never answered.
     pub readers_silent: u64,
-    /// Samples rejected by a reader for an encapsulation that its type cannot have.
-    pub encapsulations_refused: u64,
+    /// Samples rejected by a reader because their encapsulation or payload is not of its type.
+    pub samples_unreadable: u64,
     /// Samples whose LIFESPAN was over on arrival; counted at each arrival.
     pub expired_on_arrival: u64,
     /// Samples larger than their reader accepts.
@@ -101,7 +101,7 @@ pub struct Counters {
 
 impl Counters {
     pub(crate) fn count_rejected(&mut self, reason: RejectReason) {
-        self.encapsulations_refused += u64::from(matches!(reason, RejectReason::Encapsulation(_)));
+        self.samples_unreadable += u64::from(reason != RejectReason::NoRoom);
     }
 }
 

@@ -85,8 +85,8 @@ pub use reader::{
 pub use receiver::{Delivery, MessageReceiver};
 pub use slab::{PublisherId, ReaderId, SubscriberId, WriterId};
 pub use status::{
-    EncapsulationsRefused, LostReason, Matched, RejectReason, SampleLost, SampleRejected,
-    StatusChange, TooLargeSample,
+    LostReason, Matched, RejectReason, SampleLost, SampleRejected, StatusChange, TooLargeSample,
+    UnreadableSamples,
 };
 pub use timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost};
 pub use work::{Destinations, Priority, Work, WorkKind};

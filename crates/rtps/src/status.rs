@@ -110,13 +110,14 @@ impl RejectReason {
     }
 }
 
-/// Samples that a reader rejected for their encapsulation ([`RejectReason::Encapsulation`]).
+/// Samples that a reader rejected because it cannot read them as its type ([`RejectReason::Encapsulation`],
+/// [`RejectReason::NotOfType`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EncapsulationsRefused {
+pub struct UnreadableSamples {
     /// Samples rejected so far.
     pub total: u64,
-    /// Encapsulation of the last one.
-    pub identifier: EncapsulationId,
+    /// Encapsulation of the last one, if the type cannot have it; `None` if only its payload is not of the type.
+    pub identifier: Option<EncapsulationId>,
     /// Writer of the last one.
     pub writer: Guid,
 }

@@ -1,8 +1,8 @@
 //! Each change at an endpoint is reported once, with its counts.
 
 use isolane_rtps::{
-    ChangeKind, DeliveryMode, EncapsulationsRefused, EndpointConfig, LocalParticipant, LostReason,
-    MessageReceiver, ParticipantConfig, ReaderId, ReaderStatus, RejectReason, StatusChange,
+    ChangeKind, DeliveryMode, EndpointConfig, LocalParticipant, LostReason, MessageReceiver,
+    ParticipantConfig, ReaderId, ReaderStatus, RejectReason, StatusChange, UnreadableSamples,
     WriteSample, WriterId, WriterStatus, limits::MAX_HEAD_BYTES,
 };
 use isolane_wire::{
@@ -274,7 +274,7 @@ fn a_sample_in_a_parameter_list_is_rejected_by_name_although_its_writer_says_the
     assert_eq!(
         (
             protocol.available(reader),
-            protocol.encapsulations_refused(reader)
+            protocol.unreadable_samples(reader)
         ),
         (1, None)
     );
@@ -285,12 +285,12 @@ fn a_sample_in_a_parameter_list_is_rejected_by_name_although_its_writer_says_the
         sent[payload..payload + 2].copy_from_slice(&PL_CDR_LE.to_be_bytes());
         receive(&mut protocol, &sent);
         let identifier = EncapsulationId(PL_CDR_LE);
-        let refused = EncapsulationsRefused {
+        let refused = UnreadableSamples {
             total,
-            identifier,
+            identifier: Some(identifier),
             writer: protocol.writer_data(writer).expect("it exists").guid,
         };
-        assert_eq!(protocol.encapsulations_refused(reader), Some(refused));
+        assert_eq!(protocol.unreadable_samples(reader), Some(refused));
         assert!(
             reported(&mut protocol)
                 .0
@@ -298,7 +298,7 @@ fn a_sample_in_a_parameter_list_is_rejected_by_name_although_its_writer_says_the
         );
         let rejected = protocol.take_sample_rejected(reader).expect("one was");
         assert_eq!(rejected.reason, RejectReason::Encapsulation(identifier));
-        assert_eq!(protocol.counters().encapsulations_refused, total);
+        assert_eq!(protocol.counters().samples_unreadable, total);
     }
     assert_eq!(protocol.available(reader), 1);
 }

@@ -48,7 +48,7 @@ pub use packet_filters::{PacketFilters, Verdict, packet_filters};
 pub use plan::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, FlowQueue, FlowQueues,
     Identity, KnownQueue, NotPlanned, Plan, PlanError, Precondition, SCHEMA, SchemaError, Step,
-    TRANSMIT_QUEUE_PRIORITY, When, plan, replan, vlan_parent,
+    TRANSMIT_QUEUE_PRIORITY, When, plan, replan, vlan_parent, wrap_lines,
 };
 pub use probe::{here, interfaces, probe};
 pub use setting::{CoreList, Document, Machine, Setting, SettingError, ThreadClass, Unit, Value};

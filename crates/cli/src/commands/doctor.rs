@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use isolane::observe::ParticipantSample;
 use isolane_model::{Host, visible_line};
-use isolane_tune::{Finding, Severity, examine, probe};
+use isolane_tune::{Finding, Severity, examine, probe, wrap_lines};
 use serde::Serialize;
 
 use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, joined, print_json, print_json_or};
+use crate::output::{count_of, joined, print_json, print_json_or, terminal_columns};
 use crate::settings::Settings;
 use crate::values::Destination;
 
@@ -80,7 +80,9 @@ impl Doctor {
             domain: needs.domain,
             findings: &findings,
         };
-        let printed = print_json_or(&report, self.json.as_ref(), |report| text(report, self.all))?;
+        let printed = print_json_or(&report, self.json.as_ref(), |report| {
+            wrap_lines(text(report, self.all), terminal_columns())
+        })?;
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
         Ok(match findings.iter().any(is_error) {
             true => ExitCode::AnswerIsNo,

@@ -100,13 +100,18 @@ fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
 
 /// Manual page of a command. Examples, related commands and exit codes of its help become sections of the page.
 fn page(command: &Command) -> Result<String, Failure> {
+    let mut command = command.clone();
+    let usage = command.render_usage().to_string();
+    let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned());
     let mut page = Vec::new();
-    let made = clap_mangen::Man::new(command.clone()).render(&mut page);
+    let made = clap_mangen::Man::new(command).render(&mut page);
     made.map_err(|error| {
         let what = "the manual page could not be made";
         Failure::forbidden(what, error)
     })?;
-    Ok(String::from_utf8_lossy(&page)
+    let lines = String::from_utf8_lossy(&page);
+    let trimmed: Vec<&str> = lines.lines().map(str::trim_end).collect();
+    Ok((trimmed.join("\n") + "\n")
         .replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")
         .replace("\n\nSee also: ", "\n.SH \"SEE ALSO\"\n")
         .replace("\n\nExit codes: ", "\n.SH \"EXIT STATUS\"\n"))

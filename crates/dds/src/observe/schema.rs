@@ -193,18 +193,19 @@ pub struct EndpointSample {
     /// Job that ran when the last missed deadline expired; `None` if none was missed, or no job ran.
     #[serde(default)]
     pub missed_during: Option<String>,
-    /// Samples that a reader rejected for their encapsulation; `None` without any.
+    /// Samples that a reader rejected because they are not of its type; `None` without any.
     #[serde(default)]
     pub refused: Option<RefusedSample>,
 }
 
-/// Samples that a reader rejected because its type cannot have their encapsulation.
+/// Samples that a reader rejected because their encapsulation or payload is not of its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefusedSample {
     /// Samples rejected so far.
     pub total: u64,
-    /// Encapsulation identifier of the last rejected sample (RTPS 2.5 §10.2).
-    pub encapsulation: u16,
+    /// Encapsulation identifier of the last rejected sample (RTPS 2.5 §10.2), if the type cannot have it; `None` if only
+    /// its payload is not of the type.
+    pub encapsulation: Option<u16>,
     /// GUID of the writer of the last rejected sample.
     pub writer: String,
 }

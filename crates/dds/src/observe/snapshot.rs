@@ -209,7 +209,7 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
             missed_during: during.map(|job| job.as_str().to_owned()),
             refused: report.refused.map(|refused| RefusedSample {
                 total: refused.total,
-                encapsulation: refused.identifier.0,
+                encapsulation: refused.identifier.map(|identifier| identifier.0),
                 writer: refused.writer.to_string(),
             }),
         }
@@ -258,7 +258,7 @@ counts_of! {
         participants_displaced, destinations_full, buffer_too_small, leases_expired,
         leases_shortened, instance_ends_unseen, answers_withheld, unvalidated_limited,
         discovery_limited, answers_elsewhere, readers_unvalidated, readers_silent,
-        encapsulations_refused, expired_on_arrival, samples_too_large, unwatched, octets_cut,
+        samples_unreadable, expired_on_arrival, samples_too_large, unwatched, octets_cut,
         announcements_replaced, announcements_ignored, fragments_unused, assemblies_refused,
         assemblies_dropped, groups_unnumbered, static_disagreements, static_impostors,
         jumps_doubted,

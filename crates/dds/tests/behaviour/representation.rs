@@ -125,7 +125,7 @@ fn rejected<W: TopicType + Default, R: TopicType>(
         reader.ledger().rejected == 1
     });
     assert!(reader.ledger().balances());
-    assert_eq!(bob.counters().encapsulations_refused, 1);
+    assert_eq!(bob.counters().samples_unreadable, 1);
     let refused = bob.report().readers[0].refused.unwrap();
     assert_eq!(refused.writer.prefix, alice.guid().prefix);
     (reader.sample_rejected_status().last_reason, refused.total)
@@ -168,6 +168,35 @@ fn a_sample_whose_encapsulation_the_type_cannot_have_is_rejected_by_that_name() 
             assert_eq!(taken.len(), 0);
         }),
         cdr2_le
+    );
+}
+
+#[test]
+fn a_sample_whose_nested_structure_has_another_extensibility_is_rejected_as_not_of_the_type() {
+    #[derive(TopicType, Default)]
+    #[topic(appendable)]
+    struct AppendableName {
+        text: String,
+    }
+    #[derive(TopicType, Default)]
+    struct FinalName {
+        text: String,
+    }
+    #[derive(TopicType, Default)]
+    #[topic(name = "Named", appendable)]
+    struct Written {
+        name: AppendableName,
+    }
+    #[derive(TopicType, Default)]
+    #[topic(name = "Named", appendable)]
+    struct Read {
+        name: FinalName,
+    }
+    assert_eq!(
+        rejected::<Written, Read>(|reader| {
+            let _ = reader.take();
+        }),
+        (Some(RejectReason::NotOfType), 1)
     );
 }
 

@@ -45,7 +45,7 @@ use crate::{
     },
     receiver::{Unfit, WriterProxyIndex},
     slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
-    status::{EncapsulationsRefused, MatchTally, RejectReason},
+    status::{MatchTally, RejectReason, UnreadableSamples},
     timed_qos::{LivelinessTally, ReaderTimedQos},
     work::{Priority, Queue},
 };
@@ -129,7 +129,7 @@ pub(crate) struct Reader {
     /// Payload bytes of the last sample that was too large.
     pub(crate) too_large_bytes: u32,
     pub(crate) reject_reason: RejectReason,
-    pub(crate) encapsulations_refused: Option<EncapsulationsRefused>,
+    pub(crate) unreadable_samples: Option<UnreadableSamples>,
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for lack of room; to be requested when there is room.
     pub(crate) refused_for_room: bool,
@@ -166,14 +166,17 @@ impl Reader {
     pub(crate) fn count_rejected(&mut self, writer: Guid, reason: RejectReason) {
         self.ledger.rejected += 1;
         self.reject_reason = reason;
-        if let RejectReason::Encapsulation(identifier) = reason {
-            let former = self.encapsulations_refused;
-            self.encapsulations_refused = Some(EncapsulationsRefused {
-                total: former.map_or(0, |refused| refused.total) + 1,
-                identifier,
-                writer,
-            });
-        }
+        let identifier = match reason {
+            RejectReason::NoRoom => return,
+            RejectReason::NotOfType => None,
+            RejectReason::Encapsulation(identifier) => Some(identifier),
+        };
+        let former = self.unreadable_samples;
+        self.unreadable_samples = Some(UnreadableSamples {
+            total: former.map_or(0, |former| former.total) + 1,
+            identifier,
+            writer,
+        });
     }
 
     /// Notes why the next in-order sample was refused; it is processed again when there is room.
@@ -361,7 +364,7 @@ impl Readers {
             reported_too_large: 0,
             too_large_bytes: 0,
             reject_reason: RejectReason::default(),
-            encapsulations_refused: None,
+            unreadable_samples: None,
             ledger: ReaderLedger::default(),
             refused_for_room: false,
             refused_for_share: false,

@@ -28,7 +28,7 @@ use crate::{
         instance::InstanceState,
     },
     slab::{ReaderId, WriterId},
-    status::{EncapsulationsRefused, RejectReason},
+    status::{RejectReason, UnreadableSamples},
     writer::{WriterStatus, history::ChangeKind},
 };
 
@@ -53,10 +53,11 @@ impl LocalParticipant {
         }
     }
 
-    /// Returns how many samples a reader rejected for their encapsulation, and the last one; `None` if there were none.
+    /// Returns how many samples a reader rejected because they are not of its type, and the last one; `None` if there
+    /// were none.
     #[must_use]
-    pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.get(id)?.encapsulations_refused
+    pub fn unreadable_samples(&self, id: ReaderId) -> Option<UnreadableSamples> {
+        self.readers.get(id)?.unreadable_samples
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.

@@ -40,6 +40,7 @@ pub use self::napi::{
 pub(crate) use self::queues::enough;
 pub use self::replan::replan;
 pub(crate) use self::rules::RULES_WITHOUT_PORTS;
+pub use self::text::wrap_lines;
 pub(crate) use self::validation::CoreAssignment;
 use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 use crate::setting::{Setting, Value};

@@ -20,10 +20,7 @@ impl Plan {
         }
         let _ = self.relied_on(&mut text);
         let _ = self.refused(&mut text);
-        match columns {
-            Some(columns) => text.lines().map(|line| wrapped(line, columns)).collect(),
-            None => text,
-        }
+        wrap_lines(text, columns)
     }
 
     /// Formats the plan as a diff of current and new values.
@@ -148,14 +145,22 @@ fn folded(settings: &[String]) -> String {
     path.join("/")
 }
 
+/// Breaks the lines of a text between words where they are longer than `columns`; `None` breaks nothing.
+pub fn wrap_lines(text: String, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) => text.lines().map(|line| wrapped(line, columns)).collect(),
+        None => text,
+    }
+}
+
 /// Line broken between words where it is longer than `columns`. Further lines are indented like the text after the label
-/// at the beginning (`     why:   `), or by four columns.
+/// at the beginning (`     why:   `, `  WARN   `), or by four columns.
 fn wrapped(line: &str, columns: usize) -> String {
     let text = line.trim_start();
     let mut head = line.len() - text.len();
     let mut indent = head + 4;
     if let Some((label, rest)) = text.split_once(' ')
-        && label.ends_with([':', '.'])
+        && (label.ends_with([':', '.']) || rest.starts_with(' '))
     {
         head = line.len() - rest.trim_start().len();
         indent = head;
@@ -261,6 +266,10 @@ mod tests {
         );
         assert_eq!(wrapped(line, 80), format!("{line}\n"));
         assert_eq!(wrapped("abcdef ghi", 4), "abcdef\n    ghi\n");
+        assert_eq!(
+            wrapped("  WARN   abc def", 12),
+            "  WARN   abc\n         def\n"
+        );
         assert_eq!(wrapped("", 4), "\n");
     }
 }

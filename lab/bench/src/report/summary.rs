@@ -248,6 +248,19 @@ impl Answer<'_> {
             measure,
         ))
     }
+
+    /// Words for the ratio of the p99s, and for that of the medians if only the medians differ. One stall of the
+    /// machine can hide the difference between the p99s of short runs.
+    fn findings(&self) -> Option<String> {
+        let p99 = self.ratio(Measure::P99)?;
+        let words = finding(&p99)?;
+        let median = self.ratio(Measure::Median);
+        let median = median.filter(|median| is_clear(median) && !is_clear(&p99));
+        Some(match median.as_ref().and_then(finding) {
+            Some(median) => format!("{words}, but the median {median},"),
+            None => words,
+        })
+    }
 }
 
 /// Answers to all questions for which the result has two bars or a disturbed one.
@@ -281,15 +294,12 @@ pub(super) fn ratios(runs: &[Run]) -> Vec<Ratio> {
     answers.iter().flat_map(of_answer).flatten().collect()
 }
 
-/// Conclusion from the p99 of all questions, in one sentence. `None` without bars.
+/// Conclusion from the ratios of all questions, in one sentence. `None` without bars.
 pub(super) fn conclusion(answers: &[Answer<'_>]) -> Option<String> {
     answers.first()?;
     let clauses: Vec<String> = answers
         .iter()
-        .filter_map(|answer| {
-            let ratio = answer.ratio(Measure::P99)?;
-            Some(format!("{} {}", finding(&ratio)?, answer.question.under))
-        })
+        .filter_map(|answer| Some(format!("{} {}", answer.findings()?, answer.question.under)))
         .collect();
     let text = match clauses.as_slice() {
         [] => "Nothing is compared, because no disturbed run has a counterpart.".to_owned(),
@@ -299,7 +309,13 @@ pub(super) fn conclusion(answers: &[Answer<'_>]) -> Option<String> {
     Some(text)
 }
 
-/// Words for a ratio. If its range over single seconds includes 1, the run shows no difference.
+/// Returns whether a ratio shows a difference: its range over single seconds does not include 1.
+fn is_clear(ratio: &Ratio) -> bool {
+    let (low, high) = (ratio.low.or(ratio.value), ratio.high.or(ratio.value));
+    low.is_some_and(|low| low > 1.0) || high.is_some_and(|high| high < 1.0)
+}
+
+/// Words for a ratio.
 fn finding(ratio: &Ratio) -> Option<String> {
     let value = ratio.value?;
     let (low, high) = ratio.low.zip(ratio.high).unwrap_or((value, value));
@@ -483,6 +499,10 @@ mod tests {
             conclude(4.0).starts_with("With isolane, p99 is 4.0 times shorter under the flood, ")
         );
         assert!(conclude(0.5).contains("2.0 times longer under the storm"));
+        assert!(conclude(1.0).starts_with(
+            "With isolane, p99 is not clearly different (1.0 to 1.0 times shorter), but the median 2.0 times shorter, \
+             under the flood, "
+        ));
         let ratio = |low, high| Ratio {
             low: Some(low),
             high: Some(high),

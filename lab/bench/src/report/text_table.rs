@@ -84,6 +84,9 @@ fn of_runs<'a>(columns: &[Column], runs: impl Iterator<Item = &'a Run>) -> Strin
 
 const COLUMNS: [Column; 20] = [
     ("", "payload", |run| format!("{} B", run.payload_bytes)),
+    ("", "interf.", interference),
+    ("", "arbiter", arbiter),
+    ("", "order", |run| run.order.word().to_owned()),
     ("RTT", "max", |run| micros(run.rtt_us.max)),
     ("OWD", "max", |run| micros(run.owd_us.max)),
     ("RTT", "min", |run| micros(run.rtt_us.min)),
@@ -92,9 +95,6 @@ const COLUMNS: [Column; 20] = [
     ("OWD", "var", |run| micros(run.owd_us.variance)),
     ("RTT", "med", |run| micros(run.rtt_us.median)),
     ("OWD", "med", |run| micros(run.owd_us.median)),
-    ("", "interf.", interference),
-    ("", "arbiter", arbiter),
-    ("", "order", |run| run.order.word().to_owned()),
     ("RTT", "p99", |run| micros(run.rtt_us.p99)),
     ("RTT", "p99.9", |run| micros(run.rtt_us.p99_9)),
     ("1 s p99", "median", |run| micros(run.window_p99_median_us)),

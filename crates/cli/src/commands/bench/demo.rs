@@ -79,10 +79,8 @@ between them, and a critical topic that makes 2000 round trips a second: without
 on the link, with heavy receive work on the hosts, and with work inside its own participants.
 Nothing leaves this machine, and nothing remains on it.";
 
-/// Text after the results: a planned row, and advice on reading the numbers.
+/// Advice on reading the numbers.
 const MEANING_OF_NUMBERS: &str = "\
-Later versions will add one row: the machine's own tuning.
-
 Absolute numbers mean little here, because both hosts, the link and the flood share a few cores of
 one machine. Stalls of the machine, which last milliseconds, are part of p99.9 and max (`late max`
 shows how late the timers of the sender and of the link were). Compare the median, p99 and the

@@ -210,7 +210,13 @@ impl Ports {
     fn text(&self, landings: &ReceiveQueueReport, fitting: &[&Pair]) -> String {
         // Writing to a string cannot fail.
         let mut text = String::from("  port  peer port  queue there  queue here  lost\n");
-        for pair in &landings.pairs {
+        let queues = |pair: &Pair| (landed(&pair.at_peer), landed(&pair.at_host), pair.lost);
+        let are_alike = landings
+            .pairs
+            .iter()
+            .all(|pair| queues(pair) == queues(&landings.pairs[0]));
+        let shown = if are_alike { 1 } else { landings.pairs.len() };
+        for pair in landings.pairs.iter().take(shown) {
             let mark = if self.fits(pair) { "*" } else { " " };
             let _ = writeln!(
                 text,
@@ -221,6 +227,10 @@ impl Ports {
                 landed(&pair.at_host),
                 pair.lost
             );
+        }
+        if landings.pairs.len() > shown {
+            let others = landings.pairs.len() - shown;
+            let _ = writeln!(text, " the {others} other pairs have the same queues");
         }
         let wanted = |name: &str, queue: Option<u32>| match queue {
             Some(queue) => format!("queue {queue} {name}"),

@@ -20,7 +20,7 @@ pub(crate) struct Facts {
     pub(crate) networks: Vec<LocalNetwork>,
     /// Ignore lists of observable participants on this host.
     pub(crate) ignoring: Vec<Ignoring>,
-    /// Samples that readers of observable participants on this host refused because of the encapsulation.
+    /// Samples that readers of observable participants on this host refused because they are not of their type.
     pub(crate) refusals: Vec<Refusal>,
     /// Described participants that write or read the topic.
     pub(crate) described: Vec<DescribedHere>,
@@ -80,7 +80,7 @@ pub(crate) struct Ignoring {
     pub(crate) too_large: u64,
 }
 
-/// Samples that a reader on this host refused, because the reader's type excludes their encapsulation.
+/// Samples that a reader on this host refused, because they are not of its type.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// GUID prefix of the reader's participant as text.
@@ -89,7 +89,8 @@ pub(crate) struct Refusal {
     /// GUID of the writer as text.
     pub(crate) writer: String,
     pub(crate) total: u64,
-    pub(crate) encapsulation: EncapsulationId,
+    /// Encapsulation that the type cannot have; `None` if only the payload is not of the type.
+    pub(crate) encapsulation: Option<EncapsulationId>,
 }
 
 impl Heard {

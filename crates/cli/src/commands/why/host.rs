@@ -22,7 +22,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
             Verdict::Perhaps,
             domain,
             format!("it is unknown whether this host's packet filter drops the datagrams: {why}"),
-            "run this command as root, with nft installed; check the other hosts too",
+            "install `nft` (nftables), and run this command as root; check the other hosts too",
         ));
     }
     reasons

@@ -290,7 +290,7 @@ fn refusals(watcher: &Watcher) -> Vec<Refusal> {
                 topic: reader.topic,
                 writer: refused.writer,
                 total: refused.total,
-                encapsulation: EncapsulationId(refused.encapsulation),
+                encapsulation: refused.encapsulation.map(EncapsulationId),
             })
         })
     };

@@ -78,8 +78,8 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
         Some((_, because, remedy)) => return no("network", because, remedy.into()),
         None => {}
     }
-    if let Some((because, remedy)) = refused(facts, writer, reader) {
-        return no("encapsulation", because, remedy.into());
+    if let Some((id, because, remedy)) = refused(facts, writer, reader) {
+        return no(id, because, remedy.into());
     }
     if facts.here.vendor(writer) == Some(OWN)
         && facts.here.who(reader).is_some_and(|it| !it.is_validated)
@@ -125,16 +125,29 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
     about("match", Verdict::Yes, sentence, remedy)
 }
 
-/// Explanation and remedy if the reader refused the writer's samples because of their encapsulation. This is known only
-/// of readers on this host.
-fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
+/// Reason, explanation and remedy if the reader refused the writer's samples because they are not of its type. This is
+/// known only of readers on this host.
+fn refused(
+    facts: &Facts,
+    writer: &Endpoint,
+    reader: &Endpoint,
+) -> Option<(&'static str, String, &'static str)> {
     let prefix = reader.data.guid.prefix.to_string();
     let guid = writer.data.guid.to_string();
     let refusal = facts.refusals.iter().find(|refusal| {
         let is_reader = refusal.reader_prefix == prefix && refusal.topic == facts.topic;
         is_reader && refusal.writer == guid
     })?;
-    let (types, remedy) = match refusal.encapsulation.extensibility() {
+    let samples = count_of(refusal.total, "sample");
+    let Some(encapsulation) = refusal.encapsulation else {
+        return Some((
+            "payload",
+            format!("the reader has refused {samples} whose payload is not of its type"),
+            "compare the members of both types and their order; declare each nested structure like its outer type: \
+             `#[topic(appendable)]` on all, or on none",
+        ));
+    };
+    let (types, remedy) = match encapsulation.extensibility() {
         Some("appendable") => (
             "the writer's type is appendable and the reader's final",
             "declare both alike: `#[topic(appendable)]` on the reader's type and each structure in it, or @final on the \
@@ -154,9 +167,8 @@ fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(Strin
             "let the writer offer XCDR1 or XCDR2 (DATA_REPRESENTATION)",
         ),
     };
-    let samples = count_of(refusal.total, "sample");
-    let encapsulation = refusal.encapsulation;
     Some((
+        "encapsulation",
         format!("the reader has refused {samples} in the encapsulation {encapsulation}: {types}"),
         remedy,
     ))
@@ -194,8 +206,8 @@ fn unknown_extensibility(
         }
         (vendor, OWN) if vendor != OWN => Some((
             unknown("writer", vendor),
-            "if the reader shows nothing: it counts and logs samples whose encapsulation its type cannot have \
-             (visible here for participants of this host that are built with Builder::observable(true))",
+            "if the reader shows nothing: it counts and logs samples that are not of its type (visible here for \
+             participants of this host that are built with Builder::observable(true))",
         )),
         _ => None,
     }

@@ -294,7 +294,7 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
             topic: String::from("Square"),
             writer: facts.here.endpoints[0].data.guid.to_string(),
             total: 3,
-            encapsulation: EncapsulationId(identifier),
+            encapsulation: identifier.map(EncapsulationId),
         });
         facts
     };
@@ -312,11 +312,14 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
         (0x0003, "PL_CDR_LE", "mutable"),
         (0x0004, "0x0004", "does not read this encapsulation"),
     ] {
-        let reason = only(&refused(identifier));
+        let reason = only(&refused(Some(identifier)));
         assert_eq!(reason.verdict, Verdict::No);
         says(&reason, "encapsulation", &["3 samples", name, types]);
     }
-    let mut of_another = refused(0x0009);
+    let reason = only(&refused(None));
+    assert_eq!(reason.verdict, Verdict::No);
+    says(&reason, "payload", &["3 samples", "not of its type"]);
+    let mut of_another = refused(Some(0x0009));
     of_another.refusals[0].topic = String::from("Circle");
     assert_eq!(only(&of_another).id, "match");
 }

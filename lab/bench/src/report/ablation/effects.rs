@@ -15,7 +15,7 @@ use super::interval::{Interval, Unit, paired, ratio};
 use super::{Step, block_of, blocks, disturbance_words, steps_of};
 use crate::cable::Arbiter;
 use crate::report::text_table::{Align, aligned, cells};
-use crate::report::{Disturbance, Of, Run};
+use crate::report::{Disturbance, Of, Publisher, Run};
 
 /// Baseline of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ pub struct Compared {
     pub is_read: bool,
     /// Arbiter of the link.
     pub arbiter: Option<Arbiter>,
+    /// Sender of the pings.
+    pub publisher: Publisher,
     /// Step whose effect is measured.
     pub step: Step,
     /// Baseline of the ratio.
@@ -58,16 +60,18 @@ impl Compared {
             disturbance: run.disturbance,
             is_read: run.bulk_reader.is_some(),
             arbiter: run.arbiter(),
+            publisher: run.publisher,
             step,
             baseline,
         }
     }
 
-    /// Description of the disturbance and the link.
+    /// Description of the disturbance, the link and the sender.
     pub fn conditions(&self) -> String {
         let disturbance = disturbance_words(self.disturbance, self.is_read);
         let link = self.arbiter.map_or("none", Arbiter::word);
-        format!("{disturbance}, link {link}")
+        let publisher = self.publisher.word();
+        format!("{disturbance}, link {link}, written by a {publisher}")
     }
 
     /// Line of a text table, with `last` as its last cell.

@@ -253,7 +253,8 @@ fn numbers(runs: &[Run]) -> Markup {
             h2 { "All numbers" }
             p.faint {
                 "hosts: the round trip without the link's part. 1 s p99: the median of the p99s of one-second windows. late: "
-                "pings sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-)."
+                "pings sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-). "
+                "Wide tables scroll sideways."
             }
             @for (number, table) in tables(runs, Shown::EachRun).iter().enumerate() {
                 pre.table id=[(number == 0).then_some("runs")] { (table) }

@@ -243,27 +243,25 @@ fn remarks(config: &Config) -> Vec<String> {
     match config.place {
         Place::Link => {}
         Place::Devices => remarks.push(
-            "The hosts have devices of the machine, joined by what is between them; no cable of ours stamps \
-             what passes. All of the round trip is the hosts'."
+            "Runs between devices of the machine: isolane's link does not connect them and takes no timestamps. The \
+             hosts' share is the whole round trip."
                 .to_owned(),
         ),
         Place::FastLink => remarks.push(format!(
-            "This run is about the executor: the link is fast and serves frames as they came, and each \
-             end has its own core. What the executor is answerable for is host_us; cable_us is \
-             the link's ({} Mbit/s, the same for both orders of jobs).",
+            "Runs of the executor have a link of {} Mbit/s that sends frames in the order of arrival, and a core for \
+             each end. host_us is the hosts' share, which the order of jobs can change; cable_us is that of the link.",
             config.cable.bits_per_s / 1_000_000
         )),
         Place::Pair => remarks.push(
-            "This run is about the executor: a veth pair joins the hosts, without a cable, and each end \
-             has its own core. All of the round trip is the hosts'."
+            "Runs over a veth pair have no link of isolane, and a core for each end. The hosts' share is the whole \
+             round trip."
                 .to_owned(),
         ),
     }
     if let Some(bytes) = config.cable.loss.min_payload_bytes {
         remarks.push(format!(
-            "Losses ({} of 100) are of UDP datagrams with at least {bytes} bytes: bulk samples, first and \
-             repeated, and nothing else, in either order of jobs. In FIFO order all topics share a \
-             port, so the size tells them apart.",
+            "Runs with repairs lose {} of 100 UDP datagrams of at least {bytes} bytes. Only bulk samples are so \
+             large. In FIFO order all topics share a port, so only the size distinguishes them.",
             config.cable.loss.probability * 100.0
         ));
     }
