@@ -325,7 +325,8 @@ pub(crate) enum Command {
     Subscribe(Subscribe),
     /// List the participants of a domain, with their writers, readers and topics
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
-        ("isolane ls", "list the participants that announce themselves within 3 s"),
+        ("isolane ls", "list what programs on this host know, at once; without any, listen for 3 s"),
+        ("isolane ls --seconds 3", "list the participants that announce themselves within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "listen for 10 s in domain 5, and print JSON"),
         ("isolane ls --interface lo --peer 127.0.0.1", "list the participants of this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]

@@ -134,22 +134,28 @@ impl Observer {
 }
 
 /// Returns whether the client belongs to this process' user or to root.
-fn is_allowed(socket: &OwnedFd) -> bool {
+pub(super) fn is_allowed(socket: &OwnedFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid.is_root() || peer.uid == geteuid())
 }
 
-/// Binds a socket to the first free name of this process.
+/// Opens a listening socket with an abstract name.
+pub(super) fn listen_at(name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    bind(
+        &listener,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
+    )?;
+    listen(&listener, i32::from(OBSERVER_BACKLOG))?;
+    Ok(listener)
+}
+
+/// Opens a listening socket with the first free name of this process.
 fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
     let pid = std::process::id();
     for number in 0..OBSERVED_PARTICIPANTS {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let name = SocketAddrUnix::new_abstract_name(socket_name(pid, number).as_bytes())?;
-        match bind(&listener, &name) {
-            Ok(()) => {
-                listen(&listener, i32::from(OBSERVER_BACKLOG))?;
-                return Ok((number, listener));
-            }
+        match listen_at(&socket_name(pid, number)) {
+            Ok(listener) => return Ok((number, listener)),
             Err(Errno::ADDRINUSE) => {}
             Err(error) => return Err(error.into()),
         }
@@ -176,15 +182,17 @@ impl State {
         };
         let config = JobConfig::event("observe", Priority::STATISTICS.get());
         let job = self.add_job(config, Task::Observe)?;
+        let identity = Identity {
+            number,
+            name: name.into(),
+            domain,
+            ..Identity::default()
+        };
+        self.make_discovered_listable(identity.clone())?;
         self.monitoring.observer = Some(Box::new(Observer {
             listener,
             job,
-            identity: Identity {
-                number,
-                name: name.into(),
-                domain,
-                ..Identity::default()
-            },
+            identity,
             clients: heapless::Vec::new(),
             step: Step::Accept(0),
             snapshot: None,
