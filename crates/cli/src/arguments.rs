@@ -352,7 +352,7 @@ pub(crate) enum Command {
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "show the traffic at another host"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(Spy),
-    /// Show rates, budgets, drops and jobs of this host's isolane processes, live
+    /// Show rates, latencies, budgets, drops and jobs of this host's isolane processes, live
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane top", "show this user's processes until q; without a terminal, print text each second"),
         ("isolane top --once", "print the present state"),

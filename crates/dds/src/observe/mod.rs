@@ -19,17 +19,17 @@
 mod discovered;
 mod discovered_server;
 mod json_writer;
+mod latency;
 mod schema;
 mod server;
 mod snapshot;
 
-pub use self::discovered::{
-    DISCOVERED_SCHEMA, DiscoveredList, ListSource, discovered_socket_name,
-};
+pub use self::discovered::{DISCOVERED_SCHEMA, DiscoveredList, ListSource, discovered_socket_name};
 pub(crate) use self::discovered_server::DiscoveredServer;
+pub(crate) use self::latency::LatencyHistogram;
 pub use self::schema::{
-    Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
-    ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
+    Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LatencySample,
+    LevelSample, ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
 };
 pub(crate) use self::server::Observer;
 pub use self::snapshot::{protocol_counts, reader_counts, writer_counts};

@@ -14,7 +14,10 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{json_writer::JsonWriter, schema::Snapshot, snapshot::Identity, socket_name};
+use super::{
+    json_writer::JsonWriter, latency::LatencyHistogram, schema::Snapshot, snapshot::Identity,
+    socket_name,
+};
 use crate::{
     error::BuildError,
     limits::{
@@ -34,6 +37,7 @@ pub(crate) struct Observer {
     step: Step,
     snapshot: Option<Box<Snapshot>>,
     text: JsonWriter,
+    records_latencies: bool,
 }
 
 struct Client {
@@ -102,7 +106,7 @@ impl Observer {
     }
 
     /// Executes one step. Returns `None` when all clients are served.
-    fn step(&mut self, state: &State) -> Option<Step> {
+    fn step(&mut self, state: &mut State) -> Option<Step> {
         match self.step {
             Step::Accept(before) => {
                 if before == 0 {
@@ -111,11 +115,16 @@ impl Observer {
                 let after = before + OBSERVERS_ACCEPTED;
                 match self.accept() && after < OBSERVER_BACKLOG {
                     true => Some(Step::Accept(after)),
-                    false => (!self.clients.is_empty()).then_some(Step::Report),
+                    false if self.clients.is_empty() => {
+                        self.end_latencies(state);
+                        None
+                    }
+                    false => Some(Step::Report),
                 }
             }
             Step::Report => {
                 self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
+                self.begin_latencies(state);
                 Some(Step::Datapath)
             }
             Step::Datapath => {
@@ -129,6 +138,29 @@ impl Observer {
                 false => Some(Step::Send(0)),
             },
             Step::Send(place) => self.send(place),
+        }
+    }
+}
+
+/// Latencies are recorded only while there are clients.
+impl Observer {
+    /// Begins an interval of the latencies of all readers.
+    fn begin_latencies(&mut self, state: &mut State) {
+        self.records_latencies = true;
+        let now = monotonic_now();
+        for reader in state.protocol.local_readers() {
+            let latencies = &mut state.reader_slots[reader.index()].latencies;
+            match latencies {
+                Some(latencies) => **latencies = LatencyHistogram::new(now),
+                None => *latencies = Some(Box::new(LatencyHistogram::new(now))),
+            }
+        }
+    }
+
+    fn end_latencies(&mut self, state: &mut State) {
+        if std::mem::take(&mut self.records_latencies) {
+            let slots = state.reader_slots.iter_mut();
+            slots.for_each(|slot| slot.latencies = None);
         }
     }
 }
@@ -197,6 +229,7 @@ impl State {
             step: Step::Accept(0),
             snapshot: None,
             text: JsonWriter::default(),
+            records_latencies: false,
         }));
         Ok(())
     }
