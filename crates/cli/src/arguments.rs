@@ -331,7 +331,8 @@ pub(crate) enum Command {
     Subscribe(Subscribe),
     /// List the participants of a domain, with their writers, readers and topics
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
-        ("isolane ls", "list the participants that announce themselves within 3 s"),
+        ("isolane ls", "list what programs on this host know, at once; without any, listen for 3 s"),
+        ("isolane ls --seconds 3", "list the participants that announce themselves within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "listen for 10 s in domain 5, and print JSON"),
         ("isolane ls --interface lo --peer 127.0.0.1", "list the participants of this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
@@ -360,7 +361,7 @@ pub(crate) enum Command {
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "show the traffic at another host"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(Spy),
-    /// Show rates, budgets, drops and jobs of this host's isolane processes, live
+    /// Show rates, latencies, budgets, drops and jobs of this host's isolane processes, live
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane top", "show this user's processes until q; without a terminal, print text each second"),
         ("isolane top --once", "print the present state"),

@@ -41,7 +41,7 @@ pub(crate) const UNIX_SOCKETS_BYTES: u64 = 4 << 20;
 /// endpoints in use, a snapshot has some 100 KiB.
 pub(crate) const SNAPSHOT_BYTES: usize = 4 << 20;
 
-/// Maximum number of participants that `top` observes.
+/// Maximum number of participants that `top` observes, and that `ls` asks.
 pub(crate) const WATCHED_PARTICIPANTS: usize = 256;
 
 /// Maximum number of characters of a name that `top` shows, so that the other columns stay on the screen.

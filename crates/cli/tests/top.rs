@@ -130,6 +130,17 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
                 .collect();
             let written = rates.iter().find_map(|rates| rates["writers"][0].as_f64());
             assert!(written.is_some_and(|per_s| per_s > 0.0), "{last:#}");
+            let readers = participants(&last)
+                .iter()
+                .flat_map(|seen| seen["snapshot"]["readers"].as_array().expect("a list"));
+            let latencies: Vec<&Value> = readers.map(|reader| &reader["latency"]).collect();
+            let [latency] = latencies.as_slice() else {
+                panic!("one reader has latencies: {last:#}")
+            };
+            let us = |name: &str| latency[name].as_f64().expect("a number");
+            assert!(us("samples") > 10.0 && us("interval_us") > 1e5, "{latency}");
+            assert!(us("median_us") > 0.0, "{latency}");
+            assert!(us("median_us") <= us("p99_us") && us("p99_us") <= us("max_us"));
             let other_domain = top(&["--once", "--domain", "7"]).0;
             assert_eq!(other_domain, 1);
         },
@@ -168,8 +179,8 @@ fn core_class_and_missed_deadlines_of_a_described_subscriber_are_shown() {
         };
         let is_placed = |row: Vec<&str>| row == ["loop", "0", "0", "SCHED_FIFO", "5"];
         assert!(rows().any(is_placed), "{text}");
-        // TOPIC LEVEL END MATCHED PER-S SAMPLES MISSED ...
-        let has_missed = |row: Vec<&str>| row.get(2) == Some(&"reader") && row[6] != "0";
+        // TOPIC LEVEL END MATCHED PER-S SAMPLES MEDIAN P99 MAX MISSED ...
+        let has_missed = |row: Vec<&str>| row.get(2) == Some(&"reader") && row[9] != "0";
         assert!(rows().any(has_missed), "{text}");
     });
 }

@@ -94,6 +94,14 @@ pub const OBSERVED_PARTICIPANTS: u32 = 64;
 /// ten microseconds.
 pub const OBSERVED_ITEMS: usize = 8;
 
+/// Discovered participants or endpoints written as a line per activation: each delays more urgent jobs by some ten
+/// microseconds.
+pub const LISTED_ITEMS: usize = 2;
+
+/// Maximum length in bytes of a list of discovered entities that is read. A list of 20,000 endpoints, the most that a
+/// participant knows, with 1 KiB of QoS and names each, has some 40 MiB.
+pub const LIST_BYTES: u64 = 64 << 20;
+
 /// Bytes sent to an observer per activation.
 pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
 

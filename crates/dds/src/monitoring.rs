@@ -16,7 +16,10 @@ use isolane_executor::PriorityInversions;
 use isolane_rtps::{Priority, WorkKind};
 use isolane_wire::level::Level;
 
-use crate::{observe::Observer, warning_log::WarningLog};
+use crate::{
+    observe::{DiscoveredServer, Observer},
+    warning_log::WarningLog,
+};
 
 /// Observed maxima of one kind of work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(crate) struct Monitoring {
     pub(crate) warning_log: WarningLog,
     /// Server for observers in other processes, if they are allowed.
     pub(crate) observer: Option<Box<Observer>>,
+    /// Server of the list of discovered entities, if observers are allowed.
+    pub(crate) discovered: Option<Box<DiscoveredServer>>,
     /// True if the application chose the receive buffer size, so that a smaller one deserves a note.
     pub(crate) has_asked_for_buffer: bool,
     /// Preferred datapaths that cannot be used.

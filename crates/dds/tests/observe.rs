@@ -18,8 +18,8 @@ use std::{
 };
 
 use isolane::{
-    Level, Network, Participant, Qos, TopicType,
-    observe::{SCHEMA, Snapshot, parse_socket_name},
+    EndpointKind, Level, Limits, Network, Participant, Qos, TopicType,
+    observe::{DiscoveredList, SCHEMA, Snapshot, parse_socket_name},
 };
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -248,4 +248,103 @@ fn connections_of_another_user_do_not_keep_others_from_looking() {
     let snapshots = look(&participant, 2);
     assert!(begun.elapsed() < Duration::from_secs(10));
     assert_eq!(snapshots[1].participant.observers_refused, 400);
+}
+
+/// Reads the list of discovered entities on a separate thread, while the participants run on this one. The thread waits
+/// before it reads.
+fn list(participants: &[&Participant], wait: Duration) -> (DiscoveredList, Duration) {
+    let name = format!("{}/discovered", name(participants[0]));
+    let reader = thread::spawn(move || {
+        let begin = Instant::now();
+        let stream = connect(&name).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        thread::sleep(wait);
+        let list = DiscoveredList::read(BufReader::new(stream), |_| true).unwrap();
+        (list.expect("it is wanted"), begin.elapsed())
+    });
+    let begin = Instant::now();
+    while !reader.is_finished() {
+        assert!(begin.elapsed() < 2 * PATIENCE, "nothing was answered");
+        participants.iter().for_each(|participant| {
+            participant.run_for(Duration::from_millis(1));
+        });
+    }
+    reader.join().unwrap()
+}
+
+#[test]
+fn a_participant_lists_itself_and_all_that_it_has_discovered() {
+    let (here, there) = {
+        let network = Network::new(2);
+        let builder = |host| Participant::builder(3).memory(&network, [10, 0, 0, host]);
+        let here = builder(1).name("seen").observable(true).build().unwrap();
+        (here, builder(2).name("other").build().unwrap())
+    };
+    let qos = Qos::reliable().level(Level::new(6).unwrap());
+    let writer = here.create_writer::<Tick>("Ticks", &qos).unwrap();
+    let reader = there.create_reader::<Tick>("Ticks", &qos).unwrap();
+    let begin = Instant::now();
+    while writer.matched_readers() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "they do not match");
+        here.run_for(Duration::from_millis(1));
+        there.run_for(Duration::from_millis(1));
+    }
+    let (list, _) = list(&[&here, &there], Duration::ZERO);
+    assert_eq!((list.source.name.as_str(), list.source.domain), ("seen", 3));
+    assert_eq!(list.source.guid_prefix, here.guid().prefix.to_string());
+    let names = list
+        .participants
+        .iter()
+        .map(|data| data.entity_name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["seen", "other"]);
+    let endpoints = list.endpoints.iter();
+    let endpoints: Vec<_> = endpoints
+        .map(|endpoint| (endpoint.data.guid.prefix, endpoint.kind))
+        .collect();
+    let expected = [
+        (here.guid().prefix, EndpointKind::Writer),
+        (there.guid().prefix, EndpointKind::Reader),
+    ];
+    assert_eq!(endpoints, expected);
+    assert_eq!(list.endpoints[1].data.qos, here.subscriptions()[0].data.qos);
+    drop(reader);
+}
+
+#[test]
+fn a_long_list_reaches_a_slow_client_and_a_stopped_client_is_dropped() {
+    const WRITERS: usize = 400;
+    let limits = Limits {
+        local_endpoints: WRITERS as u16 + 8,
+        ..Limits::default()
+    };
+    let builder = Participant::builder(223).loopback().limits(limits);
+    let participant = builder.observable(true).build().unwrap();
+    let qos = Qos::best_effort().user_data(&[7; 256]);
+    // With long names, the list is longer than what the kernel stores for a socket.
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|number| {
+            let topic = format!("{number:0>200}");
+            participant.create_writer::<Tick>(&topic, &qos).unwrap()
+        })
+        .collect();
+    // The list may have endpoints of other participants of the domain.
+    let own = |list: &DiscoveredList| {
+        let prefixes = list.endpoints.iter().map(|it| it.data.guid.prefix);
+        prefixes
+            .filter(|it| *it == participant.guid().prefix)
+            .count()
+    };
+    // The client wakes the loop: this is faster than housekeeping.
+    let (fast, took) = list(&[&participant], Duration::ZERO);
+    assert_eq!(own(&fast), WRITERS);
+    assert!(took < Duration::from_millis(500), "{took:?}");
+
+    let (slow, _) = list(&[&participant], Duration::from_millis(300));
+    assert_eq!(own(&slow), WRITERS);
+
+    let idle = connect(&format!("{}/discovered", name(&participant))).unwrap();
+    let (next, took) = list(&[&participant], Duration::ZERO);
+    assert_eq!(own(&next), WRITERS);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop((idle, writers));
 }

@@ -1,14 +1,20 @@
 //! `isolane ls`: lists the discovered participants with their writers and readers.
+//!
+//! Participants that run on this host and are observable know them already, and are asked first. Without such a
+//! participant, or with an option that says how to listen, the command creates a participant and listens.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
+use isolane::{EndpointKind, RemoteEndpoint};
+use isolane_model::Source;
+use isolane_wire::builtin_data::ParticipantData;
 use isolane_wire::qos::QosPolicies;
 use serde::Serialize;
 
+use super::discovered::{Answered, KnownHere, ask};
 use super::ledger_text;
 use super::participant::{Until, build, full_tables, unreached_peers};
 use super::spy::names;
@@ -16,46 +22,109 @@ use super::why::FullTables;
 use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, print_json, tell};
-use crate::settings::Settings;
+use crate::output::{joined, print, print_json, tell};
+use crate::settings::{LaneSettings, Settings};
 use crate::values::{Destination, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
-    /// Listen for announcements for this many seconds; exit code 0 even if none arrives
-    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
-    seconds: Duration,
+    /// Listen on the network for this many seconds [default: ask programs that run here; 3 without any]
+    ///
+    /// Programs of isolane that have run for 3 s on this host are asked first, and answer at once. Observable are
+    /// `isolane pub` and `sub`, and programs built with Builder::observable(true), of the same user or, for root, of
+    /// all users. With this option, or with --interface, --peer, --datapath, --max-participants or --host, the command
+    /// listens on the network instead. The exit code is 0 even if no announcement arrives.
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    seconds: Option<Duration>,
     /// Write the list as JSON to this file, instead of text; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }
 
+/// Time for which the command listens by default, and for which a participant must have listened to be asked. Most
+/// participants announce themselves at least that often.
+const LISTEN: Duration = Duration::from_secs(3);
+
+/// Maximum number of processes that the text names as the source of the list.
+const NAMED_PROCESSES: usize = 4;
+
 impl List {
-    /// Listens for the configured time, then prints the list.
+    /// Prints what running participants know; without any, or if an option says how to listen, listens first.
     pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
-        let lane = settings.lane(self.lane)?;
+        let asks_network = self.asks_network(&settings);
+        let lane = settings.lane(self.lane.clone())?;
         settings.begin()?;
-        let network = &settings.network;
-        let until = Until::new(Some(self.seconds))?.with_network(network);
-        let (participant, _) = build("isolane ls", network, &lane)?;
-        let seconds = self.seconds.as_secs();
+        let domain = settings.network.domain.value.get();
+        match (!asks_network).then(|| ask(domain, LISTEN)).flatten() {
+            Some(known) => self.list_known(&known),
+            None => self.listen(&settings, &lane),
+        }
+    }
+
+    /// Returns whether an option says how to listen.
+    fn asks_network(&self, settings: &Settings) -> bool {
+        let lane = &self.lane;
+        self.seconds.is_some()
+            || settings.network.interfaces.source != Source::Default
+            || !lane.peer.is_empty()
+            || lane.datapath.is_some()
+            || lane.max_participants.is_some()
+            || lane.host.is_some()
+    }
+
+    /// Prints what participants of this host know.
+    fn list_known(&self, known: &KnownHere) -> Result<ExitCode, Failure> {
+        let seconds = LISTEN.as_secs();
+        let from = source(&known.answered);
         tell(format!(
-            "listening for {seconds} s in domain {}",
+            "from {from}; --seconds {seconds} listens on the network instead"
+        ));
+        let full = known.answered.iter().filter_map(|answered| {
+            let (name, refused) = (&answered.name, answered.refused.as_ref()?);
+            Some(format!("{name:?} had no room for {refused}"))
+        });
+        let full = joined(full, "; ");
+        let refused = (!full.is_empty()).then_some(full);
+        let mut listing = Listing::of(&known.participants, &known.endpoints);
+        (listing.source, listing.refused) = ("participants", refused);
+        listing.asked = &known.answered;
+        let printed = self.print(&listing);
+        if let Some(refused) = &listing.refused {
+            tell(format!(
+                "the list is incomplete, because the tables of participants were full: {refused}. To do: listen on the \
+                 network with --seconds {seconds}, or raise the limit of that program"
+            ));
+        }
+        printed
+    }
+
+    /// Listens for the configured time, then prints the list.
+    fn listen(&self, settings: &Settings, lane: &LaneSettings) -> Result<ExitCode, Failure> {
+        let network = &settings.network;
+        let seconds = self.seconds.unwrap_or(LISTEN);
+        let until = Until::new(Some(seconds))?.with_network(network);
+        let (participant, _) = build("isolane ls", network, lane)?;
+        tell(format!(
+            "listening for {} s in domain {}",
+            seconds.as_secs(),
             network.domain.value
         ));
         until.run(&participant, || false);
         if network.verbosity > 1 {
             ledger_text::tell_all(&participant);
         }
-        let full = full_tables(&participant, &lane);
-        let refused = full.as_ref().map(|full| full.refused.clone());
-        let listing = Listing::of(&participant, refused, unreached_peers(&lane.peers));
-        let printed = match &self.json {
-            Some(destination) => print_json(&listing, destination),
-            None => print(&listing.text()),
-        };
+        let full = full_tables(&participant, lane);
+        let participants: Vec<ParticipantData> = participant
+            .participants()
+            .into_iter()
+            .map(|participant| participant.data)
+            .collect();
+        let mut listing = Listing::of(&participants, &participant.endpoints());
+        listing.refused = full.as_ref().map(|full| full.refused.clone());
+        listing.unreached_peers = unreached_peers(&lane.peers);
+        let printed = self.print(&listing);
         if let Some(FullTables { refused, remedy }) = &full {
             tell(format!(
                 "the list is incomplete, because the tables of this command had no room for {refused}. To do: {remedy}"
@@ -76,13 +145,38 @@ impl List {
         }
         printed
     }
+
+    fn print(&self, listing: &Listing<'_>) -> Result<ExitCode, Failure> {
+        match &self.json {
+            Some(destination) => print_json(listing, destination),
+            None => print(&listing.text()),
+        }
+    }
+}
+
+/// Text of the participants that answered.
+fn source(answered: &[Answered]) -> String {
+    let processes = answered.iter().map(|answered| answered.pid);
+    match answered {
+        [one] => format!("{:?}, which runs here (process {})", one.name, one.pid),
+        few if few.len() <= NAMED_PROCESSES => format!(
+            "{} participants that run here (processes {})",
+            few.len(),
+            joined(processes, ", ")
+        ),
+        many => format!("{} participants that run here", many.len()),
+    }
 }
 
 /// Discovered participants, in the JSON form of the list (`--json`).
 #[derive(Debug, Serialize)]
-struct Listing {
+struct Listing<'a> {
     schema: &'static str,
-    /// Counts of discovery data that this command's full tables refused; `None` if none was refused.
+    /// Source of the list: "network", or "participants" that run on this host.
+    source: &'static str,
+    /// Participants of this host that gave the list; empty if the source is the network.
+    asked: &'a [Answered],
+    /// Counts of discovery data that full tables refused; `None` if none was refused.
     refused: Option<String>,
     /// Sentence on the participants that `--peer` without a port does not reach; `None` if there is no such `--peer`.
     unreached_peers: Option<String>,
@@ -117,23 +211,20 @@ struct ListedEndpoint {
     addresses: Vec<String>,
 }
 
-impl Listing {
-    fn of(
-        participant: &Participant,
-        refused: Option<String>,
-        unreached_peers: Option<String>,
-    ) -> Self {
-        let endpoints = participant.endpoints();
-        let mut participants: Vec<_> = participant
-            .participants()
-            .iter()
-            .map(|participant| ListedParticipant::of(participant, &endpoints))
+impl Listing<'_> {
+    /// Creates a list from the network.
+    fn of(participants: &[ParticipantData], endpoints: &[RemoteEndpoint]) -> Self {
+        let participants = participants.iter();
+        let mut participants: Vec<_> = participants
+            .map(|data| ListedParticipant::of(data, endpoints))
             .collect();
         participants.sort_by(|a, b| a.guid_prefix.cmp(&b.guid_prefix));
         Self {
             schema: "isolane/ls/2",
-            refused,
-            unreached_peers,
+            source: "network",
+            asked: &[],
+            refused: None,
+            unreached_peers: None,
             participants,
         }
     }
@@ -182,8 +273,7 @@ impl Listing {
 }
 
 impl ListedParticipant {
-    fn of(participant: &RemoteParticipant, endpoints: &[RemoteEndpoint]) -> Self {
-        let data = &participant.data;
+    fn of(data: &ParticipantData, endpoints: &[RemoteEndpoint]) -> Self {
         let mut own: Vec<_> = endpoints
             .iter()
             .filter(|endpoint| endpoint.data.guid.prefix == data.guid.prefix)

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod config;
+mod discovered;
 pub(crate) mod doctor;
 pub(crate) mod endpoint;
 mod ledger_text;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{BuildError, Counters, Interfaces, Participant};
+use isolane::observe::{Counts, protocol_counts};
+use isolane::{BuildError, Interfaces, Participant};
 use isolane_model::{Domain, Host, HostProtection, Source, Sourced, System};
 
 use super::endpoint::EndpointSettings;
@@ -119,28 +120,27 @@ fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
 
 /// Counts of discovery data that full tables refused, and the remedy; `None` if nothing was refused.
 pub(super) fn full_tables(participant: &Participant, lane: &LaneSettings) -> Option<FullTables> {
-    let refused = refused(&participant.counters())?;
+    let refused = refused(&protocol_counts(&participant.counters()))?;
     let most = lane.host.max_participants.value;
     let remedy = remedy_of_full_tables(most.map_or(SEEN_PARTICIPANTS, NonZeroU32::get));
     Some(FullTables { refused, remedy })
 }
 
-fn refused(counters: &Counters) -> Option<String> {
+/// Counts of discovery data that full tables refused, from a participant's counters; `None` if nothing was refused.
+pub(super) fn refused(counters: &Counts) -> Option<String> {
     let counts = [
+        ("participants_refused", "announcements of participants"),
         (
-            counters.participants_refused,
-            "announcements of participants",
-        ),
-        (
-            counters.participants_displaced,
+            "participants_displaced",
             "participants that newer participants displaced",
         ),
-        (counters.endpoints_refused, "endpoints"),
+        ("endpoints_refused", "endpoints"),
         (
-            counters.shares_exceeded,
+            "shares_exceeded",
             "endpoints beyond their participant's share",
         ),
     ];
+    let counts = counts.map(|(name, what)| (counters.get(name).copied().unwrap_or(0), what));
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let said = joined(counts.map(|(count, what)| format!("{count} {what}")), ", ");
     (!said.is_empty()).then_some(said)
@@ -408,12 +408,11 @@ mod tests {
 
     #[test]
     fn a_list_from_which_a_participant_was_displaced_is_not_complete() {
-        assert_eq!(refused(&Counters::default()), None);
-        let counters = Counters {
-            participants_displaced: 3,
-            endpoints_refused: 2,
-            ..Counters::default()
-        };
+        assert_eq!(refused(&Counts::new()), None);
+        let counters = [("participants_displaced", 3), ("endpoints_refused", 2)];
+        let counters = counters
+            .map(|(name, count)| (name.to_owned(), count))
+            .into();
         assert_eq!(
             refused(&counters).as_deref(),
             Some("3 participants that newer participants displaced, 2 endpoints")

@@ -9,18 +9,27 @@
 //!     accept ─> report ─> look at the datapath ─> write some items of JSON ... ─> send 16 KiB ...
 //! ```
 //!
+//! A second socket, [`discovered_socket_name`], is for `isolane ls`: a process connects, sends nothing, and receives the
+//! [list of the participants and endpoints](DiscoveredList) that this participant knows, at once.
+//!
 //! Observers cannot delay the participant: the job has the lowest priority, its steps are short, and none of its system
 //! calls blocks. A client is dropped if it has not read its last snapshot when the next one is due. Without observers
 //! the cost is one `accept` a second.
 
+mod discovered;
+mod discovered_server;
 mod json_writer;
+mod latency;
 mod schema;
 mod server;
 mod snapshot;
 
+pub use self::discovered::{DISCOVERED_SCHEMA, DiscoveredList, ListSource, discovered_socket_name};
+pub(crate) use self::discovered_server::DiscoveredServer;
+pub(crate) use self::latency::LatencyHistogram;
 pub use self::schema::{
-    Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
-    ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
+    Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LatencySample,
+    LevelSample, ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
 };
 pub(crate) use self::server::Observer;
 pub use self::snapshot::{protocol_counts, reader_counts, writer_counts};

@@ -14,7 +14,10 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{json_writer::JsonWriter, schema::Snapshot, snapshot::Identity, socket_name};
+use super::{
+    json_writer::JsonWriter, latency::LatencyHistogram, schema::Snapshot, snapshot::Identity,
+    socket_name,
+};
 use crate::{
     error::BuildError,
     limits::{
@@ -34,6 +37,7 @@ pub(crate) struct Observer {
     step: Step,
     snapshot: Option<Box<Snapshot>>,
     text: JsonWriter,
+    records_latencies: bool,
 }
 
 struct Client {
@@ -102,7 +106,7 @@ impl Observer {
     }
 
     /// Executes one step. Returns `None` when all clients are served.
-    fn step(&mut self, state: &State) -> Option<Step> {
+    fn step(&mut self, state: &mut State) -> Option<Step> {
         match self.step {
             Step::Accept(before) => {
                 if before == 0 {
@@ -111,11 +115,16 @@ impl Observer {
                 let after = before + OBSERVERS_ACCEPTED;
                 match self.accept() && after < OBSERVER_BACKLOG {
                     true => Some(Step::Accept(after)),
-                    false => (!self.clients.is_empty()).then_some(Step::Report),
+                    false if self.clients.is_empty() => {
+                        self.end_latencies(state);
+                        None
+                    }
+                    false => Some(Step::Report),
                 }
             }
             Step::Report => {
                 self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
+                self.begin_latencies(state);
                 Some(Step::Datapath)
             }
             Step::Datapath => {
@@ -133,23 +142,52 @@ impl Observer {
     }
 }
 
+/// Latencies are recorded only while there are clients.
+impl Observer {
+    /// Begins an interval of the latencies of all readers.
+    fn begin_latencies(&mut self, state: &mut State) {
+        self.records_latencies = true;
+        let now = monotonic_now();
+        for reader in state.protocol.local_readers() {
+            let latencies = &mut state.reader_slots[reader.index()].latencies;
+            match latencies {
+                Some(latencies) => **latencies = LatencyHistogram::new(now),
+                None => *latencies = Some(Box::new(LatencyHistogram::new(now))),
+            }
+        }
+    }
+
+    fn end_latencies(&mut self, state: &mut State) {
+        if std::mem::take(&mut self.records_latencies) {
+            let slots = state.reader_slots.iter_mut();
+            slots.for_each(|slot| slot.latencies = None);
+        }
+    }
+}
+
 /// Returns whether the client belongs to this process' user or to root.
-fn is_allowed(socket: &OwnedFd) -> bool {
+pub(super) fn is_allowed(socket: &OwnedFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid.is_root() || peer.uid == geteuid())
 }
 
-/// Binds a socket to the first free name of this process.
+/// Opens a listening socket with an abstract name.
+pub(super) fn listen_at(name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    bind(
+        &listener,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
+    )?;
+    listen(&listener, i32::from(OBSERVER_BACKLOG))?;
+    Ok(listener)
+}
+
+/// Opens a listening socket with the first free name of this process.
 fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
     let pid = std::process::id();
     for number in 0..OBSERVED_PARTICIPANTS {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let name = SocketAddrUnix::new_abstract_name(socket_name(pid, number).as_bytes())?;
-        match bind(&listener, &name) {
-            Ok(()) => {
-                listen(&listener, i32::from(OBSERVER_BACKLOG))?;
-                return Ok((number, listener));
-            }
+        match listen_at(&socket_name(pid, number)) {
+            Ok(listener) => return Ok((number, listener)),
             Err(Errno::ADDRINUSE) => {}
             Err(error) => return Err(error.into()),
         }
@@ -176,19 +214,22 @@ impl State {
         };
         let config = JobConfig::event("observe", Priority::STATISTICS.get());
         let job = self.add_job(config, Task::Observe)?;
+        let identity = Identity {
+            number,
+            name: name.into(),
+            domain,
+            ..Identity::default()
+        };
+        self.make_discovered_listable(identity.clone())?;
         self.monitoring.observer = Some(Box::new(Observer {
             listener,
             job,
-            identity: Identity {
-                number,
-                name: name.into(),
-                domain,
-                ..Identity::default()
-            },
+            identity,
             clients: heapless::Vec::new(),
             step: Step::Accept(0),
             snapshot: None,
             text: JsonWriter::default(),
+            records_latencies: false,
         }));
         Ok(())
     }

@@ -36,6 +36,12 @@ impl Snapshot {
     /// Creates a snapshot without the state of the datapath.
     pub(crate) fn of(state: &State, identity: &Identity) -> Self {
         let report = Report::of(state);
+        let mut readers = endpoints(&report.readers, reader_counts);
+        let now = monotonic_now();
+        for (reader, sample) in state.protocol.local_readers().zip(&mut readers) {
+            let latencies = state.reader_slots[reader.index()].latencies.as_ref();
+            sample.latency = latencies.map(|latencies| latencies.sample(now));
+        }
         Self {
             schema: SCHEMA.into(),
             participant: ParticipantSample::of(state, &report, identity),
@@ -44,7 +50,7 @@ impl Snapshot {
             levels: report.levels.iter().map(LevelSample::of).collect(),
             lanes: lanes(state, &report.datagrams),
             writers: endpoints(&report.writers, writer_counts),
-            readers: endpoints(&report.readers, reader_counts),
+            readers,
             interfaces: Vec::new(),
             flows: Vec::new(),
             rings: Vec::new(),
@@ -78,6 +84,7 @@ impl ParticipantSample {
             core: u32::try_from(rustix::thread::sched_getcpu()).ok(),
             allowed_cores: cores.unwrap_or_default(),
             policy: scheduling.map(|of| policy(of.policy)),
+            receive_stamps: state.io.capabilities.timestamps,
             participants: state.protocol.remote_participants().count() as u64,
             notes: state.warnings(),
             ignored: texts(state.protocol.ignored_entities()),
@@ -212,6 +219,7 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
                 encapsulation: refused.identifier.map(|identifier| identifier.0),
                 writer: refused.writer.to_string(),
             }),
+            latency: None,
         }
     };
     reports.iter().map(sample).collect()

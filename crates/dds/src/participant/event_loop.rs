@@ -378,6 +378,7 @@ impl Core {
             }
             Task::SendQueue => crate::writer::handle::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
+            Task::ListDiscovered => state.serve_discovered(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
                 state.housekeeping();
@@ -648,10 +649,10 @@ impl State {
             let Some(job) = self.jobs.receive[index] else {
                 continue;
             };
-            if let Some(readable) = readable {
-                self.io
-                    .datapath
-                    .set_readable(Lane::ALL[index], readable.of(index));
+            if let Some(readable) = readable
+                && let Some(lane) = Lane::ALL.get(index)
+            {
+                self.io.datapath.set_readable(*lane, readable.of(index));
             }
             self.executor.activate(job, now);
         }

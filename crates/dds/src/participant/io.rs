@@ -402,6 +402,12 @@ impl Io {
         self.capabilities.wakeup == Wakeup::Descriptors
     }
 
+    /// Wakes the loop once when a socket for lists of discovered entities is ready. Returns false if the loop does not
+    /// sleep in epoll: then it is not woken.
+    pub(crate) fn watch_once(&self, socket: &OwnedFd, flags: epoll::EventFlags) -> bool {
+        self.has_descriptors() && self.poller.watch_once(socket.as_fd(), flags)
+    }
+
     /// Waits for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
         let has_descriptors = self.has_descriptors();
@@ -609,15 +615,19 @@ impl<'a> Addresses<'a> {
 /// Event data of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
+/// Index after those of the lanes, of the sockets for lists of discovered entities.
+pub(crate) const DISCOVERED_INDEX: usize = Lane::COUNT;
+
 /// Maximum number of descriptors, and so bits, of a lane: a device's ring (for discovery, the netlink socket for routes
 /// and neighbours), two sockets, one descriptor for the ports of single topics, and the eventfd of fault injection.
 const PER_LANE: usize = 5;
 
-/// Maximum number of events of a wait: the descriptors of all lanes, and the eventfd.
-const EVENTS: usize = PER_LANE * Lane::COUNT + 1;
+/// Maximum number of events of a wait: the descriptors of all lanes, a socket for lists of discovered entities, and the
+/// eventfd.
+const EVENTS: usize = PER_LANE * Lane::COUNT + 2;
 
 const _: () = assert!(
-    PER_LANE * Lane::COUNT < 63,
+    PER_LANE * (Lane::COUNT + 1) < 63,
     "the descriptors of all lanes are one word"
 );
 
@@ -699,6 +709,18 @@ impl Poller {
         let event_data = epoll::EventData::new_u64(data);
         epoll::add(&*self.epoll, descriptor, event_data, epoll::EventFlags::IN)?;
         Ok(())
+    }
+
+    /// Wakes the loop once when a socket for lists of discovered entities is ready. Returns false without
+    /// `epoll_pwait2`: then the loop is not woken.
+    fn watch_once(&self, descriptor: BorrowedFd<'_>, flags: epoll::EventFlags) -> bool {
+        let data = epoll::EventData::new_u64(1 << (PER_LANE * DISCOVERED_INDEX));
+        let flags = flags | epoll::EventFlags::ONESHOT;
+        let watch = || {
+            epoll::modify(&*self.epoll, descriptor, data, flags)
+                .or_else(|_| epoll::add(&*self.epoll, descriptor, data, flags))
+        };
+        self.watched.is_none() && watch().is_ok()
     }
 
     /// Returns the descriptor that is readable when the loop has something to do, except for timers.

@@ -27,6 +27,8 @@ pub(crate) enum Task {
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
     Observe,
+    /// Sends lists of discovered entities to other processes.
+    ListDiscovered,
     /// Follows the wall clock, and makes the checks that no event triggers.
     Housekeeping,
 }
@@ -40,7 +42,8 @@ pub(crate) struct Jobs {
     tasks: Vec<Option<Task>>,
     /// Callbacks of timers, by [`JobId::index`].
     timers: Vec<Option<TimerCallback>>,
-    pub(crate) receive: [Option<JobId>; Lane::COUNT],
+    /// Receive jobs of the open lanes, and at [`DISCOVERED_INDEX`] the job that lists discovered entities.
+    pub(crate) receive: [Option<JobId>; Lane::COUNT + 1],
     pub(crate) work: [JobId; Priority::COUNT],
     pub(crate) recycle: JobId,
 }
@@ -64,7 +67,7 @@ impl Jobs {
         Ok(Self {
             tasks,
             timers: (0..max_jobs).map(|_| None).collect(),
-            receive: [None; Lane::COUNT],
+            receive: [None; Lane::COUNT + 1],
             work: work.try_into().expect("one a priority was made"),
             recycle,
         })

@@ -210,6 +210,7 @@ impl State {
         }
         self.log_warnings(monotonic_now());
         self.begin_observing();
+        self.begin_listing();
     }
 
     /// Announces changed addresses of this host.

@@ -21,9 +21,9 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError, listener::Endpoint, participant::Of, participant::event_loop::Core,
-    participant::jobs::Task, participant::state::State, publisher_subscriber::Subscriber, qos::Qos,
-    rate_limit::ReaderFlow,
+    error::BuildError, listener::Endpoint, observe::LatencyHistogram, participant::Of,
+    participant::event_loop::Core, participant::jobs::Task, participant::state::State,
+    publisher_subscriber::Subscriber, qos::Qos, rate_limit::ReaderFlow,
 };
 
 /// Sample: its value, if any, and its metadata.
@@ -449,6 +449,8 @@ pub(crate) struct ReaderSlot {
     /// Port and budget of a reader's datagrams.
     pub(crate) flow: ReaderFlow,
     pub(crate) response: Option<ResponseDeadline>,
+    /// Latencies since the last snapshot, while somebody observes.
+    pub(crate) latencies: Option<Box<LatencyHistogram>>,
     /// Housekeeping runs without a matched writer; `None` once the reader was matched or its application was warned.
     pub(crate) unmatched: Option<u8>,
 }
@@ -460,7 +462,7 @@ impl ReaderSlot {
     /// Clears the slot of a deleted reader. Returns its job, which is to be removed, and its callbacks.
     fn clear(&mut self) -> (Option<JobId>, ReaderCallbacks) {
         self.generation = self.generation.wrapping_add(1);
-        (self.response, self.unmatched) = (None, None);
+        (self.response, self.latencies, self.unmatched) = (None, None, None);
         (self.job.take(), (self.view.take(), self.cached.take()))
     }
 }
@@ -509,7 +511,8 @@ impl State {
         callbacks
     }
 
-    /// Checks the deadline of a sample whose callback has ended, or that was taken. The sample arrived at `arrived`.
+    /// Checks the deadline of a sample whose callback has ended, or that was taken, and records its latency if somebody
+    /// observes. The sample arrived at `arrived`.
     #[inline]
     pub(crate) fn note_response(
         &mut self,
@@ -517,12 +520,21 @@ impl State {
         arrived: Instant,
         now: impl FnOnce() -> Instant,
     ) {
+        let slot = &self.reader_slots[reader.index()];
+        if slot.response.is_some() || slot.latencies.is_some() {
+            self.note_response_at(reader, arrived, now());
+        }
+    }
+
+    fn note_response_at(&mut self, reader: ReaderId, arrived: Instant, now: Instant) {
         let slot = &mut self.reader_slots[reader.index()];
+        if let Some(latencies) = &mut slot.latencies {
+            latencies.record(arrived, now);
+        }
         let Some(response) = &mut slot.response else {
             return;
         };
         let due = arrived + response.deadline;
-        let now = now();
         if now <= due {
             return;
         }

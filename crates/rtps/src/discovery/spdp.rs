@@ -104,7 +104,7 @@ impl LocalParticipant {
 }
 
 impl Shared {
-    fn participant_data(&self) -> ParticipantData {
+    pub(crate) fn participant_data(&self) -> ParticipantData {
         ParticipantData {
             guid: self.guid(EntityId::PARTICIPANT),
             version: VERSION,

@@ -11,6 +11,7 @@ use alloc::collections::VecDeque;
 use core::hint::black_box;
 
 use isolane_wire::{
+    builtin_data::ParticipantData,
     guid::{EntityId, Guid, GuidPrefix},
     level::Level,
     locator::Locator,
@@ -23,9 +24,9 @@ use crate::{
     CreateError,
     config::{ParticipantConfig, Timing},
     counters::Counters,
-    discovery::{Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
+    discovery::{Discovery, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
-    slab::EndpointId,
+    slab::{EndpointId, RemoteParticipantId},
     work_queue::{Noted, Timers, WorkQueue, filed_at_most},
     writer::Writers,
 };
@@ -222,21 +223,40 @@ impl LocalParticipant {
 
     /// Iterates over the known remote participants.
     pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
-        let stays = |peer: &&RemoteParticipant| !peer.is_leaving();
-        self.discovery
-            .participants
-            .iter()
-            .map(|(_, peer)| peer)
-            .filter(stays)
+        self.remote_participants_from(0).map(|(_, peer)| peer)
+    }
+
+    /// Iterates over the known remote participants with their indexes in the table, from an index on. The table may
+    /// change between two such iterations: a participant that stays keeps its index.
+    pub fn remote_participants_from(
+        &self,
+        index: u16,
+    ) -> impl Iterator<Item = (u16, &RemoteParticipant)> {
+        let participants = &self.discovery.participants;
+        let ids = participants.ids_from(RemoteParticipantId(index));
+        let known = ids.filter_map(|id| Some((id.0, participants.get(id)?)));
+        known.filter(|(_, peer)| !peer.is_leaving())
     }
 
     /// Iterates over the known remote endpoints.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
-        let stays = |&(index, endpoint): &(EndpointId, &EndpointRecord)| {
-            !self.discovery.is_leaving(index, endpoint)
-        };
-        let all = self.discovery.endpoints.iter().filter(stays);
-        all.map(|(_, endpoint)| endpoint.show(&self.discovery.announcements))
+        self.remote_endpoints_from(0).map(|(_, endpoint)| endpoint)
+    }
+
+    /// Iterates over the known remote endpoints with their indexes in the table, as
+    /// [`remote_participants_from`](Self::remote_participants_from).
+    pub fn remote_endpoints_from(&self, index: u16) -> impl Iterator<Item = (u16, RemoteEndpoint)> {
+        let discovery = &self.discovery;
+        let ids = discovery.endpoints.ids_from(EndpointId(index));
+        let known = ids.filter_map(|id| Some((id, discovery.endpoints.get(id)?)));
+        let stays = known.filter(|(id, endpoint)| !discovery.is_leaving(*id, endpoint));
+        stays.map(|(id, endpoint)| (id.0, endpoint.show(&discovery.announcements)))
+    }
+
+    /// Returns the data that this participant announces of itself.
+    #[must_use]
+    pub fn participant_data(&self) -> ParticipantData {
+        self.shared.participant_data()
     }
 }
 

@@ -104,16 +104,16 @@ impl Watcher {
 
 /// Address of a participant: its process id in its own PID namespace, and its number within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Address {
-    pub(super) pid: u32,
-    pub(super) number: u32,
+pub(in crate::commands) struct Address {
+    pub(in crate::commands) pid: u32,
+    pub(in crate::commands) number: u32,
 }
 
 /// Lists the participants that run now.
 ///
 /// # Errors
 /// `/proc/net/unix` cannot be read.
-pub(super) fn participants() -> io::Result<BTreeSet<Address>> {
+pub(in crate::commands) fn participants() -> io::Result<BTreeSet<Address>> {
     let mut text = Vec::new();
     File::open("/proc/net/unix")?
         .take(UNIX_SOCKETS_BYTES)
@@ -155,9 +155,9 @@ pub(super) struct Connection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) user_id: u32,
+pub(in crate::commands) struct Process {
+    pub(in crate::commands) pid: u32,
+    pub(in crate::commands) user_id: u32,
     pub(super) program: Option<String>,
 }
 
@@ -174,7 +174,7 @@ impl Connection {
             heard: Instant::now(),
             problem: None,
         };
-        match open_stream(address) {
+        match open_stream(&socket_name(address.pid, address.number)) {
             Ok(stream) => {
                 connection.process = Process::behind(&stream);
                 connection.stream = Some(stream);
@@ -291,10 +291,10 @@ fn is_stopped(pid: u32) -> bool {
     matches!(state, Some('T' | 't'))
 }
 
-fn open_stream(address: Address) -> io::Result<UnixStream> {
+/// Connects to an abstract socket without blocking.
+pub(in crate::commands) fn open_stream(name: &str) -> io::Result<UnixStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let name = socket_name(address.pid, address.number);
     connect(
         &socket,
         &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
@@ -303,7 +303,7 @@ fn open_stream(address: Address) -> io::Result<UnixStream> {
 }
 
 impl Process {
-    fn behind(stream: &UnixStream) -> Option<Self> {
+    pub(in crate::commands) fn behind(stream: &UnixStream) -> Option<Self> {
         let peer = socket_peercred(stream).ok()?;
         let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
         let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();

@@ -3,7 +3,9 @@
 
 use std::cmp::Reverse;
 
-use isolane::observe::{Counts, FlowSample, LaneSample, ParticipantSample, RingSample, Snapshot};
+use isolane::observe::{
+    Counts, FlowSample, LaneSample, LatencySample, ParticipantSample, RingSample, Snapshot,
+};
 use isolane_model::{format_duration, visible_line};
 
 use super::sample::{LaneRates, Rates, Sample, Seen, sum};
@@ -245,7 +247,18 @@ fn lanes(snapshot: &Snapshot) -> Columns {
 
 fn topics(snapshot: &Snapshot, rates: Option<&Rates>, selection: &Selection) -> Columns {
     let mut columns = Columns::new(&[
-        "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "counters",
+        "topic",
+        ">level",
+        "end",
+        ">matched",
+        ">per s",
+        ">samples",
+        ">median us",
+        ">p99 us",
+        ">max us",
+        ">missed",
+        "during",
+        "counters",
     ]);
     let of_writers = snapshot.writers.iter().enumerate().map(|(place, writer)| {
         let rate = rates.and_then(|rates| rates.writers.get(place).copied());
@@ -266,6 +279,10 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>, selection: &Selection) -> 
         let usual = [counted, "accounted", "sent", "heartbeats"];
         let mut counters = endpoint.ledger.clone();
         counters.retain(|name, _| !usual.contains(&name.as_str()));
+        let latency = |of: fn(&LatencySample) -> Option<f64>| {
+            let us = endpoint.latency.as_ref().and_then(of);
+            us.map_or_else(none, |us| format!("{us:.1}"))
+        };
         columns.row(vec![
             clean(&endpoint.topic),
             endpoint.level.to_string(),
@@ -273,6 +290,9 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>, selection: &Selection) -> 
             grouped(endpoint.matched),
             rate(per_s),
             grouped(endpoint.ledger.get(counted).copied().unwrap_or(0)),
+            latency(|latency| latency.median_us),
+            latency(|latency| latency.p99_us),
+            latency(|latency| latency.max_us),
             endpoint.deadline_missed.map_or_else(none, grouped),
             endpoint.missed_during.as_deref().map_or_else(none, clean),
             reasons(&counters),

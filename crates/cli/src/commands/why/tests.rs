@@ -287,7 +287,7 @@ fn who_ignores_the_other_is_named() {
 
 #[test]
 fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
-    let refused = |identifier| {
+    let refused = |identifier: Option<u16>| {
         let mut facts = pair();
         facts.refusals.push(Refusal {
             reader_prefix: GuidPrefix([2; 12]).to_string(),

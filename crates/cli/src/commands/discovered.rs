@@ -1,0 +1,122 @@
+//! Discovery data of participants that run on this host, as they give it to other processes
+//! ([`DiscoveredList`]): a participant that has listened for a while knows what a new one would have to wait for.
+//!
+//! Answers are not trusted: their length is limited, and those of other users are not read, except by root.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader};
+use std::thread;
+use std::time::Duration;
+
+use isolane::observe::{DiscoveredList, discovered_socket_name};
+use isolane::{Guid, GuidPrefix, RemoteEndpoint};
+use isolane_wire::builtin_data::ParticipantData;
+use serde::Serialize;
+
+use super::participant::refused;
+use super::top::discovery::{Address, Process, open_stream, participants};
+use crate::limits::WATCHED_PARTICIPANTS;
+
+/// Maximum wait for a part of an answer. A participant that sleeps elsewhere than in epoll looks for connections once a
+/// second.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// Participant that answered.
+#[derive(Debug, Serialize)]
+pub(super) struct Answered {
+    pub(super) pid: u32,
+    /// Number of the participant within its process.
+    number: u32,
+    pub(super) name: String,
+    guid_prefix: String,
+    /// Time since the participant's creation.
+    age_us: f64,
+    /// Counts of discovery data that its full tables refused.
+    #[serde(skip)]
+    pub(super) refused: Option<String>,
+}
+
+/// Participants and endpoints that running participants of a domain know.
+pub(super) struct KnownHere {
+    pub(super) answered: Vec<Answered>,
+    pub(super) participants: Vec<ParticipantData>,
+    pub(super) endpoints: Vec<RemoteEndpoint>,
+}
+
+/// Asks the participants of a domain on this host. Returns `None` if none answers that has existed for `at_least`.
+pub(super) fn ask(domain: u32, at_least: Duration) -> Option<KnownHere> {
+    // Without /proc there are no participants to ask.
+    let present = participants().unwrap_or_default();
+    let asked: Vec<_> = present
+        .into_iter()
+        .take(WATCHED_PARTICIPANTS)
+        .map(|address| thread::spawn(move || ask_one(address, domain)))
+        .collect();
+    let answers = asked.into_iter().filter_map(|thread| thread.join().ok()?);
+    let answers: Vec<(Answered, DiscoveredList)> = answers.collect();
+    let mut all = answers.iter();
+    all.any(|(answered, _)| answered.age_us >= at_least.as_secs_f64() * 1e6)
+        .then(|| merge(answers))
+}
+
+/// Asks one participant; `None` if it does not answer, is of another domain, or is not to be trusted.
+fn ask_one(address: Address, domain: u32) -> Option<(Answered, DiscoveredList)> {
+    let name = discovered_socket_name(address.pid, address.number);
+    let stream = open_stream(&name).ok()?;
+    let process = Process::behind(&stream)?;
+    let own = rustix::process::geteuid();
+    if !own.is_root() && process.user_id != own.as_raw() {
+        return None;
+    }
+    let wait = || -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))
+    };
+    wait().ok()?;
+    let stream = BufReader::new(stream);
+    let list = DiscoveredList::read(stream, |source| source.domain == domain).ok()??;
+    let source = list.source.clone();
+    let answered = Answered {
+        pid: process.pid,
+        number: source.number,
+        name: source.name,
+        guid_prefix: source.guid_prefix,
+        age_us: source.age_us,
+        refused: refused(&source.counters),
+    };
+    Some((answered, list))
+}
+
+/// Unites the answers. What a participant says of itself goes before what others say of it.
+fn merge(answers: Vec<(Answered, DiscoveredList)>) -> KnownHere {
+    let own: BTreeSet<String> = answers
+        .iter()
+        .map(|(answered, _)| answered.guid_prefix.clone())
+        .collect();
+    let mut participants = BTreeMap::<GuidPrefix, ParticipantData>::new();
+    let mut endpoints = BTreeMap::<Guid, RemoteEndpoint>::new();
+    let mut answered = Vec::new();
+    for (by, list) in answers {
+        let is_first_hand = |prefix: GuidPrefix| {
+            let prefix = prefix.to_string();
+            prefix == by.guid_prefix || !own.contains(&prefix)
+        };
+        for data in list.participants {
+            if is_first_hand(data.guid.prefix) {
+                participants.entry(data.guid.prefix).or_insert(data);
+            }
+        }
+        for endpoint in list.endpoints {
+            let guid = endpoint.data.guid;
+            if is_first_hand(guid.prefix) {
+                endpoints.entry(guid).or_insert(endpoint);
+            }
+        }
+        answered.push(by);
+    }
+    KnownHere {
+        answered,
+        participants: participants.into_values().collect(),
+        endpoints: endpoints.into_values().collect(),
+    }
+}
