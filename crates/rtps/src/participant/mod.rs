@@ -232,8 +232,22 @@ impl LocalParticipant {
 
     /// Iterates over the known remote endpoints.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
-        let stays = |&(index, endpoint): &(EndpointId, &EndpointRecord)| {
-            !self.discovery.is_leaving(index, endpoint)
+        self.remote_endpoints_where(|_| true)
+    }
+
+    /// Iterates over the known remote endpoints of a topic. Only their announcements are parsed.
+    pub fn remote_endpoints_of(&self, topic_name: &str) -> impl Iterator<Item = RemoteEndpoint> {
+        let topic = self.readers.topic_hash(topic_name);
+        self.remote_endpoints_where(move |endpoint| endpoint.topic == topic)
+            .filter(move |it| it.data.topic_name == topic_name)
+    }
+
+    fn remote_endpoints_where(
+        &self,
+        is_wanted: impl Fn(&EndpointRecord) -> bool,
+    ) -> impl Iterator<Item = RemoteEndpoint> {
+        let stays = move |&(index, endpoint): &(EndpointId, &EndpointRecord)| {
+            is_wanted(endpoint) && !self.discovery.is_leaving(index, endpoint)
         };
         let all = self.discovery.endpoints.iter().filter(stays);
         all.map(|(_, endpoint)| endpoint.show(&self.discovery.announcements))
