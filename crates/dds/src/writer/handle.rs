@@ -503,9 +503,6 @@ fn write(
 /// Deletes the writer of a dropped publisher with an empty ring, once its readers have everything.
 fn end(state: &mut State, now: Instant, place: usize) {
     let queue = &mut state.send_queues[place];
-    if queue.ended.is_none() {
-        state.protocol.flush(queue.writer);
-    }
     let ended = *queue.ended.get_or_insert(now);
     let is_awaited = !state.protocol.all_acknowledged(queue.writer) && now < ended + HANDLE_LINGER;
     if is_awaited || now < ended + HANDLE_GRACE {

@@ -159,20 +159,22 @@ fn a_dropped_writer_handle_sends_its_batch() {
 
 #[test]
 fn a_writer_handle_is_deleted_with_its_participant_and_its_samples_are_sent() {
-    let (mut world, alice, bob) = World::pair(Site::memory());
-    let qos = Qos::reliable();
-    let mut writer = alice
-        .create_writer_handle::<Message>("Ended", &qos)
-        .unwrap();
-    let own = alice.create_reader::<Message>("Ended", &qos).unwrap();
-    let reader = bob.create_reader::<Message>("Ended", &qos).unwrap();
-    world.until("they match", || alice.report().writers[0].matched == 2);
-    writer.write(&Message::number(7)).unwrap();
-    world.leave(alice);
-    // The reader keeps what the participant has left.
-    assert_eq!(own.matched_writers(), 0);
-    world.until("it arrives", || reader.available() == 1);
-    assert_eq!(writer.write(&Message::number(8)), Err(WriteError::Gone));
+    let batched = Qos::best_effort().latency_budget(Duration::from_secs(10));
+    for qos in [Qos::reliable(), batched] {
+        let (mut world, alice, bob) = World::pair(Site::memory());
+        let mut writer = alice
+            .create_writer_handle::<Message>("Ended", &qos)
+            .unwrap();
+        let own = alice.create_reader::<Message>("Ended", &qos).unwrap();
+        let reader = bob.create_reader::<Message>("Ended", &qos).unwrap();
+        world.until("they match", || alice.report().writers[0].matched == 2);
+        writer.write(&Message::number(7)).unwrap();
+        world.leave(alice);
+        // The reader keeps what the participant has left.
+        assert_eq!(own.matched_writers(), 0);
+        world.until("it arrives", || reader.available() == 1);
+        assert_eq!(writer.write(&Message::number(8)), Err(WriteError::Gone));
+    }
 }
 
 #[test]
