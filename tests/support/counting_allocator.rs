@@ -54,11 +54,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Calls of the allocator by this thread so far.
+pub(crate) fn allocator_calls() -> u64 {
+    CALLS.get()
+}
+
 /// Calls of the allocator by this thread while `run` runs.
 pub(crate) fn allocator_calls_of(run: impl FnOnce()) -> u64 {
-    let before = CALLS.get();
+    let before = allocator_calls();
     run();
-    CALLS.get() - before
+    allocator_calls() - before
 }
 
 /// Bytes that this thread has allocated and not freed since an earlier call, whose result is `before`; the first call

@@ -109,6 +109,27 @@ fn with_fixed_ports_each_level_has_the_first_free_port_of_its_own() {
 }
 
 #[test]
+fn with_fixed_ports_a_flow_has_the_first_free_port_of_the_second_half() {
+    let config = NetworkConfig {
+        sample_ports: Some(7_000),
+        ..on_loopback()
+    };
+    let pool = Udp::new(config.clone()).unwrap().pool().clone();
+    let mut udp = Balanced(Udp::embedded(config, pool).unwrap());
+    udp.open_lane(LANE).unwrap();
+    let mut open = || {
+        let flow = udp.open_flow_socket(LANE).unwrap();
+        (flow, udp.flow_socket_unicast(LANE, flow)[0].port)
+    };
+    let (first, second) = (open(), open());
+    assert_eq!((first.1, second.1), (7_128, 7_129));
+    udp.close_flow_socket(LANE, first.0);
+    // Again at once, so that a program has the same ports at every start.
+    let again = udp.open_flow_socket(LANE).unwrap();
+    assert_eq!(udp.flow_socket_unicast(LANE, again)[0].port, 7_128);
+}
+
+#[test]
 fn fixed_ports_that_are_privileged_too_high_or_of_discovery_are_refused() {
     let of_domain = 7_400 + 250 * DOMAIN as u16;
     let (below, above) = (of_domain - SAMPLE_PORTS, of_domain + 250);

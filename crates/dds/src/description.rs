@@ -3,7 +3,7 @@
 //! [`System`] is the description that [`load_description`] reads. The other types are its parts: hosts, topics,
 //! participants and their settings.
 
-use std::{env, net::SocketAddrV4, path::Path, rc::Rc};
+use std::{env, ffi::OsString, net::SocketAddrV4, path::Path, rc::Rc};
 
 use isolane_datapath::{InterfaceRateLimit, Interfaces};
 use isolane_rtps::EndpointKind;
@@ -18,9 +18,9 @@ use crate::{
 };
 
 pub use isolane_model::{
-    Announces, Budget, DatapathChoice, DatapathSettings, Domain, Durability, History, HistoryDepth,
-    Host, HostProtection, InterfaceBudget, OthersBudget, Participant, Problem, Reliability,
-    SampleBytes, Scheduling, Severity, Source, Sourced, System, Topic, Waiting,
+    Announces, Budget, DatapathChoice, DatapathSettings, Domain, DomainError, Durability, History,
+    HistoryDepth, Host, HostProtection, InterfaceBudget, OthersBudget, Participant, Problem,
+    Reliability, SampleBytes, Scheduling, Severity, Source, Sourced, System, Topic, Waiting,
 };
 
 /// Reason why a description does not say how to create a participant or an endpoint.
@@ -44,6 +44,14 @@ pub enum DescriptionError {
         "{VARIABLE} names no description, and there is no {USUAL_FILE} in the working directory: set {VARIABLE} to the path of one. `isolane config --example` prints one to begin with"
     )]
     NoFile,
+    /// The environment variable ISOLANE_DOMAIN is not a domain.
+    #[error("{DOMAIN} is {text:?}: {source}. Set it to such a number, or unset it")]
+    Domain {
+        /// Value of the variable.
+        text: String,
+        /// Reason.
+        source: DomainError,
+    },
     /// The participant was built without a description.
     #[error(
         "the participant was built without a description: build it with Builder::from_environment or from_description"
@@ -103,6 +111,8 @@ pub fn load_description(path: impl AsRef<Path>) -> Result<System, DescriptionErr
 
 /// Environment variable that names the description of [`Builder::from_environment`].
 const VARIABLE: &str = "ISOLANE_CONFIG";
+/// Environment variable with a domain that replaces the described one.
+const DOMAIN: &str = "ISOLANE_DOMAIN";
 /// Description in the working directory, used without [`VARIABLE`].
 const USUAL_FILE: &str = "isolane.toml";
 
@@ -124,7 +134,8 @@ fn described_participant<'a>(
 impl Builder {
     /// Creates a builder as [`from_description`](Self::from_description) from the file that the environment variable
     /// ISOLANE_CONFIG names, or from `isolane.toml` in the working directory. The host is the participant's, or the
-    /// one with this machine's name, or the only one.
+    /// one with this machine's name, or the only one. The domain is the described one, unless ISOLANE_DOMAIN is set, as
+    /// for the command `isolane`.
     ///
     /// ```no_run
     /// use isolane::{Builder, TopicType};
@@ -141,14 +152,32 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`load_description`] and [`from_description`](Self::from_description).
+    /// As [`load_description`] and [`from_description`](Self::from_description); [`DescriptionError::NoFile`],
+    /// [`DescriptionError::Domain`].
     pub fn from_environment(participant: Option<&str>) -> Result<Self, DescriptionError> {
-        let named = env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        Self::from_variables(participant, |name| env::var_os(name))
+    }
+
+    /// See [`from_environment`](Self::from_environment). `variable` returns the value of an environment variable.
+    fn from_variables(
+        participant: Option<&str>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, DescriptionError> {
+        let variable = |name| variable(name).filter(|value| !value.is_empty());
+        let named = variable(VARIABLE);
         if named.is_none() && !Path::new(USUAL_FILE).exists() {
             return Err(DescriptionError::NoFile);
         }
         let system = load_description(named.unwrap_or_else(|| USUAL_FILE.into()))?;
-        Self::from_description(&system, None, participant)
+        let mut builder = Self::from_description(&system, None, participant)?;
+        if let Some(text) = variable(DOMAIN) {
+            let text = text.to_string_lossy().into_owned();
+            match text.parse::<Domain>() {
+                Ok(domain) => builder.domain = domain.get(),
+                Err(source) => return Err(DescriptionError::Domain { text, source }),
+            }
+        }
+        Ok(builder)
     }
 
     /// Creates a builder in the description's domain, with the settings of `host`. With a `participant`, the described
@@ -411,4 +440,55 @@ impl From<&Topic> for Qos {
 /// Returns the number, at most the maximum of a policy: descriptions allow 65,536, policies 65,535.
 fn bounded(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use isolane_datapath::memory::Network;
+
+    use super::*;
+
+    const TEXT: &str = r#"
+        domain = 3
+        [host.left]
+        interface = "lo"
+        [topic.Brake]
+        type = "Brake"
+        level = 7
+        max_bytes = 64
+        reliability = "best-effort"
+        from = ["left"]
+        to = ["left"]
+    "#;
+
+    /// Builds a participant with ISOLANE_DOMAIN set to this text.
+    fn built(domain: &str) -> Result<crate::Participant, DescriptionError> {
+        let path = env::temp_dir().join(format!("isolane-{}-{domain}.toml", std::process::id()));
+        fs::write(&path, TEXT).expect("a temporary file");
+        let builder = Builder::from_variables(None, |name| match name {
+            VARIABLE => Some(path.clone().into()),
+            _ => Some(domain.into()),
+        });
+        fs::remove_file(&path).expect("the file exists");
+        let network = Network::new(1);
+        let builder = builder?.memory(&network, [10, 0, 0, 1]);
+        Ok(builder.build().expect("a participant"))
+    }
+
+    #[test]
+    fn the_environment_names_the_description_and_may_replace_its_domain() {
+        for (text, domain) in [("", 3), ("5", 5)] {
+            let participant = built(text).expect("described");
+            assert_eq!(participant.core().state.borrow().protocol.domain(), domain);
+            let qos = participant.described_qos("Brake").expect("described");
+            assert!(!qos.is_reliable());
+        }
+        let error = built("many").err().expect("no domain").to_string();
+        assert!(
+            error.contains("ISOLANE_DOMAIN is \"many\": a domain is a number from 0 to 232"),
+            "{error}"
+        );
+    }
 }

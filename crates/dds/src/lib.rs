@@ -174,6 +174,7 @@ mod qos;
 mod rate_limit;
 mod reader;
 mod report;
+mod ring_waker;
 mod warning_log;
 mod writer;
 

@@ -133,10 +133,6 @@ pub const PAIRS_REMEMBERED: usize = 128;
 /// discovery takes, and than the lease of a participant that was there before.
 pub const UNMATCHED: u8 = 10;
 
-/// Remote endpoints among which the warning about an unmatched reader looks for its topic. The search takes some ten
-/// microseconds of the loop.
-pub const SEARCHED_ENDPOINTS: usize = 64;
-
 /// Time during which a reader repeatedly finds no sample, and the loop does not run, before a warning: longer than a
 /// program that runs the loop itself does anything else.
 pub const NOT_DRIVEN: Duration = Duration::from_secs(3);

@@ -3,7 +3,7 @@
 //! Housekeeping compares the counters with those of its last check, and logs at most one line a second for each kind
 //! of problem. Nothing is logged where a problem occurs: the sample paths only count. A check without news compares
 //! numbers and allocates nothing. A line that is not due yet is logged later with the total until then. Warnings go to
-//! the `log` facade, target `isolane`, and to standard error if the program has no logger.
+//! the `log` facade, target `isolane`, and to standard error if its level is `Off`.
 
 use std::{fmt::Arguments, time::Duration};
 
@@ -14,8 +14,9 @@ use log::LevelFilter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{
-    limits::{LOG_PERIOD, PAIRS_REMEMBERED, SEARCHED_ENDPOINTS, UNMATCHED},
+    limits::{LOG_PERIOD, PAIRS_REMEMBERED, UNMATCHED},
     participant::state::State,
+    qos::mismatch::{Difference, differences},
 };
 
 /// Kind of counted problem.
@@ -275,10 +276,10 @@ pub(crate) const PROBLEM: &str = "isolane";
 /// Log target of settings that this machine refuses ([`Participant::warnings`](crate::Participant::warnings)).
 pub(crate) const SETTING: &str = "isolane::setting";
 
-/// Passes a warning to the program's logger, or to standard error if the program has none.
+/// Passes a warning to the program's logger, or to standard error if the program has none. The `log` facade does not
+/// tell a program without a logger from one whose logger is off: both have the level `Off`.
 pub(crate) fn warn(target: &str, text: Arguments<'_>) {
     match log::max_level() {
-        // A program without a logger.
         LevelFilter::Off => write_to_stderr(&format!("isolane: {text}\n")),
         _ => log::warn!(target: target, "{text}"),
     }
@@ -429,17 +430,26 @@ impl State {
             return;
         };
         let (topic, type_name) = (data.topic_name.as_str(), data.type_name.as_str());
-        let mut known = self.protocol.remote_endpoints().take(SEARCHED_ENDPOINTS);
-        let writer =
-            known.find(|it| it.kind == EndpointKind::Writer && it.data.topic_name == topic);
-        match writer {
-            Some(writer) if writer.data.type_name != type_name => warn!(
+        let remote = self.protocol.remote_endpoints_of(topic);
+        let remote = remote.filter(|it| it.kind == EndpointKind::Writer);
+        let own = self.protocol.local_writers();
+        let own = own.filter_map(|id| self.protocol.writer_data(id));
+        let own = own.filter(|it| it.topic_name == topic).cloned();
+        let mut writers = remote.map(|it| it.data).chain(own);
+        let found = writers.find_map(|it| Some((differences(&it, data).into_iter().next()?, it)));
+        match found {
+            Some((Difference::Type, writer)) => warn!(
                 "topic {topic}: the writer {} has the type {:?}, the reader here {type_name:?}: they do not match. \
                  Give both the same type name: #[topic(name = \"...\")]",
-                writer.data.guid,
-                writer.data.type_name.as_str()
+                writer.guid,
+                writer.type_name.as_str()
             ),
-            _ => warn!(
+            Some((difference, writer)) => warn!(
+                "topic {topic}: the reader here differs from the writer {} in {difference}, so they do not match. Give \
+                 both the same {difference}",
+                writer.guid
+            ),
+            None => warn!(
                 "topic {topic}: no writer has matched the reader here in {UNMATCHED} s; {} other participants are known in domain {}. \
                  Start a writer in the same domain (ROS_DOMAIN_ID) and network; `isolane why {topic}` looks for the cause",
                 self.protocol.remote_participants().count(),

@@ -4,7 +4,7 @@
 
 use std::{env, process::Command, time::Duration};
 
-use isolane::{Participant, Qos, TopicType};
+use isolane::{Limits, Participant, Qos, TopicType};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -109,6 +109,25 @@ fn child() {
             let _reader = other.create_reader::<Speed>("Speed", &reliable).unwrap();
             run(&one, &other, 12);
         }
+        "wrong partition" => {
+            let limits = Limits {
+                local_endpoints: 128,
+                ..Limits::default()
+            };
+            let one = Participant::builder(223).loopback().limits(limits);
+            let (one, other) = (one.build().unwrap(), participant(223));
+            let _others: Vec<_> = (0..100)
+                .map(|number| format!("Other {number}"))
+                .map(|topic| one.create_writer::<Speed>(&topic, &reliable).unwrap())
+                .collect();
+            let (left, right) = (
+                reliable.clone().partition("left"),
+                reliable.partition("right"),
+            );
+            let _writer = one.create_writer::<Speed>("Speed", &left).unwrap();
+            let _reader = other.create_reader::<Speed>("Speed", &right).unwrap();
+            run(&one, &other, 12);
+        }
         "wrong QoS" => {
             let (one, other) = (participant(216), participant(216));
             let _writer = one
@@ -207,6 +226,13 @@ fn a_writer_of_another_type() {
             "Give both the same type name",
         ],
     );
+}
+
+#[test]
+fn a_writer_in_another_partition_among_many_writers() {
+    let differs = "topic Speed: the reader here differs from the writer";
+    let remedy = "in PARTITION, so they do not match. Give both the same PARTITION";
+    says("wrong partition", &[differs, remedy]);
 }
 
 #[test]

@@ -16,16 +16,19 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
-use isolane::{DataReader, Filter, Qos, StateMask, StatusMask, WaitSet, WriteError};
+use isolane::{
+    DataReader, Filter, Level, Participant, Qos, StateMask, StatusMask, WaitSet, WriteError,
+};
 
-use counting_allocator::allocator_calls_of;
-use support::{Message, PATIENCE, Site, World};
+use counting_allocator::{allocator_calls, allocator_calls_of};
+use support::{Domain, Message, PATIENCE, Site, World};
 
 const WARM_UP: u32 = 100;
 const SAMPLES: u32 = 10_000;
@@ -204,4 +207,45 @@ fn a_remote_writer_allocates_nothing_on_its_thread_nor_on_the_executors() {
             world.assert_balanced();
         }
     }
+}
+
+#[test]
+fn a_reader_handle_takes_without_allocating_on_either_thread() {
+    let domain = Arc::new(Domain::claim());
+    let of_loop = Arc::clone(&domain);
+    let participant = Participant::spawn(move || of_loop.builder().loopback().build()).unwrap();
+    let qos = Qos::reliable().keep_all().max_samples(32);
+    let mut writer = participant.create_writer::<Message>("Taken", &qos).unwrap();
+    let mut reader = participant.create_reader::<Message>("Taken", &qos).unwrap();
+    // A timer tells how often the loop's thread has called the allocator.
+    let (ticks, calls) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let (ticked, called) = (Arc::clone(&ticks), Arc::clone(&calls));
+    let timer = participant.with(move |participant| {
+        let (period, offset) = (Duration::from_millis(1), Duration::ZERO);
+        participant.create_timer("calls", Level::MIN, period, offset, move |_| {
+            called.store(allocator_calls(), Ordering::SeqCst);
+            ticked.fetch_add(1, Ordering::SeqCst);
+        })
+    });
+    timer.unwrap().unwrap();
+    let of_loop = || {
+        let before = ticks.load(Ordering::SeqCst);
+        // The tick after the next one has begun after this call.
+        while ticks.load(Ordering::SeqCst) < before + 2 {
+            thread::yield_now();
+        }
+        calls.load(Ordering::SeqCst)
+    };
+    let mut exchange = |count: u32| {
+        for number in 0..count {
+            let sample = Message::new(number, "sixteen letters.");
+            writer.write_timeout(&sample, PATIENCE).unwrap();
+            let taken = reader.take_timeout(PATIENCE).unwrap().unwrap();
+            assert_eq!(taken.value.unwrap().number, number);
+        }
+    };
+    exchange(WARM_UP);
+    let before = of_loop();
+    assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
+    assert_eq!(of_loop() - before, 0);
 }

@@ -33,8 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("listen") => {
             let reader = participant.create_reader::<Chat>("rt/chatter", &qos)?;
             loop {
-                if let Some(sample) = reader.take_timeout(Duration::from_secs(1))? {
-                    println!("I heard: {:?}", sample.value.map(|chat| chat.data));
+                match reader.take_timeout(Duration::from_secs(1)) {
+                    Ok(Some(it)) => println!("I heard: {:?}", it.value.map(|chat| chat.data)),
+                    Ok(None) => {}
+                    Err(error) => eprintln!("not a String: {error}"),
                 }
             }
         }

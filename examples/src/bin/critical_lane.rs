@@ -58,8 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     loop {
         println!("brake pressure: {} Pa", newest.get());
-        if let Some(line) = logs.take_timeout(Duration::from_secs(1))? {
-            println!("{:?}", line.value.map(|it| it.text));
+        match logs.take_timeout(Duration::from_secs(1)) {
+            Ok(Some(line)) => println!("{:?}", line.value.map(|it| it.text)),
+            Ok(None) => {}
+            Err(error) => eprintln!("not a log line: {error}"),
         }
     }
 }

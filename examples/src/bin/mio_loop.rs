@@ -22,9 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut events = Events::with_capacity(16);
     loop {
         let ran = participant.poll();
-        while let Some(sample) = reader.take()? {
-            if let Some(Greeting { number, text }) = sample.value {
-                println!("{number}: {text}");
+        while let Some(sample) = reader.take().transpose() {
+            match sample.map(|sample| sample.value) {
+                Ok(Some(Greeting { number, text })) => println!("{number}: {text}"),
+                Ok(None) => {}
+                Err(error) => eprintln!("not a greeting: {error}"),
             }
         }
         // mio reports a descriptor only when it becomes readable, so sleep only when nothing was left to do.

@@ -65,12 +65,13 @@ fn ask(factors: Vec<f64>) -> Result<f64, Box<dyn Error>> {
         number,
         factors,
     })?;
-    while let Some(sample) = replies.take_timeout(Duration::from_secs(10))? {
-        match sample.value {
-            Some(reply) if (reply.client, reply.number) == (client, number) => {
+    while let Some(sample) = replies.take_timeout(Duration::from_secs(10)).transpose() {
+        match sample.map(|sample| sample.value) {
+            Ok(Some(reply)) if (reply.client, reply.number) == (client, number) => {
                 return Ok(reply.product);
             }
-            _ => {} // a reply to another client
+            Ok(_) => {} // a reply to another client
+            Err(error) => eprintln!("not a reply: {error}"),
         }
     }
     Err("no reply in 10 s".into())

@@ -1,10 +1,10 @@
 //! Tests of the datapath: its conformance, and `pub` and `sub` over it in two processes.
-//!
-//! The program runs itself again in a network namespace, which has its own abstract sockets and queue length. Without
-//! the right to do so it prints a message, and fails in CI.
+
+#[path = "../../../tests/support/own_namespace.rs"]
+mod own_namespace;
 
 use std::panic::catch_unwind;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use isolane_datapath::NetworkConfig;
 use isolane_testkit::conformance::{Fixture, Options, unicast_cases};
@@ -12,7 +12,6 @@ use isolane_unix_datagram::{Unix, UnixOptions};
 
 /// Longer than a burst, and shorter than the number of datagrams that the case of an undrained lane sends.
 const QUEUE_LENGTH: &str = "64";
-const INSIDE: &str = "ISOLANE_INSIDE_NAMESPACE";
 const ISOLANE: &str = env!("CARGO_BIN_EXE_isolane-unix");
 
 /// Sockets of this process.
@@ -36,43 +35,25 @@ impl Fixture for UnixSockets {
     }
 }
 
-fn main() -> ExitCode {
-    if std::env::var_os(INSIDE).is_none() {
-        return run_in_namespace();
-    }
-    std::fs::write("/proc/sys/net/unix/max_dgram_qlen", QUEUE_LENGTH)
-        .expect("a sysctl of the namespace");
-    let mut cases = unicast_cases::<UnixSockets>();
-    cases.push(("pub_and_sub_exchange_samples", pub_and_sub_exchange_samples));
-    cases.push((
-        "an_option_of_the_command_line_is_checked",
-        an_option_of_the_command_line_is_checked,
-    ));
-    let mut failed = 0;
-    for (name, case) in cases {
-        let is_passed = catch_unwind(case).is_ok();
-        failed += usize::from(!is_passed);
-        println!(
-            "test {name} ... {}",
-            if is_passed { "ok" } else { "FAILED" }
-        );
-    }
-    ExitCode::from(u8::from(failed > 0))
+/// Runs the body of a test in a namespace, which has its own abstract sockets and queue length.
+fn in_namespace(test: &str, inside: impl FnOnce()) {
+    own_namespace::in_namespace(test, || {
+        std::fs::write("/proc/sys/net/unix/max_dgram_qlen", QUEUE_LENGTH)
+            .expect("a sysctl of the namespace");
+        inside();
+    });
 }
 
-fn run_in_namespace() -> ExitCode {
-    let is_allowed = Command::new("unshare").args(["--net", "true"]).status();
-    if !is_allowed.is_ok_and(|status| status.success()) {
-        println!("this takes root, for a network namespace: nothing was tried");
-        return ExitCode::from(u8::from(std::env::var_os("CI").is_some()));
-    }
-    let program = std::env::current_exe().expect("this program");
-    let mut inside = Command::new("unshare");
-    let status = inside.arg("--net").arg(program).env(INSIDE, "1").status();
-    match status.expect("unshare, of util-linux").success() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+#[test]
+fn the_datapath_conforms() {
+    in_namespace("the_datapath_conforms", || {
+        let cases = unicast_cases::<UnixSockets>().into_iter();
+        let failed: Vec<_> = cases
+            .filter(|(_, case)| catch_unwind(case).is_err())
+            .map(|(name, _)| name)
+            .collect();
+        assert!(failed.is_empty(), "{failed:?}");
+    });
 }
 
 fn isolane(arguments: &str) -> Command {
@@ -85,30 +66,34 @@ fn isolane(arguments: &str) -> Command {
     command
 }
 
+#[test]
 fn pub_and_sub_exchange_samples() {
-    let common = "Square --datapath unix --peer 127.0.0.1 --reliable";
-    let mut publisher = isolane(&format!("pub {common} --seconds 30"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the command starts");
-    let subscriber = isolane(&format!("sub {common} --count 5 --seconds 25")).output();
-    publisher.kill().expect("it runs");
-    publisher.wait().expect("it has ended");
-    let subscriber = subscriber.expect("the command runs");
-    let text = String::from_utf8_lossy(&subscriber.stdout);
-    assert!(
-        subscriber.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&subscriber.stderr)
-    );
-    assert_eq!(
-        text.lines().filter(|line| line.contains("BLUE")).count(),
-        5,
-        "{text}"
-    );
+    in_namespace("pub_and_sub_exchange_samples", || {
+        let common = "Square --datapath unix --peer 127.0.0.1 --reliable";
+        let mut publisher = isolane(&format!("pub {common} --seconds 30"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        let subscriber = isolane(&format!("sub {common} --count 5 --seconds 25")).output();
+        publisher.kill().expect("it runs");
+        publisher.wait().expect("it has ended");
+        let subscriber = subscriber.expect("the command runs");
+        let text = String::from_utf8_lossy(&subscriber.stdout);
+        assert!(
+            subscriber.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&subscriber.stderr)
+        );
+        assert_eq!(
+            text.lines().filter(|line| line.contains("BLUE")).count(),
+            5,
+            "{text}"
+        );
+    });
 }
 
+#[test]
 fn an_option_of_the_command_line_is_checked() {
     let listed = isolane("datapaths").output().expect("the command runs");
     assert!(

@@ -174,6 +174,10 @@ impl Opener<'_> {
     }
 
     /// Binds the first free one of the fixed ports at these distances from the first.
+    ///
+    /// The port of a deleted reader may be free, and is then used again at once, so that a program has the same ports at
+    /// every start. RTPS addresses samples by GUIDs: a late sample for the deleted reader is not delivered to another
+    /// one. Until its writer knows of the deletion, such a sample counts against the budget of the port's new reader.
     fn bind_first_free(
         &self,
         socket: &Socket,

@@ -69,7 +69,7 @@ pub enum Waiting {
 /// # Ok::<(), isolane::BuildError>(())
 /// ```
 pub struct Builder {
-    domain: u32,
+    pub(crate) domain: u32,
     name: String,
     user_data: Vec<u8>,
     /// Datapaths in order of preference, at least one.

@@ -455,7 +455,8 @@ impl Core {
         }
     }
 
-    /// Drops every callback and the endpoints they own, and the rings of writer handles: nothing runs the loop any more.
+    /// Drops every callback and the endpoints they own, and deletes the writers of writer handles: nothing runs the loop
+    /// any more.
     pub(crate) fn abandon(&self) {
         // The state may be borrowed if a panic inside a step unwinds.
         let callbacks: Option<Callbacks> = self

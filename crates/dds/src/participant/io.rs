@@ -517,26 +517,27 @@ impl State {
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Sends the last datagrams. Remote writers unregister their instances. The queued ends of endpoints are sent, up
-    /// to a bound. Then the participant announces its own deletion to its peers.
-    pub(crate) fn send_disposal(&mut self) {
-        for at in 0..self.send_queues.len() {
-            let queue = &self.send_queues[at];
-            self.io
-                .unregister_instances(&mut self.protocol, queue.writer, queue.lane());
-        }
-        if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
-            // Peers have received no announcement, or this participant must not send any.
-            return;
-        }
+    /// Sends filed samples and announcements, up to a bound.
+    pub(crate) fn send_filed(&mut self) {
         let now = monotonic_now();
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
             let ready = self.io.all_work(&self.protocol);
             let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
             if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
-                break;
+                return;
             }
         }
+    }
+
+    /// Sends the last datagrams: the queued ends of endpoints, and the announcement of the participant's own deletion.
+    pub(crate) fn send_disposal(&mut self) {
+        // They are still open if a panic inside a step has ended the participant.
+        self.close_send_queues();
+        if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
+            // Peers have received no announcement, or this participant must not send any.
+            return;
+        }
+        self.send_filed();
         let Some(mut frame) = self.io.take_frame(Class::Transmit(Lane::Discovery)) else {
             // Without a frame for this announcement, peers notice the end when the lease expires.
             return;

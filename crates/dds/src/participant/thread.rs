@@ -2,10 +2,12 @@
 //!
 //! The thread builds the participant, because a participant never leaves its thread, and runs its loop. Handles push
 //! calls into a ring and wake the loop through its eventfd. The loop makes one call between two activations. A lock
-//! orders the handles that push. The loop's thread takes it only if a callback drops a [`ReaderHandle`]. Samples do not
-//! pass through this ring: see [`WriterHandle`] and [`ReaderHandle`].
+//! orders the handles that push. The loop's thread takes no lock and never waits for room in its own ring: its calls,
+//! such as that of a callback that drops a [`ReaderHandle`], wait in a list of the thread. Samples do not pass through
+//! this ring: see [`WriterHandle`] and [`ReaderHandle`].
 
 use std::{
+    cell::RefCell,
     os::fd::OwnedFd,
     panic::resume_unwind,
     sync::{
@@ -34,6 +36,11 @@ use crate::{
 const RETRY: Duration = Duration::from_millis(1);
 /// Time after which a thread that waits for the result of a call checks that the participant's thread still runs.
 const CHECK: Duration = Duration::from_millis(20);
+
+thread_local! {
+    /// Calls that the loop on this thread makes after the running activation; at most a few for each [`ReaderHandle`].
+    static OWN_CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Call of a handle, made on the participant's thread.
 pub(crate) enum Call {
@@ -74,6 +81,12 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn send(&self, mut call: Call) -> Result<(), ThreadEnded> {
+        if self.is_here() {
+            // While the thread ends and its list is gone, all readers are gone too.
+            let _ = OWN_CALLS.try_with(|calls| calls.borrow_mut().push(call));
+            wake(&self.wake);
+            return Ok(());
+        }
         loop {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             if calls.is_abandoned() {
@@ -95,14 +108,37 @@ impl Caller {
         calls.is_abandoned()
     }
 
+    fn is_here(&self) -> bool {
+        self.thread == thread::current().id()
+    }
+
     /// # Panics
     /// On the participant's own thread, which would wait for itself.
     pub(crate) fn assert_elsewhere(&self) {
-        assert_ne!(
-            self.thread,
-            thread::current().id(),
-            "a callback cannot wait for its own thread"
-        );
+        assert!(!self.is_here(), "a callback cannot wait for its own thread");
+    }
+
+    /// Calls a function on the participant's thread and returns its result. Panics as
+    /// [`assert_elsewhere`](Self::assert_elsewhere).
+    pub(crate) fn call<R: Send + 'static>(
+        &self,
+        function: impl FnOnce(&Participant) -> R + Send + 'static,
+    ) -> Result<R, ThreadEnded> {
+        self.assert_elsewhere();
+        let (sender, result) = mpsc::sync_channel(1);
+        let call = move |participant: &Participant| {
+            // The calling thread waits for the result.
+            let _ = sender.send(function(participant));
+        };
+        self.send(Call::Run(Box::new(call)))?;
+        loop {
+            match result.recv_timeout(CHECK) {
+                Ok(value) => return Ok(value),
+                // A call that the thread has not taken before its end stays in the ring.
+                Err(RecvTimeoutError::Timeout) if !self.has_ended() => {}
+                Err(_) => return Err(ThreadEnded),
+            }
+        }
     }
 }
 
@@ -188,6 +224,9 @@ impl Participant {
             // The thread that spawns waits for the result.
             let _ = built.send(Ok(Arc::clone(&descriptor)));
             participant.run_while(|| {
+                for call in OWN_CALLS.take() {
+                    call.make(participant);
+                }
                 if let Ok(call) = received.pop() {
                     call.make(participant);
                     if !received.is_empty() {
@@ -259,22 +298,7 @@ impl ParticipantHandle {
         &self,
         function: impl FnOnce(&Participant) -> R + Send + 'static,
     ) -> Result<R, ThreadEnded> {
-        let caller = &self.thread.caller;
-        caller.assert_elsewhere();
-        let (sender, result) = mpsc::sync_channel(1);
-        let call = move |participant: &Participant| {
-            // The calling thread waits for the result.
-            let _ = sender.send(function(participant));
-        };
-        caller.send(Call::Run(Box::new(call)))?;
-        loop {
-            match result.recv_timeout(CHECK) {
-                Ok(value) => return Ok(value),
-                // A call that the thread has not taken before its end stays in the ring.
-                Err(RecvTimeoutError::Timeout) if !caller.has_ended() => {}
-                Err(_) => return Err(ThreadEnded),
-            }
-        }
+        self.thread.caller.call(function)
     }
 
     /// Creates a writer for one other thread: see [`Participant::create_writer_handle`].

@@ -11,21 +11,19 @@
 
 use std::{
     future::poll_fn,
-    ops::Deref,
     pin::Pin,
     rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use atomic_waker::AtomicWaker;
 use futures_core::Stream;
-use isolane_rtps::ReaderId;
+use isolane_rtps::{LocalParticipant, ReaderId, ReaderLedger};
 use isolane_wire::cdr::TopicType;
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -34,6 +32,7 @@ use crate::{
     limits::HANDLE_QUEUE,
     participant::thread::{Call, Caller, ThreadEnded},
     reader::{DataReader, Progress, Sample},
+    ring_waker::{RingWaker, block_on},
 };
 
 /// No samples are to be passed on.
@@ -49,7 +48,6 @@ struct Shared {
     demand: AtomicU8,
     /// True if samples were left in the cache without demand.
     is_left: AtomicBool,
-    consumer: AtomicWaker,
 }
 
 impl Shared {
@@ -69,6 +67,7 @@ impl Shared {
 pub struct ReaderHandle<T: TopicType> {
     samples: Consumer<Sample<T>>,
     shared: Arc<Shared>,
+    waker: Arc<AtomicWaker>,
     caller: Caller,
     id: ReaderId,
     generation: u32,
@@ -81,26 +80,10 @@ struct LoopEnd<T: TopicType> {
     reader: DataReader<T>,
     /// True if the ring has samples for which the consumer was not woken.
     is_unannounced: bool,
+    shared: Arc<Shared>,
     // Drop order: the ring is abandoned before the consumer is woken for the last time.
     samples: Producer<Sample<T>>,
-    shared: LastWake,
-}
-
-/// Shared state of the loop's end; wakes the consumer when dropped.
-struct LastWake(Arc<Shared>);
-
-impl Deref for LastWake {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.0
-    }
-}
-
-impl Drop for LastWake {
-    fn drop(&mut self) {
-        self.consumer.wake();
-    }
+    consumer: RingWaker,
 }
 
 impl<T: TopicType> LoopEnd<T> {
@@ -135,27 +118,30 @@ impl<T: TopicType> LoopEnd<T> {
     fn end_demand(&mut self) {
         self.is_unannounced = false;
         self.shared.demand.store(NONE, Ordering::SeqCst);
-        self.shared.consumer.wake();
+        self.consumer.wake();
     }
 }
 
 impl<T: TopicType + Send + 'static> ReaderHandle<T> {
     pub(crate) fn new(reader: DataReader<T>, caller: Caller) -> Result<Self, BuildError> {
         let (producer, samples) = RingBuffer::new(HANDLE_QUEUE);
-        let shared = Arc::new(Shared::default());
+        let (shared, consumer) = (Arc::new(Shared::default()), RingWaker::default());
+        let waker = Arc::clone(&consumer.0);
         let (core, id) = (Rc::clone(&reader.core), reader.id);
         let (topic, level) = (reader.topic.clone(), reader.level);
         let mut end = LoopEnd {
             reader,
             is_unannounced: false,
+            shared: Arc::clone(&shared),
             samples: producer,
-            shared: LastWake(Arc::clone(&shared)),
+            consumer,
         };
         core.set_cache_callback(id, (&topic, level), Box::new(move || end.pass()))?;
         let generation = core.state.borrow().reader_slots[id.index()].generation;
         Ok(Self {
             samples,
             shared,
+            waker,
             caller,
             id,
             generation,
@@ -200,21 +186,50 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
         let until = Instant::now().checked_add(timeout);
         let taken = block_on(until, |context| self.poll(context, WAITS));
         if taken.is_none() {
-            // An answer that is on its way still comes; without one, samples wait in the cache.
-            let demand = if self.is_asked { ASKS } else { NONE };
-            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
-            let _ = self
-                .shared
-                .demand
-                .compare_exchange(WAITS, demand, success, failure);
+            self.end_wait();
         }
         taken.transpose()
     }
 
     /// Takes the oldest sample, and waits for as long as it takes. Returns `None` once the participant's thread has
-    /// ended.
+    /// ended. No sample is lost if the future is dropped before it is ready.
     pub async fn next(&mut self) -> Option<Sample<T>> {
-        poll_fn(|context| self.poll(context, WAITS)).await.ok()
+        let waiting = Waiting(self);
+        let sample = poll_fn(|context| waiting.0.poll(context, WAITS)).await.ok();
+        std::mem::forget(waiting);
+        sample
+    }
+
+    /// Returns the number of matched writers. Waits for the loop's thread, as [`ledger`](Self::ledger) does.
+    ///
+    /// # Errors
+    /// [`ThreadEnded`].
+    ///
+    /// # Panics
+    /// As [`take`](Self::take).
+    pub fn matched_writers(&self) -> Result<usize, ThreadEnded> {
+        self.ask(LocalParticipant::matched_writers)
+    }
+
+    /// Returns the account of all received samples. Samples that have left the cache count as delivered, also those
+    /// that wait in the ring.
+    ///
+    /// # Errors
+    /// [`ThreadEnded`].
+    ///
+    /// # Panics
+    /// As [`take`](Self::take).
+    pub fn ledger(&self) -> Result<ReaderLedger, ThreadEnded> {
+        self.ask(|protocol, id| protocol.reader_ledger(id).unwrap_or_default())
+    }
+
+    fn ask<R: Send + 'static>(
+        &self,
+        of: fn(&LocalParticipant, ReaderId) -> R,
+    ) -> Result<R, ThreadEnded> {
+        let id = self.id;
+        self.caller
+            .call(move |participant| of(&participant.core().state.borrow().protocol, id))
     }
 
     fn poll(
@@ -225,7 +240,7 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
         if let Ok(sample) = self.samples.pop() {
             return Poll::Ready(Ok(sample));
         }
-        self.shared.consumer.register(context.waker());
+        self.waker.register(context.waker());
         self.is_asked &= !self.shared.has_demand(NONE);
         let is_unanswered = demand == ASKS && self.is_asked;
         if !is_unanswered {
@@ -253,6 +268,28 @@ impl<T: TopicType + Send + 'static> ReaderHandle<T> {
     }
 }
 
+impl<T: TopicType> ReaderHandle<T> {
+    /// Ends the demand for samples that arrive later.
+    fn end_wait(&self) {
+        // An answer that is on its way still comes; without one, samples wait in the cache.
+        let demand = if self.is_asked { ASKS } else { NONE };
+        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self
+            .shared
+            .demand
+            .compare_exchange(WAITS, demand, success, failure);
+    }
+}
+
+/// Wait of a task, which ends when this is dropped.
+struct Waiting<'a, T: TopicType>(&'a mut ReaderHandle<T>);
+
+impl<T: TopicType> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        self.0.end_wait();
+    }
+}
+
 impl<T: TopicType + Send + 'static> Stream for ReaderHandle<T> {
     type Item = Sample<T>;
 
@@ -269,32 +306,5 @@ impl<T: TopicType> Drop for ReaderHandle<T> {
         let _ = self
             .caller
             .send(Call::RemoveReader(self.id, self.generation));
-    }
-}
-
-/// Wakes a thread that waits in [`block_on`].
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Calls `poll` until it is ready, and sleeps in between. Returns `None` at `until`.
-fn block_on<R>(
-    until: Option<Instant>,
-    mut poll: impl FnMut(&mut Context<'_>) -> Poll<R>,
-) -> Option<R> {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        if let Poll::Ready(result) = poll(&mut Context::from_waker(&waker)) {
-            return Some(result);
-        }
-        match until.map(|until| until.saturating_duration_since(Instant::now())) {
-            None => thread::park(),
-            Some(Duration::ZERO) => return None,
-            Some(left) => thread::park_timeout(left),
-        }
     }
 }

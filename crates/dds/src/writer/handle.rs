@@ -9,8 +9,10 @@
 //! clears it, so that one sleep costs one system call.
 //!
 //! Every sample handed over is written. If a KEEP_ALL history is full, samples stay in the ring until readers have
-//! acknowledged older ones, and then the ring fills. When the writer is dropped, the samples in the ring are still
-//! written. The endpoint stays until readers have these samples, or until [`HANDLE_LINGER`] has passed.
+//! acknowledged older ones, and then the ring fills. [`WriterHandle::write_timeout`] waits for room: the loop wakes the
+//! publisher when it lends frames. When the writer is dropped, the samples in the ring are still written. The endpoint
+//! stays until readers have these samples, or until [`HANDLE_LINGER`] has passed. If the participant is dropped first,
+//! these samples are sent once, and the endpoint is deleted at once.
 
 use std::{
     marker::PhantomData,
@@ -20,10 +22,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering, fence},
     },
+    task::Poll,
+    time::Duration,
 };
 
+use atomic_waker::AtomicWaker;
 use isolane_datapath::{
-    Class, Frame, Lane, LeasedFrame, Pool,
+    Class, Frame, LeasedFrame, Pool,
     clock::{monotonic_now, wall_now_ns},
 };
 use isolane_executor::{JobConfig, JobId};
@@ -45,6 +50,7 @@ use crate::{
     participant::state::State,
     participant::{Of, create_writer},
     qos::Qos,
+    ring_waker::{RingWaker, block_on},
     writer::Encoding,
 };
 
@@ -97,8 +103,10 @@ pub(crate) struct SendQueue {
     /// Class of the lent frames.
     class: Class,
     keeps_all: bool,
+    // Drop order: the rings are abandoned before the publisher is woken for the last time.
     handed: Consumer<HandedFrame>,
     empty: Producer<LeasedFrame>,
+    publisher: RingWaker,
     bell: Arc<Doorbell>,
     /// Number of frames that are lent again later, because the pool had none.
     owed: usize,
@@ -109,10 +117,6 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    pub(crate) fn lane(&self) -> Lane {
-        self.encoding.lane
-    }
-
     /// Returns whether the queue's job has something to do.
     pub(crate) fn is_ready(&self) -> bool {
         !self.parked && (!self.handed.is_empty() || self.handed.is_abandoned())
@@ -140,6 +144,7 @@ impl SendQueue {
             // The ring has as many slots as frames were lent.
             let _ = self.empty.push(frame.into_leased());
             self.owed -= 1;
+            self.publisher.wake();
         }
     }
 
@@ -178,6 +183,8 @@ pub struct WriterHandle<T: TopicType> {
     empty: Consumer<LeasedFrame>,
     /// Frame of a sample that could not be serialised; used first.
     spare: Option<LeasedFrame>,
+    /// Woken when a frame has come back.
+    room: Arc<AtomicWaker>,
     bell: Bell,
     encoding: Encoding,
     begin: usize,
@@ -242,6 +249,8 @@ pub(crate) fn create<T: TopicType>(
         sleeping: AtomicBool::new(true),
         wake: state.io.poller.wake_descriptor(),
     });
+    let publisher = RingWaker::default();
+    let room = Arc::clone(&publisher.0);
     state.send_queues.push(SendQueue {
         job,
         writer,
@@ -250,6 +259,7 @@ pub(crate) fn create<T: TopicType>(
         keeps_all: qos.policies().history.kind == HistoryKind::KeepAll,
         handed: handed_out,
         empty: empty_in,
+        publisher,
         bell: Arc::clone(&bell),
         owed,
         parked: false,
@@ -259,6 +269,7 @@ pub(crate) fn create<T: TopicType>(
         handed: handed_in,
         empty: empty_out,
         spare: None,
+        room,
         bell: Bell(bell),
         encoding,
         begin: state.io.payload_begin(),
@@ -279,7 +290,7 @@ fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), Build
 
 impl<T: TopicType> WriterHandle<T> {
     /// Serialises a sample and hands it to the executor. The call never waits; [`Qos::max_blocking_time`] has no effect
-    /// here.
+    /// here. [`write_timeout`](Self::write_timeout) waits.
     ///
     /// # Errors
     /// [`WriteError::QueueFull`] if the executor is behind, or a KEEP_ALL history is full; [`WriteError::Gone`] if the
@@ -287,6 +298,42 @@ impl<T: TopicType> WriterHandle<T> {
     /// and counts the sample as refused in the writer's ledger.
     pub fn write(&mut self, value: &T) -> Result<(), WriteError> {
         self.write_change(value, ChangeKind::Alive)
+    }
+
+    /// Writes a sample as [`write`](Self::write), and waits up to `timeout` while the executor is behind, or a KEEP_ALL
+    /// history is full. In a callback of the same participant the loop makes no room meanwhile.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Step { number: u32 }
+    ///
+    /// let participant = Participant::spawn(|| Participant::builder(96).loopback().build())?;
+    /// let mut writer = participant.create_writer::<Step>("Steps", &Qos::best_effort())?;
+    /// for number in 0..100 {
+    ///     writer.write_timeout(&Step { number }, Duration::from_secs(1))?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); [`WriteError::QueueFull`] at the end of the timeout.
+    pub fn write_timeout(&mut self, value: &T, timeout: Duration) -> Result<(), WriteError> {
+        match self.write(value) {
+            Err(WriteError::QueueFull) => {}
+            written => return written,
+        }
+        let until = std::time::Instant::now().checked_add(timeout);
+        let written = block_on(until, |context| {
+            self.room.register(context.waker());
+            match self.write(value) {
+                Err(WriteError::QueueFull) => Poll::Pending,
+                written => Poll::Ready(written),
+            }
+        });
+        written.unwrap_or(Err(WriteError::QueueFull))
     }
 
     /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.13).
@@ -359,13 +406,18 @@ impl State {
             .all(|queue| queue.handed.is_empty() && self.protocol.all_acknowledged(queue.writer))
     }
 
-    /// Writes the samples that writer handles have handed over, as far as there is room, and closes their rings.
+    /// Writes the samples that writer handles have handed over, as far as there is room, sends them once, and deletes
+    /// the writers.
     pub(crate) fn close_send_queues(&mut self) {
         for place in 0..self.send_queues.len() {
             while take_one(self, place) {}
+            self.protocol.flush(self.send_queues[place].writer);
         }
-        for queue in std::mem::take(&mut self.send_queues) {
-            self.jobs.remove(&mut self.executor, queue.job);
+        if !self.send_queues.is_empty() {
+            self.send_filed();
+        }
+        while let Some(queue) = self.send_queues.pop() {
+            delete(self, monotonic_now(), &queue);
         }
     }
 }
@@ -459,15 +511,20 @@ fn end(state: &mut State, now: Instant, place: usize) {
         return;
     }
     let queue = state.send_queues.swap_remove(place);
+    delete(state, now, &queue);
+}
+
+/// Deletes the writer of a queue that was removed.
+fn delete(state: &mut State, now: Instant, queue: &SendQueue) {
+    let (writer, lane) = (queue.writer, queue.encoding.lane);
     state
         .io
-        .unregister_instances(&mut state.protocol, queue.writer, queue.encoding.lane);
-    state.protocol.delete_writer(now, queue.writer);
+        .unregister_instances(&mut state.protocol, writer, lane);
+    state.protocol.delete_writer(now, writer);
     // A writer handle has no listeners.
-    let _ = state.listeners.clear(
-        &mut state.jobs,
-        &mut state.executor,
-        Endpoint::Writer(queue.writer),
-    );
+    let endpoint = Endpoint::Writer(writer);
+    let _ = state
+        .listeners
+        .clear(&mut state.jobs, &mut state.executor, endpoint);
     state.jobs.remove(&mut state.executor, queue.job);
 }

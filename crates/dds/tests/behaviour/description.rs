@@ -95,6 +95,21 @@ fn the_qos_of_a_topic_is_that_of_its_description() {
 }
 
 #[test]
+fn a_participant_has_the_qos_of_the_description_that_it_was_built_from() {
+    let network = Network::new(1);
+    let builder = Builder::from_description(&system(), Some("left"), None).expect("described");
+    let left = builder.memory(&network, [10, 0, 0, 1]).build().unwrap();
+    let qos = left.described_qos("Brake").expect("described");
+    let expected = Qos::from_description(&system(), "Brake").expect("described");
+    assert_eq!(qos.policies(), expected.policies());
+    let unknown = left.described_qos("Brak").expect_err("no topic");
+    assert!(unknown.to_string().contains("Brake"), "{unknown}");
+    let other = Participant::builder(0).memory(&network, [10, 0, 0, 2]);
+    let error = other.build().unwrap().described_qos("Brake");
+    assert!(matches!(error, Err(DescriptionError::NoDescription)));
+}
+
+#[test]
 fn a_name_that_is_not_described_is_refused_with_the_described_ones() {
     let system = system();
     let error =

@@ -6,6 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
+        mpsc,
     },
     task::{Context, Poll, Wake, Waker},
     thread,
@@ -14,7 +15,7 @@ use std::{
 
 use isolane::{
     BuildError, Level, Participant, ParticipantHandle, Qos, ReaderHandle, ThreadEnded, TopicType,
-    WriteError, types::BoundedString,
+    WriteError, limits::HANDLE_CALLS, types::BoundedString,
 };
 
 use crate::support::Message;
@@ -92,6 +93,62 @@ fn a_slow_taker_gets_the_newest_sample_of_a_keep_last_reader() {
     assert!(reader.take().unwrap().is_none());
 }
 
+#[test]
+fn after_a_dropped_wait_samples_stay_in_the_cache_where_history_applies() {
+    let participant = spawned(221);
+    let qos = Qos::reliable().keep_last(1).transient_local();
+    let mut reader = participant
+        .create_reader::<Message>("Not awaited", &qos)
+        .unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(pin!(reader.next()).poll(&mut context).is_pending());
+    let mut writer = participant
+        .create_writer::<Message>("Not awaited", &qos)
+        .unwrap();
+    for number in 0..=9 {
+        writer.write(&Message::number(number)).unwrap();
+        thread::sleep(Duration::from_millis(5));
+    }
+    let end = Instant::now() + PATIENCE;
+    while reader.ledger().unwrap().accounted < 10 {
+        assert!(Instant::now() < end, "not all arrive");
+    }
+    assert_eq!(reader.ledger().unwrap().delivered, 0);
+    assert_eq!(reader.matched_writers(), Ok(1));
+    assert_eq!(taken(&mut reader), 9);
+}
+
+#[test]
+fn a_reader_handle_dropped_on_the_loops_thread_does_not_wait_for_room_among_the_calls() {
+    let participant = spawned(222);
+    let reader = participant.create_reader::<Message>("Crowded", &Qos::reliable());
+    let (started, has_started) = mpsc::channel();
+    let (go, is_crowded) = mpsc::channel();
+    let (dropped, is_dropped) = mpsc::channel();
+    let calling = |call: Box<dyn FnOnce() + Send>| {
+        let participant = participant.clone();
+        thread::spawn(move || participant.with(move |_| call()))
+    };
+    let blocked = calling(Box::new(move || {
+        started.send(()).unwrap();
+        is_crowded.recv().unwrap();
+        drop(reader);
+        dropped.send(()).unwrap();
+    }));
+    has_started.recv_timeout(PATIENCE).unwrap();
+    let others: Vec<_> = (0..=HANDLE_CALLS)
+        .map(|_| calling(Box::new(|| {})))
+        .collect();
+    thread::sleep(Duration::from_millis(200));
+    go.send(()).unwrap();
+    is_dropped.recv_timeout(PATIENCE).expect("the drop waits");
+    for thread in others.into_iter().chain([blocked]) {
+        thread.join().unwrap().unwrap();
+    }
+    let readers = participant.with(|it| it.report().readers.len());
+    assert_eq!(readers, Ok(0));
+}
+
 /// The same type on the wire, with another bound.
 #[derive(TopicType, Debug)]
 #[topic(name = "Bounded")]
@@ -137,12 +194,15 @@ fn a_task_is_woken_by_a_sample_and_by_the_end_of_the_thread() {
     let counting = Arc::new(Counting::default());
     let waker = Waker::from(Arc::clone(&counting));
     let mut context = Context::from_waker(&waker);
-    assert!(pin!(reader.next()).poll(&mut context).is_pending());
-    writer.write(&Message::number(5)).unwrap();
-    woken(&counting, 0);
-    match pin!(reader.next()).poll(&mut context) {
-        Poll::Ready(Some(sample)) => assert_eq!(sample.value.unwrap().number, 5),
-        other => panic!("woken without a sample: {other:?}"),
+    {
+        let mut next = pin!(reader.next());
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        writer.write(&Message::number(5)).unwrap();
+        woken(&counting, 0);
+        match next.as_mut().poll(&mut context) {
+            Poll::Ready(Some(sample)) => assert_eq!(sample.value.unwrap().number, 5),
+            other => panic!("woken without a sample: {other:?}"),
+        }
     }
     assert!(pin!(reader.next()).poll(&mut context).is_pending());
     let before = counting.0.load(Ordering::SeqCst);

@@ -108,6 +108,76 @@ fn a_full_queue_is_an_error_at_once_and_room_comes_with_the_next_turn() {
 }
 
 #[test]
+fn a_bounded_wait_ends_with_room_with_the_timeout_or_with_the_participant() {
+    let participant = Site::memory().participant();
+    let qos = Qos::best_effort().keep_last(64);
+    let mut writer = participant
+        .create_writer_handle::<Message>("Waiting", &qos)
+        .unwrap();
+    let timeout = Duration::from_secs(20);
+    while writer.write(&Message::default()).is_ok() {}
+    let begin = Instant::now();
+    let written = writer.write_timeout(&Message::default(), Duration::from_millis(10));
+    assert_eq!(written, Err(WriteError::QueueFull));
+    assert!(begin.elapsed() >= Duration::from_millis(10));
+
+    let publisher = thread::spawn(move || {
+        let written = writer.write_timeout(&Message::default(), timeout);
+        (written, writer)
+    });
+    thread::sleep(Duration::from_millis(20));
+    participant.run_for(Duration::from_millis(20));
+    let (written, mut writer) = publisher.join().unwrap();
+    assert_eq!(written, Ok(()));
+    while writer.write(&Message::default()).is_ok() {}
+    let publisher = thread::spawn(move || writer.write_timeout(&Message::default(), timeout));
+    thread::sleep(Duration::from_millis(20));
+    drop(participant);
+    assert_eq!(publisher.join().unwrap(), Err(WriteError::Gone));
+    assert!(begin.elapsed() < timeout, "it was not woken");
+}
+
+#[test]
+fn a_dropped_writer_handle_sends_its_batch() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::best_effort()
+        .keep_last(8)
+        .latency_budget(Duration::from_secs(10));
+    let mut writer = alice
+        .create_writer_handle::<Message>("Batch", &qos)
+        .unwrap();
+    let reader = bob.create_reader::<Message>("Batch", &qos).unwrap();
+    world.until("they match", || alice.report().writers[0].matched == 1);
+    for number in 0..3 {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    drop(writer);
+    world.until("it is deleted", || alice.report().writers.is_empty());
+    world.until("all arrive", || reader.ledger().accounted == 3);
+    assert_eq!(take_numbers(&reader), [0, 1, 2]);
+}
+
+#[test]
+fn a_writer_handle_is_deleted_with_its_participant_and_its_samples_are_sent() {
+    let batched = Qos::best_effort().latency_budget(Duration::from_secs(10));
+    for qos in [Qos::reliable(), batched] {
+        let (mut world, alice, bob) = World::pair(Site::memory());
+        let mut writer = alice
+            .create_writer_handle::<Message>("Ended", &qos)
+            .unwrap();
+        let own = alice.create_reader::<Message>("Ended", &qos).unwrap();
+        let reader = bob.create_reader::<Message>("Ended", &qos).unwrap();
+        world.until("they match", || alice.report().writers[0].matched == 2);
+        writer.write(&Message::number(7)).unwrap();
+        world.leave(alice);
+        // The reader keeps what the participant has left.
+        assert_eq!(own.matched_writers(), 0);
+        world.until("it arrives", || reader.available() == 1);
+        assert_eq!(writer.write(&Message::number(8)), Err(WriteError::Gone));
+    }
+}
+
+#[test]
 fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all().max_samples(2);

@@ -246,10 +246,28 @@ impl LocalParticipant {
     /// Iterates over the known remote endpoints with their indexes in the table, as
     /// [`remote_participants_from`](Self::remote_participants_from).
     pub fn remote_endpoints_from(&self, index: u16) -> impl Iterator<Item = (u16, RemoteEndpoint)> {
+        self.remote_endpoints_where(index, |_| true)
+    }
+
+    /// Iterates over the known remote endpoints of a topic. Only their announcements are parsed.
+    pub fn remote_endpoints_of(&self, topic_name: &str) -> impl Iterator<Item = RemoteEndpoint> {
+        let topic = self.readers.topic_hash(topic_name);
+        self.remote_endpoints_where(0, move |endpoint| endpoint.topic == topic)
+            .map(|(_, endpoint)| endpoint)
+            .filter(move |endpoint| endpoint.data.topic_name == topic_name)
+    }
+
+    fn remote_endpoints_where(
+        &self,
+        index: u16,
+        is_wanted: impl Fn(&EndpointRecord) -> bool,
+    ) -> impl Iterator<Item = (u16, RemoteEndpoint)> {
         let discovery = &self.discovery;
         let ids = discovery.endpoints.ids_from(EndpointId(index));
         let known = ids.filter_map(|id| Some((id, discovery.endpoints.get(id)?)));
-        let stays = known.filter(|(id, endpoint)| !discovery.is_leaving(*id, endpoint));
+        let stays = known.filter(move |(id, endpoint)| {
+            is_wanted(endpoint) && !discovery.is_leaving(*id, endpoint)
+        });
         stays.map(|(id, endpoint)| (id.0, endpoint.show(&discovery.announcements)))
     }
 
