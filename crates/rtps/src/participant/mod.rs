@@ -24,7 +24,7 @@ use crate::{
     CreateError,
     config::{ParticipantConfig, Timing},
     counters::Counters,
-    discovery::{Discovery, RemoteEndpoint, RemoteParticipant},
+    discovery::{Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
     slab::{EndpointId, RemoteParticipantId},
     work_queue::{Noted, Timers, WorkQueue, filed_at_most},
