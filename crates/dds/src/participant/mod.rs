@@ -439,6 +439,9 @@ impl Participant {
 
     /// Returns, as sentences, the features that the datapath lacks on this machine and the budgets that it does not
     /// enforce.
+    ///
+    /// Each is also logged once, to the target `isolane::setting` of the `log` facade, or to standard error in a program
+    /// without a logger. The facade's level `Off` counts as no logger; the level `Error` silences all warnings.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.core().state.borrow().warnings()
