@@ -261,7 +261,11 @@ impl Listing<'_> {
                     },
                     endpoint.level,
                     endpoint.unusual,
-                    endpoint.addresses.join(" ")
+                    match endpoint.addresses.as_slice() {
+                        // Without locators, those of the participant apply (RTPS 2.5 §8.5.4.4).
+                        [] => "the default addresses of its participant".to_owned(),
+                        addresses => addresses.join(" "),
+                    }
                 );
             }
         }

@@ -49,7 +49,7 @@ struct Keys {
 }
 
 /// Explanation of the keys.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 11] = [
     "Keys",
     "  q                 end",
     "  space             pause, and go on",
@@ -59,6 +59,8 @@ const KEYS: [&str; 9] = [
     "  arrows, h j k l   scroll by a line, or to the side",
     "  PgUp PgDn         scroll by a page; Home and End: to the first and the last line",
     "  ?                 show this explanation, or the participants again",
+    "",
+    "The columns longest, response and blocked are maxima since the start.",
 ];
 
 impl View {
