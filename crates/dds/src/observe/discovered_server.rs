@@ -257,7 +257,7 @@ impl State {
             }
         };
         let config = JobConfig::event("list discovered", Priority::STATISTICS.get());
-        let job = self.add_job(config, Task::ListDiscovered)?;
+        let job = self.add_job(config, Task::Observe)?;
         self.jobs.receive[DISCOVERED_INDEX] = Some(job);
         self.monitoring.discovered = Some(Box::new(DiscoveredServer {
             listener,
@@ -274,7 +274,7 @@ impl State {
 
     /// Activates the server, once a second: drops a client that has not read for a second, and looks for
     /// connections that do not wake the loop.
-    pub(crate) fn begin_listing(&mut self) {
+    pub(super) fn begin_listing(&mut self) {
         let Some(server) = &mut self.monitoring.discovered else {
             return;
         };
@@ -289,14 +289,16 @@ impl State {
         }
     }
 
-    /// Executes one step for a client. Returns true if there is more to do now.
-    pub(crate) fn serve_discovered(&mut self) -> bool {
+    /// Executes one step for a client, if this is the server's job. Returns whether there is more to do now; `None` for
+    /// another job.
+    pub(super) fn serve_discovered(&mut self, job: JobId) -> Option<bool> {
         // Taken out, so that the step can read the whole state.
-        let Some(mut server) = self.monitoring.discovered.take() else {
-            return false;
-        };
+        let mut server = self
+            .monitoring
+            .discovered
+            .take_if(|server| server.job == job)?;
         let again = server.step(self);
         self.monitoring.discovered = Some(server);
-        again
+        Some(again)
     }
 }

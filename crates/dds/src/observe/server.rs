@@ -240,14 +240,21 @@ impl State {
     }
 
     /// Starts serving the clients, once a second, unless that is still in progress.
+    #[inline(never)]
     pub(crate) fn begin_observing(&mut self) {
+        self.begin_listing();
         if let Some(observer) = &self.monitoring.observer {
             self.executor.activate(observer.job, monotonic_now());
         }
     }
 
     /// Executes one step for the clients. Returns true if there is more to do.
-    pub(crate) fn serve_observers(&mut self) -> bool {
+    // Never inlined, so that the loop stays short.
+    #[inline(never)]
+    pub(crate) fn serve_observers(&mut self, job: JobId) -> bool {
+        if let Some(again) = self.serve_discovered(job) {
+            return again;
+        }
         // Taken out, so that the step can read the whole state.
         let Some(mut observer) = self.monitoring.observer.take() else {
             return false;

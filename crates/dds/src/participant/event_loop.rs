@@ -377,8 +377,7 @@ impl Core {
                 steps > 0 && state.has_work(priority)
             }
             Task::SendQueue => crate::writer::handle::drain(&mut state, now, job, limit),
-            Task::Observe => state.serve_observers(),
-            Task::ListDiscovered => state.serve_discovered(),
+            Task::Observe => state.serve_observers(job),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
                 state.housekeeping();
@@ -651,9 +650,11 @@ impl State {
                 continue;
             };
             if let Some(readable) = readable
-                && let Some(lane) = Lane::ALL.get(index)
+                && index < Lane::COUNT
             {
-                self.io.datapath.set_readable(*lane, readable.of(index));
+                self.io
+                    .datapath
+                    .set_readable(Lane::ALL[index], readable.of(index));
             }
             self.executor.activate(job, now);
         }

@@ -210,7 +210,6 @@ impl State {
         }
         self.log_warnings(monotonic_now());
         self.begin_observing();
-        self.begin_listing();
     }
 
     /// Announces changed addresses of this host.

@@ -520,14 +520,11 @@ impl State {
         arrived: Instant,
         now: impl FnOnce() -> Instant,
     ) {
-        let slot = &self.reader_slots[reader.index()];
-        if slot.response.is_some() || slot.latencies.is_some() {
-            self.note_response_at(reader, arrived, now());
-        }
-    }
-
-    fn note_response_at(&mut self, reader: ReaderId, arrived: Instant, now: Instant) {
         let slot = &mut self.reader_slots[reader.index()];
+        if slot.response.is_none() && slot.latencies.is_none() {
+            return;
+        }
+        let now = now();
         if let Some(latencies) = &mut slot.latencies {
             latencies.record(arrived, now);
         }
