@@ -273,7 +273,7 @@ pub(crate) struct CommonArguments {
     pub(crate) domain: Option<Domain>,
     /// Use this network interface; may be repeated [default: all but loopback]
     ///
-    /// The default of a described host is its interface. `spy` listens on all interfaces by default. `tune ports`,
+    /// For a described host, the default is its interface. `spy` listens on all interfaces by default. `tune ports`,
     /// `tune learn` and `tune answer` have no default, and need exactly one interface.
     #[arg(long, short = 'i', value_name = "NAME", global = true, display_order = LAST_OPTIONS)]
     pub(crate) interface: Vec<String>,
@@ -331,7 +331,7 @@ pub(crate) enum Command {
     Subscribe(Subscribe),
     /// List the participants of a domain, with their writers, readers and topics
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
-        ("isolane ls", "list what programs on this host know, at once; without any, listen for 3 s"),
+        ("isolane ls", "print what programs on this host know; if none runs, listen for 3 s"),
         ("isolane ls --seconds 3", "list the participants that announce themselves within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "listen for 10 s in domain 5, and print JSON"),
         ("isolane ls --interface lo --peer 127.0.0.1", "list the participants of this machine, without multicast"),
@@ -435,7 +435,7 @@ pub(crate) struct LaneArguments {
     /// Use this datapath: udp, xdp (AF_XDP) or auto [default: udp]
     ///
     /// udp is kernel sockets; auto is the first datapath that works here. Options follow the name, as in
-    /// xdp:queue=1,mode=copy; `isolane datapaths` lists them. The default of a described host is its datapath.
+    /// xdp:queue=1,mode=copy; `isolane datapaths` lists them. For a described host, the default is its datapath.
     #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
     pub(crate) datapath: Option<DatapathArgument>,
     /// Remember at most N remote participants, 1 to 2000

@@ -44,7 +44,7 @@ pub enum DescriptionError {
         "{VARIABLE} names no description, and there is no {USUAL_FILE} in the working directory: set {VARIABLE} to the path of one. `isolane config --example` prints one to begin with"
     )]
     NoFile,
-    /// The environment variable ISOLANE_DOMAIN is not a domain.
+    /// The value of the environment variable ISOLANE_DOMAIN is not a domain id.
     #[error("{DOMAIN} is {text:?}: {source}. Set it to such a number, or unset it")]
     Domain {
         /// Value of the variable.

@@ -1,5 +1,5 @@
-//! Discovery data of participants that run on this host, as they give it to other processes
-//! ([`DiscoveredList`]): a participant that has listened for a while knows what a new one would have to wait for.
+//! Discovery data that observable participants on this host send to other processes
+//! ([`DiscoveredList`]). A new participant would have to wait for the announcements that they already have.
 //!
 //! Answers are not trusted: their length is limited, and those of other users are not read, except by root.
 
@@ -43,7 +43,7 @@ pub(super) struct KnownHere {
     pub(super) endpoints: Vec<RemoteEndpoint>,
 }
 
-/// Asks the participants of a domain on this host. Returns `None` if none answers that has existed for `at_least`.
+/// Asks the participants of a domain on this host. Returns `None` unless one that has existed for `at_least` answers.
 pub(super) fn ask(domain: u32, at_least: Duration) -> Option<KnownHere> {
     // Without /proc there are no participants to ask.
     let present = participants().unwrap_or_default();
@@ -87,7 +87,7 @@ fn ask_one(address: Address, domain: u32) -> Option<(Answered, DiscoveredList)> 
     Some((answered, list))
 }
 
-/// Unites the answers. What a participant says of itself goes before what others say of it.
+/// Merges the answers. A participant's data of itself takes precedence over other participants' data of it.
 fn merge(answers: Vec<(Answered, DiscoveredList)>) -> KnownHere {
     let own: BTreeSet<String> = answers
         .iter()

@@ -1,6 +1,6 @@
 //! `isolane ls`: lists the discovered participants with their writers and readers.
 //!
-//! Participants that run on this host and are observable know them already, and are asked first. Without such a
+//! The command first asks the observable participants on this host, which already know the others. Without such a
 //! participant, or with an option that says how to listen, the command creates a participant and listens.
 
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ use crate::values::{Destination, seconds};
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
-    /// Listen on the network for this many seconds [default: ask programs that run here; 3 without any]
+    /// Listen on the network for this many seconds [default: ask programs on this host, else 3]
     ///
-    /// Programs of isolane that have run for 3 s on this host are asked first, and answer at once. Observable are
+    /// By default, the observable programs on this host answer at once, if one has run for 3 s. Observable programs are
     /// `isolane pub` and `sub`, and programs built with Builder::observable(true), of the same user or, for root, of
     /// all users. With this option, or with --interface, --peer, --datapath, --max-participants or --host, the command
     /// listens on the network instead. The exit code is 0 even if no announcement arrives.
@@ -43,7 +43,7 @@ pub(crate) struct List {
     json: Option<Destination>,
 }
 
-/// Time for which the command listens by default, and for which a participant must have listened to be asked. Most
+/// Time for which the command listens by default, and minimum age of one of the participants that answer. Most
 /// participants announce themselves at least that often.
 const LISTEN: Duration = Duration::from_secs(3);
 

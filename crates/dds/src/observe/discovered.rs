@@ -1,7 +1,7 @@
 //! List of the participants and endpoints that a participant knows, as it gives the list to other processes.
 //!
-//! The list is a stream of lines of JSON: the participant that gives the list, then itself and each discovered
-//! participant, its own and the discovered endpoints, and a last line. An entity is the payload of its SPDP or SEDP
+//! The list is a stream of lines of JSON. The first line is the source. Then come its own participant and endpoints,
+//! the discovered participants, the discovered endpoints, and a last line. An entity is the payload of its SPDP or SEDP
 //! announcement (RTPS 2.5 §9.6.3) in hexadecimal digits.
 
 use std::{

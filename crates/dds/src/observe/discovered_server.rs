@@ -250,7 +250,7 @@ impl State {
             Ok(listener) => listener,
             Err(error) => {
                 self.monitoring.not_observable = Some(format!(
-                    "`isolane ls` cannot ask this participant, for its socket {name} cannot be opened: {error}. \
+                    "`isolane ls` cannot ask this participant, because its socket {name} cannot be opened: {error}. \
                      Everything else works"
                 ));
                 return Ok(());

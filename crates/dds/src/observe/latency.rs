@@ -9,7 +9,7 @@ use isolane_wire::time::Instant;
 
 use super::schema::LatencySample;
 
-/// Buckets per power of two, as a power of two: the ends of a bucket differ by 1/32, 3.1 %, at most.
+/// Base-2 logarithm of the number of buckets per power of two. The ends of a bucket differ by at most 1/32 (3.2 %).
 const BUCKET_BITS: u32 = 5;
 
 /// Longest latency that has a bucket of its own, 68 s. Longer ones count as this one.

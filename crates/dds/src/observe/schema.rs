@@ -200,7 +200,7 @@ pub struct EndpointSample {
     /// Samples that a reader rejected because they are not of its type; `None` without any.
     #[serde(default)]
     pub refused: Option<RefusedSample>,
-    /// Latencies of a reader's samples since the snapshot before; `None` in the first snapshot after a time without
+    /// Latencies of a reader's samples since the previous snapshot. `None` in the first snapshot after a time without
     /// observers, and of a writer.
     #[serde(default)]
     pub latency: Option<LatencySample>,
@@ -213,7 +213,7 @@ pub struct EndpointSample {
 /// sample's callback, or when the sample is taken; for a [`ReaderHandle`](crate::ReaderHandle), when the loop passes it
 /// on. Both times are of this host's monotonic clock: the time in the network and at the writer is not part of it.
 ///
-/// A percentile is the one of the nearest rank, at most 3.2 % above it. With fewer than 100 samples, the 99th percentile
+/// A percentile is that of the nearest rank, at most 3.2 % too high. With fewer than 100 samples, the 99th percentile
 /// is the maximum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySample {

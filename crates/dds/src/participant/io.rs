@@ -531,7 +531,7 @@ impl State {
 
     /// Sends the last datagrams: the queued ends of endpoints, and the announcement of the participant's own deletion.
     pub(crate) fn send_disposal(&mut self) {
-        // They are still open if a panic inside a step has ended the participant.
+        // The send queues are still open if a panic inside a step has ended the participant.
         self.close_send_queues();
         if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
             // Peers have received no announcement, or this participant must not send any.

@@ -301,7 +301,7 @@ impl<T: TopicType> WriterHandle<T> {
     }
 
     /// Writes a sample as [`write`](Self::write), and waits up to `timeout` while the executor is behind, or a KEEP_ALL
-    /// history is full. In a callback of the same participant the loop makes no room meanwhile.
+    /// history is full. In a callback of the same participant, the loop cannot make room during the call.
     ///
     /// ```
     /// use std::time::Duration;

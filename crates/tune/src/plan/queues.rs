@@ -183,7 +183,7 @@ fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder
     }
 }
 
-/// Reports critical levels whose lanes are on another queue. Their datagrams arrive on the critical queue all the same.
+/// Reports critical levels whose lanes are on another queue. Their datagrams still arrive on the critical queue.
 fn report_other_lane_queues(
     target: &TopicInterface<'_>,
     queue: u32,

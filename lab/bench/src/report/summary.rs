@@ -257,7 +257,7 @@ impl Answer<'_> {
         let median = self.ratio(Measure::Median);
         let median = median.filter(|median| is_clear(median) && !is_clear(&p99));
         Some(match median.as_ref().and_then(finding) {
-            Some(median) => format!("{words}, but the median {median},"),
+            Some(median) => format!("{words}, but the median is {median},"),
             None => words,
         })
     }
@@ -500,7 +500,7 @@ mod tests {
         );
         assert!(conclude(0.5).contains("2.0 times longer under the storm"));
         assert!(conclude(1.0).starts_with(
-            "With isolane, p99 is not clearly different (1.0 to 1.0 times shorter), but the median 2.0 times shorter, \
+            "With isolane, p99 is not clearly different (1.0 to 1.0 times shorter), but the median is 2.0 times shorter, \
              under the flood, "
         ));
         let ratio = |low, high| Ratio {

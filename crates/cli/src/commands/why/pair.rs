@@ -206,8 +206,8 @@ fn unknown_extensibility(
         }
         (vendor, OWN) if vendor != OWN => Some((
             unknown("writer", vendor),
-            "if the reader shows nothing: it counts and logs samples that are not of its type (visible here for \
-             participants of this host that are built with Builder::observable(true))",
+            "if the reader shows nothing: its log names samples that are not of its type (`why` sees them only if \
+             the participant is on this host and built with Builder::observable(true))",
         )),
         _ => None,
     }
