@@ -259,39 +259,36 @@ impl State {
         let config = JobConfig::event("list discovered", Priority::STATISTICS.get());
         let job = self.add_job(config, Task::Observe)?;
         self.jobs.receive[DISCOVERED_INDEX] = Some(job);
+        let is_armed = self.io.watch_once(&listener, EventFlags::IN);
         self.monitoring.discovered = Some(Box::new(DiscoveredServer {
             listener,
             job,
             identity,
             since: monotonic_now(),
             client: None,
-            is_armed: false,
+            is_armed,
             refused: 0,
         }));
-        self.begin_listing();
         Ok(())
     }
 
-    /// Activates the server, once a second: drops a client that has not read for a second, and looks for
-    /// connections that do not wake the loop.
-    pub(super) fn begin_listing(&mut self) {
-        let Some(server) = &mut self.monitoring.discovered else {
-            return;
-        };
+    /// Drops a client that has not read for a second. Returns the job if it is to look for connections, because they do
+    /// not wake the loop.
+    pub(super) fn begin_listing(&mut self) -> Option<JobId> {
+        let server = self.monitoring.discovered.as_mut()?;
         server.refused = 0;
         if let Some(client) = &mut server.client
             && !std::mem::take(&mut client.is_served)
         {
             server.client = None;
         }
-        if !server.is_armed {
-            self.executor.activate(server.job, monotonic_now());
-        }
+        (!server.is_armed).then_some(server.job)
     }
 
-    /// Executes one step for a client, if this is the server's job. Returns whether there is more to do now; `None` for
-    /// another job.
-    pub(super) fn serve_discovered(&mut self, job: JobId) -> Option<bool> {
+    /// Executes one step for a client, if the server's job runs. Returns whether there is more to do now; `None` if
+    /// another job runs.
+    pub(super) fn serve_discovered(&mut self) -> Option<bool> {
+        let job = self.executor.running()?;
         // Taken out, so that the step can read the whole state.
         let mut server = self
             .monitoring

@@ -242,17 +242,17 @@ impl State {
     /// Starts serving the clients, once a second, unless that is still in progress.
     #[inline(never)]
     pub(crate) fn begin_observing(&mut self) {
-        self.begin_listing();
-        if let Some(observer) = &self.monitoring.observer {
-            self.executor.activate(observer.job, monotonic_now());
+        let observer = self.monitoring.observer.as_ref().map(|it| it.job);
+        for job in observer.into_iter().chain(self.begin_listing()) {
+            self.executor.activate(job, monotonic_now());
         }
     }
 
     /// Executes one step for the clients. Returns true if there is more to do.
     // Never inlined, so that the loop stays short.
     #[inline(never)]
-    pub(crate) fn serve_observers(&mut self, job: JobId) -> bool {
-        if let Some(again) = self.serve_discovered(job) {
+    pub(crate) fn serve_observers(&mut self) -> bool {
+        if let Some(again) = self.serve_discovered() {
             return again;
         }
         // Taken out, so that the step can read the whole state.

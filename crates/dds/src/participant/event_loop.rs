@@ -377,7 +377,7 @@ impl Core {
                 steps > 0 && state.has_work(priority)
             }
             Task::SendQueue => crate::writer::handle::drain(&mut state, now, job, limit),
-            Task::Observe => state.serve_observers(job),
+            Task::Observe => state.serve_observers(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
                 state.housekeeping();
