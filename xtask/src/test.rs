@@ -211,7 +211,18 @@ fn lints() -> Result<Outcome> {
         "warnings",
     ];
     passes(cargo().args(clippy))?;
-    passes(cargo().args(["check", "--package", "isolane", "--no-default-features"]))
+    for features in ["", "config", "xdp"] {
+        let check = [
+            "check",
+            "--package",
+            "isolane",
+            "--no-default-features",
+            "--features",
+            features,
+        ];
+        passes(cargo().args(check))?;
+    }
+    Ok(Outcome::Passed)
 }
 
 fn documentation() -> Result<Outcome> {

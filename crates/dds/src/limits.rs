@@ -43,6 +43,10 @@ pub const MAX_JOBS: usize = 256;
 /// listener job of each.
 pub const JOBS_PER_PAIR: usize = 3;
 
+/// Writers of a topic that are compared with a reader that has no matched writer. Each announcement is parsed, in about
+/// a microsecond.
+pub const COMPARED_WRITERS: usize = 256;
+
 /// Entries of the endpoint table for each remote participant on a described host.
 #[cfg(feature = "config")]
 pub const ENDPOINTS_PER_PARTICIPANT: u32 = 10;

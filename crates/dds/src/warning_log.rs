@@ -8,13 +8,13 @@
 use std::{fmt::Arguments, time::Duration};
 
 use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
-use isolane_rtps::{Counters, EndpointKind, ReaderId, TooLargeSample, UnreadableSamples};
+use isolane_rtps::{Counters, EndpointKind, ReaderId, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 use log::LevelFilter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{
-    limits::{LOG_PERIOD, PAIRS_REMEMBERED, UNMATCHED},
+    limits::{COMPARED_WRITERS, LOG_PERIOD, PAIRS_REMEMBERED, UNMATCHED},
     participant::state::State,
     qos::mismatch::{Difference, differences},
 };
@@ -361,7 +361,8 @@ impl State {
         }
     }
 
-    /// Logs samples refused because they are not of their reader's type, with a reader and a writer; pairs not logged before come first.
+    /// Logs samples refused because they are not of their reader's type, with a reader and a writer. Pairs that were not
+    /// logged before come first.
     fn log_refused(&mut self, more: u64) {
         let mut named = None;
         for id in self.protocol.local_readers() {
@@ -381,28 +382,25 @@ impl State {
         let Some((data, refused)) = named else {
             return;
         };
-        let UnreadableSamples {
-            identifier, writer, ..
-        } = refused;
-        let topic = data.topic_name.as_str();
-        let Some(identifier) = identifier else {
-            warn!(
-                "samples refused because their payload is not of the reader's type: {} more, the last of topic {topic} \
-                 from the writer {writer}. Compare the members. Declare each nested structure like its outer type: \
-                 `#[topic(appendable)]` on all, or on none",
-                Grouped(more)
-            );
-            return;
-        };
-        let is = match identifier.extensibility() {
-            Some(extensibility) => format!(": the writer's type is {extensibility}"),
-            None => String::new(),
+        let why = match refused.identifier {
+            None => ". Compare the members. Declare each nested structure like its outer type: `#[topic(appendable)]` \
+                     on all, or on none"
+                .to_owned(),
+            Some(identifier) => {
+                let is = identifier.extensibility().map(|is| format!(": the writer's type is {is}"));
+                format!(
+                    " in {identifier}{}. Declare both types alike: `#[topic(appendable)]` here, @final or \
+                     @appendable in IDL",
+                    is.unwrap_or_default()
+                )
+            }
         };
         warn!(
-            "samples refused because the reader's type cannot have their encapsulation: {} more, the last of topic \
-             {topic} from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` \
-             here, @final or @appendable in IDL",
-            Grouped(more)
+            "samples refused because they are not of their reader's type: {} more, the last of topic {} from the writer \
+             {}{why}",
+            Grouped(more),
+            data.topic_name.as_str(),
+            refused.writer
         );
     }
 
@@ -430,13 +428,21 @@ impl State {
             return;
         };
         let (topic, type_name) = (data.topic_name.as_str(), data.type_name.as_str());
-        let remote = self.protocol.remote_endpoints_of(topic);
-        let remote = remote.filter(|it| it.kind == EndpointKind::Writer);
+        let kind = EndpointKind::Writer;
+        let remote = self.protocol.remote_endpoints_of(topic, kind);
         let own = self.protocol.local_writers();
+        let own = own.filter(|id| self.protocol.is_writer_enabled(*id));
         let own = own.filter_map(|id| self.protocol.writer_data(id));
         let own = own.filter(|it| it.topic_name == topic).cloned();
-        let mut writers = remote.map(|it| it.data).chain(own);
-        let found = writers.find_map(|it| Some((differences(&it, data).into_iter().next()?, it)));
+        let mut found = None;
+        for writer in remote.map(|it| it.data).chain(own).take(COMPARED_WRITERS) {
+            let Some(difference) = differences(&writer, data).into_iter().next() else {
+                // This writer can match: the others do not explain why the reader has none.
+                found = None;
+                break;
+            };
+            found.get_or_insert((difference, writer));
+        }
         match found {
             Some((Difference::Type, writer)) => warn!(
                 "topic {topic}: the writer {} has the type {:?}, the reader here {type_name:?}: they do not match. \

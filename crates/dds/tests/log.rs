@@ -172,7 +172,7 @@ fn samples_refused_for_their_encapsulation_are_a_line_a_second_that_names_topic_
     }
     world.run_for(Duration::from_millis(2_100));
     let seconds = begin.elapsed().as_secs() as usize;
-    let refused = lines_of("refused because the reader's type cannot have their encapsulation");
+    let refused = lines_of("refused because they are not of their reader's type");
     assert!(
         !refused.is_empty() && refused.len() <= seconds + 1,
         "{refused:?}"

@@ -101,7 +101,10 @@ pub struct Counters {
 
 impl Counters {
     pub(crate) fn count_rejected(&mut self, reason: RejectReason) {
-        self.samples_unreadable += u64::from(reason != RejectReason::NoRoom);
+        self.samples_unreadable += u64::from(matches!(
+            reason,
+            RejectReason::NotOfType | RejectReason::Encapsulation(_)
+        ));
     }
 }
 

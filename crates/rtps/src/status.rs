@@ -87,6 +87,10 @@ pub enum RejectReason {
     /// Every slot has a sample that was not taken. Best effort only; a reliable sample is sent again.
     #[default]
     NoRoom,
+    /// The reader of views has no callback.
+    NoCallback,
+    /// The sample has more fragments than the reader can assemble, because they are shorter than its limits allow.
+    ShortFragments,
     /// The payload is not of the type, or of a vendor-specific form.
     NotOfType,
     /// The reader's type cannot have this encapsulation: the writer's type has another extensibility, or a
@@ -114,7 +118,7 @@ impl RejectReason {
 /// [`RejectReason::NotOfType`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadableSamples {
-    /// Samples rejected so far.
+    /// Consecutive ones of this writer.
     pub total: u64,
     /// Encapsulation of the last one, if the type cannot have it; `None` if only its payload is not of the type.
     pub identifier: Option<EncapsulationId>,

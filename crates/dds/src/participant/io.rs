@@ -517,7 +517,7 @@ impl State {
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Sends filed samples and announcements, up to a bound.
+    /// Sends filed samples and announcements: at most `ACTIVATIONS_PER_POLL` datagrams, while there are frames.
     pub(crate) fn send_filed(&mut self) {
         let now = monotonic_now();
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {

@@ -1,9 +1,10 @@
 //! Participant that runs on its own thread, and the handle to it for other threads.
 //!
 //! The thread builds the participant, because a participant never leaves its thread, and runs its loop. Handles push
-//! calls into a ring and wake the loop through its eventfd. The loop makes one call between two activations. A lock
-//! orders the handles that push. The loop's thread takes no lock and never waits for room in its own ring: its calls,
-//! such as that of a callback that drops a [`ReaderHandle`], wait in a list of the thread. Samples do not pass through
+//! calls into a ring and wake the loop through its eventfd. The loop makes one of these calls between two
+//! activations. A lock orders the handles that push. The loop's thread takes no lock and never waits for room in its own
+//! ring: its calls, such as that of a callback that drops a [`ReaderHandle`], wait in a list of the thread, and the loop
+//! makes all of them after the activation. Samples do not pass through
 //! this ring: see [`WriterHandle`] and [`ReaderHandle`].
 
 use std::{
@@ -136,7 +137,8 @@ impl Caller {
                 Ok(value) => return Ok(value),
                 // A call that the thread has not taken before its end stays in the ring.
                 Err(RecvTimeoutError::Timeout) if !self.has_ended() => {}
-                Err(_) => return Err(ThreadEnded),
+                // The result may have arrived between the timeout and the end of the thread.
+                Err(_) => return result.try_recv().map_err(|_| ThreadEnded),
             }
         }
     }

@@ -603,7 +603,7 @@ impl Core {
         let (level, generation, mut callback) = (slot.level, slot.generation, slot.view.take());
         let lent = Lent::of(self, &mut state, delivery);
         drop(state);
-        let without_callback = Err(RejectReason::NotOfType);
+        let without_callback = Err(RejectReason::NoCallback);
         let delivered = callback.as_mut().map_or(without_callback, |callback| {
             let bytes = lent.as_ref().map_or(bytes, Lent::bytes);
             callback(&bytes[delivery.payload.clone()], &delivery.info)

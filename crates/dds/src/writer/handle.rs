@@ -137,13 +137,16 @@ impl SendQueue {
 
     /// Lends a new frame for each frame that was handed in.
     pub(crate) fn relend(&mut self, pool: &Pool) {
+        let owed = self.owed;
         while self.owed > 0 && !self.handed.is_abandoned() {
             let Some(frame) = pool.take(self.class) else {
-                return;
+                break;
             };
             // The ring has as many slots as frames were lent.
             let _ = self.empty.push(frame.into_leased());
             self.owed -= 1;
+        }
+        if self.owed < owed {
             self.publisher.wake();
         }
     }
@@ -406,14 +409,12 @@ impl State {
             .all(|queue| queue.handed.is_empty() && self.protocol.all_acknowledged(queue.writer))
     }
 
-    /// Writes the samples that writer handles have handed over, as far as there is room, sends them once, and deletes
-    /// the writers.
+    /// Writes the samples that writer handles have handed over, as far as there is room, and deletes the writers. For
+    /// each writer, [`send_filed`](Self::send_filed) sends once.
     pub(crate) fn close_send_queues(&mut self) {
         for place in 0..self.send_queues.len() {
             while take_one(self, place) {}
             self.protocol.flush(self.send_queues[place].writer);
-        }
-        if !self.send_queues.is_empty() {
             self.send_filed();
         }
         while let Some(queue) = self.send_queues.pop() {

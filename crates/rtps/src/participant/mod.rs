@@ -24,7 +24,7 @@ use crate::{
     CreateError,
     config::{ParticipantConfig, Timing},
     counters::Counters,
-    discovery::{Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
+    discovery::{Discovery, EndpointKind, EndpointRecord, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
     slab::{EndpointId, RemoteParticipantId},
     work_queue::{Noted, Timers, WorkQueue, filed_at_most},
@@ -249,10 +249,15 @@ impl LocalParticipant {
         self.remote_endpoints_where(index, |_| true)
     }
 
-    /// Iterates over the known remote endpoints of a topic. Only their announcements are parsed.
-    pub fn remote_endpoints_of(&self, topic_name: &str) -> impl Iterator<Item = RemoteEndpoint> {
+    /// Iterates over the known remote endpoints of a kind and topic. Only their announcements are parsed.
+    pub fn remote_endpoints_of(
+        &self,
+        topic_name: &str,
+        kind: EndpointKind,
+    ) -> impl Iterator<Item = RemoteEndpoint> {
         let topic = self.readers.topic_hash(topic_name);
-        self.remote_endpoints_where(0, move |endpoint| endpoint.topic == topic)
+        let is_wanted = move |it: &EndpointRecord| it.kind == kind && it.topic == topic;
+        self.remote_endpoints_where(0, is_wanted)
             .map(|(_, endpoint)| endpoint)
             .filter(move |endpoint| endpoint.data.topic_name == topic_name)
     }

@@ -46,9 +46,8 @@ fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<Unfit> {
     };
     match fits(fragment) {
         true => None,
-        // The fragments are shorter than the limits allow.
         false if fragment.sample_size as usize <= reader.max_payload_bytes => {
-            Some(RejectReason::NotOfType.into())
+            Some(RejectReason::ShortFragments.into())
         }
         false => Some(Unfit::TooLarge(fragment.sample_size)),
     }

@@ -167,11 +167,13 @@ impl Reader {
         self.ledger.rejected += 1;
         self.reject_reason = reason;
         let identifier = match reason {
-            RejectReason::NoRoom => return,
             RejectReason::NotOfType => None,
             RejectReason::Encapsulation(identifier) => Some(identifier),
+            _ => return,
         };
-        let former = self.unreadable_samples;
+        let former = self
+            .unreadable_samples
+            .filter(|former| former.writer == writer);
         self.unreadable_samples = Some(UnreadableSamples {
             total: former.map_or(0, |former| former.total) + 1,
             identifier,

@@ -89,6 +89,8 @@ pub(crate) struct Refusal {
     /// GUID of the writer as text.
     pub(crate) writer: String,
     pub(crate) total: u64,
+    /// Number of samples of all writers that the reader has delivered.
+    pub(crate) delivered: u64,
     /// Encapsulation that the type cannot have; `None` if only the payload is not of the type.
     pub(crate) encapsulation: Option<EncapsulationId>,
 }

@@ -290,6 +290,7 @@ fn refusals(watcher: &Watcher) -> Vec<Refusal> {
                 topic: reader.topic,
                 writer: refused.writer,
                 total: refused.total,
+                delivered: reader.ledger.get("delivered").copied().unwrap_or(0),
                 encapsulation: refused.encapsulation.map(EncapsulationId),
             })
         })

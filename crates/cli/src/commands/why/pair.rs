@@ -78,8 +78,8 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
         Some((_, because, remedy)) => return no("network", because, remedy.into()),
         None => {}
     }
-    if let Some((id, because, remedy)) = refused(facts, writer, reader) {
-        return no(id, because, remedy.into());
+    if let Some((id, verdict, because, remedy)) = refused(facts, writer, reader) {
+        return about(id, verdict, format!("{pair}: {because}"), remedy.into());
     }
     if facts.here.vendor(writer) == Some(OWN)
         && facts.here.who(reader).is_some_and(|it| !it.is_validated)
@@ -131,7 +131,7 @@ fn refused(
     facts: &Facts,
     writer: &Endpoint,
     reader: &Endpoint,
-) -> Option<(&'static str, String, &'static str)> {
+) -> Option<(&'static str, Verdict, String, &'static str)> {
     let prefix = reader.data.guid.prefix.to_string();
     let guid = writer.data.guid.to_string();
     let refusal = facts.refusals.iter().find(|refusal| {
@@ -140,9 +140,17 @@ fn refused(
     })?;
     let samples = count_of(refusal.total, "sample");
     let Some(encapsulation) = refusal.encapsulation else {
+        let verdict = match refusal.delivered {
+            0 => Verdict::No,
+            _ => Verdict::Perhaps,
+        };
         return Some((
             "payload",
-            format!("the reader has refused {samples} whose payload is not of its type"),
+            verdict,
+            format!(
+                "the reader has refused {samples} whose payload is not of its type, and has delivered {}",
+                refusal.delivered
+            ),
             "compare the members of both types and their order; declare each nested structure like its outer type: \
              `#[topic(appendable)]` on all, or on none",
         ));
@@ -169,6 +177,7 @@ fn refused(
     };
     Some((
         "encapsulation",
+        Verdict::No,
         format!("the reader has refused {samples} in the encapsulation {encapsulation}: {types}"),
         remedy,
     ))

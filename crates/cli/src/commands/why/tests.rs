@@ -294,6 +294,7 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
             topic: String::from("Square"),
             writer: facts.here.endpoints[0].data.guid.to_string(),
             total: 3,
+            delivered: 0,
             encapsulation: identifier.map(EncapsulationId),
         });
         facts
@@ -319,6 +320,9 @@ fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
     let reason = only(&refused(None));
     assert_eq!(reason.verdict, Verdict::No);
     says(&reason, "payload", &["3 samples", "not of its type"]);
+    let mut after_others = refused(None);
+    after_others.refusals[0].delivered = 7;
+    assert_eq!(only(&after_others).verdict, Verdict::Perhaps);
     let mut of_another = refused(Some(0x0009));
     of_another.refusals[0].topic = String::from("Circle");
     assert_eq!(only(&of_another).id, "match");
