@@ -201,6 +201,20 @@ fn a_sample_whose_nested_structure_has_another_extensibility_is_rejected_as_not_
 }
 
 #[test]
+fn a_view_reader_without_a_callback_rejects_samples_for_that_reason_and_calls_none_unreadable() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::best_effort();
+    let writer = alice.create_writer::<Final>("Unseen", &qos).unwrap();
+    let reader = bob.create_view_reader::<Final>("Unseen", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    writer.write(&Final::default()).unwrap();
+    world.until("it is rejected", || reader.ledger().rejected == 1);
+    let reason = reader.sample_rejected_status().last_reason;
+    assert_eq!(reason, Some(RejectReason::NoCallback));
+    assert_eq!(bob.counters().samples_unreadable, 0);
+}
+
+#[test]
 fn a_view_or_a_callback_is_not_shown_what_has_a_foreign_encapsulation() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::best_effort().representation(Representation::Xcdr2);
