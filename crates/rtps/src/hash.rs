@@ -25,8 +25,8 @@ pub(crate) fn index<K, V>(entries: usize, seed: u64) -> Index<K, V> {
 /// Returns the capacity for `entries` entries that are added and removed without further allocation.
 ///
 /// A removal can leave a tombstone, and tombstones use up capacity. When no capacity is left, a table that is at most
-/// half full is rehashed in place; a fuller one is reallocated. So the capacity is twice the entries, and one more
-/// because the new entry counts.
+/// half full is rehashed in place; a fuller one is reallocated. So the capacity is twice the entries, where the
+/// entry that is being added counts too.
 fn capacity(entries: usize) -> usize {
     2 * (entries + 1)
 }
@@ -113,7 +113,7 @@ impl Fingerprint {
 
     /// Returns a 16-bit fraction of the fingerprint (0 to 65,535), evenly distributed even for similar inputs.
     pub(crate) fn part(self) -> u32 {
-        // In FNV the last bytes reach only the higher bits.
+        // In FNV-1a the last bytes hardly change the highest bits, so all bits are mixed first.
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 48) as u32
     }

@@ -3,7 +3,7 @@
 /// Ok, or the objection.
 pub(crate) type Judgement = Result<(), String>;
 
-/// Minimum number of samples that must arrive. Discovery may take the rest of the three seconds of writing.
+/// Minimum number of samples that must arrive. The publisher writes more in its three seconds; those written before discovery is complete do not arrive.
 const MIN_SAMPLES: usize = 5;
 
 pub(crate) fn some(samples: &[Sample]) -> Judgement {
@@ -105,7 +105,7 @@ pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
     match written.ends_with(&taken) {
         true => Ok(()),
         false => Err(format!(
-            "{} written, {} taken: not their end",
+            "{} written; the {} taken are not the last of them",
             written.len(),
             taken.len()
         )),
@@ -190,7 +190,7 @@ pub(crate) fn sets_of_both_topics(sides: &Sides) -> Judgement {
     match (some, apart) {
         (0, _) => Err("nothing came of both topics".into()),
         (_, 0) => Ok(()),
-        _ => Err(format!("{apart} looks found a part of a set")),
+        _ => Err(format!("{apart} reads returned an incomplete set")),
     }
 }
 
@@ -272,7 +272,7 @@ pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
     match reported == expected {
         true => Ok(()),
         false => Err(format!(
-            "missed offered, requested: {reported:?} instead of {expected:?}"
+            "missed deadlines reported by [publisher, subscriber]: {reported:?} instead of {expected:?}"
         )),
     }
 }
@@ -402,8 +402,7 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// Checks that hold for every run: both sides report success, and no departing writer disposed an instance unless
-    /// instructed to.
+    /// Checks that hold for every run: both sides report success, and the subscriber created its topic and reader.
     pub(super) fn check_ends(&self) -> Judgement {
         for (side, name) in [
             (&self.publisher, "publisher"),

@@ -369,7 +369,11 @@ mod tests {
         assert!(passed < long / 2);
         while progress.passed() <= passed {}
         progress.begin("two");
-        assert_eq!(progress.passed(), long, "two has no time to take");
+        assert_eq!(
+            progress.passed(),
+            long,
+            "part two is expected to take no time"
+        );
         assert_eq!(progress.left(), long);
     }
 }

@@ -30,7 +30,7 @@ struct MeasurementArguments {
     /// have ended.
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Measure over these datapaths, separated by commas: udp, xdp, memory (undisturbed round trips only)
+    /// Measure over these datapaths, separated by commas: udp, xdp or memory; memory allows only undisturbed round trips
     ///
     /// With memory, both ends are in one process. `bench throughput` refuses it, because writer and reader would only
     /// take turns. `demo --full` measures all of its rows with udp, and only undisturbed round trips with xdp and

@@ -99,7 +99,7 @@ pub(crate) struct Learn {
     level: Level,
     #[command(flatten)]
     state: StateArguments,
-    /// Write the table entry of each described flow as JSON, for `tune plan --receive-queues`; `-` is standard output
+    /// Write the RSS table entry of each described flow as JSON, for `tune plan --receive-queues`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
 }

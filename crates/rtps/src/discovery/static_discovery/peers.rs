@@ -1,8 +1,8 @@
 //! Described peers: entered from the description, identified by their first datagram, removed when gone or restarted,
 //! and entered again.
 //!
-//! Messages that impersonate a described participant (spoofing) are rejected. No valid sender has a prefix without a
-//! start. A participant that announces nothing sends no SPDP. Only the described source address is trusted.
+//! Messages that impersonate a described participant (spoofing) are rejected. The last part of a described prefix is the
+//! start of its participant. No valid sender has a prefix without it. A participant that announces nothing sends no SPDP. Only the described source address is trusted.
 
 use core::time::Duration;
 
@@ -352,7 +352,7 @@ impl LocalParticipant {
 }
 
 impl Discovery {
-    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
+    /// Finds the described peer that a prefix names, whatever its start. Returns the peer's index and the start.
     pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
         let (named, start) = split(prefix);
         let mut peers = self.statics.iter();
@@ -471,7 +471,7 @@ impl LocalParticipant {
         is_its
     }
 
-    /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
+    /// Returns the writer's first proxy if this message is the first of a described peer since its start.
     #[cold]
     #[inline(never)]
     pub(crate) fn lookup_described(

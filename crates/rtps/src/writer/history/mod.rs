@@ -9,9 +9,9 @@
 //! KEEP_LAST of `max_samples`.
 //!
 //! HISTORY counts values (DDS 1.4 §2.2.3.18). A dispose or unregister (an *end*) is no value and removes none: it is
-//! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. When
-//! the instance gets its next value, the end counts as one of its changes; with a depth of one, that value replaces
-//! both. The number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a
+//! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. From
+//! the instance's next value on, the end counts against the depth like a value. With a depth of one, the next value
+//! replaces the former value and its end. The number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a
 //! new end replaces a former end that it covers, or else the oldest change of the instance.
 //!
 //! An ordered queue finds changes by sequence number: the first and the last in constant time, others by binary search.
@@ -28,8 +28,8 @@
 //! that keeps samples beyond the life of their writer. isolane has none: the writer offers the requested kind and
 //! serves its history itself while it lives. It also keeps what DURABILITY_SERVICE asks the service to keep: a
 //! KEEP_LAST writer keeps the greater of the two depths. If the service is KEEP_ALL, its resource limits give its
-//! depth, because a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason
-//! RESOURCE_LIMITS of the writer bound the instances. `service_cleanup_delay` has no effect: ended instances are kept
+//! depth, because a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason only
+//! the writer's own RESOURCE_LIMITS limit the number of instances. `service_cleanup_delay` has no effect: ended instances are kept
 //! as by a TRANSIENT_LOCAL writer.
 
 mod set_ends;
@@ -295,7 +295,7 @@ impl History {
         self.memory.fits(bytes)
     }
 
-    /// Returns the number of changes that a sample of this size counts as, by its memory.
+    /// Returns the number of changes that a sample of this size counts as, in proportion to its memory.
     #[inline]
     pub(crate) fn share(&self, bytes: usize) -> u32 {
         self.memory.share(bytes, self.room)
@@ -346,7 +346,7 @@ impl History {
             None => self
                 .memory
                 .claim()
-                .expect("one slot more than changes is never in the order"),
+                .expect("there is one slot more than there can be changes"),
         };
         self.reserved = Some(slot);
         Ok(self.memory.lend(slot, bytes))

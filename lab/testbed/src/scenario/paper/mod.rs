@@ -33,7 +33,7 @@ pub(super) use trace::SCENARIO as TRACED;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "paper",
-    shows: "what a flood and a busy loop do to round trips by sockets and by lanes, to the bit",
+    shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
     run,
     inside,
 };
@@ -41,7 +41,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// Short form of the scenario for `cargo xtask test --all`.
 pub(super) const IN_BRIEF: Scenario = Scenario {
     name: "brief",
-    shows: "the same, a second of the three cells that are compared in the end",
+    shows: "the same with only the three compared cells, one second each",
     run: run_in_brief,
     inside,
 };
@@ -67,7 +67,7 @@ fn run(bench: &Bench) -> Result<bool> {
     measured(bench, Extent::Whole)
 }
 
-/// Runs the compared cells for a few seconds.
+/// Runs the compared cells for a second each.
 fn run_in_brief(bench: &Bench) -> Result<bool> {
     measured(bench, Extent::Brief)
 }
