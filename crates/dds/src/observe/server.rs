@@ -248,13 +248,10 @@ impl State {
         }
     }
 
-    /// Executes one step for the clients. Returns true if there is more to do.
+    /// Executes one step for the clients of snapshots. Returns true if there is more to do.
     // Never inlined, so that the loop stays short.
     #[inline(never)]
     pub(crate) fn serve_observers(&mut self) -> bool {
-        if let Some(again) = self.serve_discovered() {
-            return again;
-        }
         // Taken out, so that the step can read the whole state.
         let Some(mut observer) = self.monitoring.observer.take() else {
             return false;
