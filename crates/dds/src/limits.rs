@@ -100,6 +100,9 @@ pub const OBSERVED_PARTICIPANTS: u32 = 64;
 /// ten microseconds.
 pub const OBSERVED_ITEMS: usize = 8;
 
+/// Readers whose latencies are summarised per activation: 1,024 buckets each are read and cleared, in some microseconds.
+pub const OBSERVED_LATENCIES: usize = 4;
+
 /// Discovered participants or endpoints written as a line per activation: each delays more urgent jobs by some ten
 /// microseconds.
 pub const LISTED_ITEMS: usize = 2;
