@@ -116,9 +116,17 @@ fn participants_that_cannot_help_do_not_hold_the_list_up() {
     in_namespace(
         "participants_that_cannot_help_do_not_hold_the_list_up",
         || {
-            // Three false participants: one sends other JSON, one sends an endless line, one sends nothing.
-            let said = [b"{\"end\":1}\n".to_vec(), vec![b'x'; 1 << 20], Vec::new()];
-            for (pid, said) in (4_000_000..).zip(said) {
+            // False participants: one sends other JSON, one a long line, one nothing, and one sends without an end, but
+            // slowly.
+            let source = "{\"source\":{\"schema\":\"isolane/discovered/2\",\"number\":0,\"name\":\"slow\",\"domain\":0,\
+                          \"guid_prefix\":\"\",\"age_us\":1e9,\"discovers_all\":true,\"counters\":{}}}\n";
+            let said = [
+                (b"{\"end\":1}\n".to_vec(), false),
+                (vec![b'x'; 1 << 20], false),
+                (Vec::new(), false),
+                (source.into(), true),
+            ];
+            for (pid, (said, continues)) in (4_000_000..).zip(said) {
                 for name in [
                     format!("isolane/{pid}/0"),
                     format!("isolane/{pid}/0/discovered"),
@@ -131,6 +139,9 @@ fn participants_that_cannot_help_do_not_hold_the_list_up() {
                         for stream in listener.incoming() {
                             let mut stream = stream.expect("a connection");
                             let _ = stream.write_all(&said);
+                            while continues && stream.write_all(b" ").is_ok() {
+                                thread::sleep(Duration::from_millis(200));
+                            }
                             open.push(stream);
                         }
                     });

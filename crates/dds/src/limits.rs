@@ -36,8 +36,10 @@ pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 /// Divisor of a link's rate for discovery: 5 %.
 pub const DISCOVERY_PART: u64 = 20;
 
-/// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback per reader, timers and writer handles.
-pub const MAX_JOBS: usize = 256;
+/// Jobs of a participant: 9 lanes, 16 priorities of protocol work, housekeeping, recycling of frames, discovery events,
+/// and two of an observable participant. The remaining 228 are a callback per reader, listeners, timers and writer
+/// handles.
+pub const MAX_JOBS: usize = 258;
 
 /// Additional jobs for each local writer and reader beyond the default limits: a callback job of the reader, and a
 /// listener job of each.
@@ -98,6 +100,9 @@ pub const OBSERVED_PARTICIPANTS: u32 = 64;
 /// ten microseconds.
 pub const OBSERVED_ITEMS: usize = 8;
 
+/// Readers whose latencies are summarised per activation: 1,024 buckets each are read and cleared, in some microseconds.
+pub const OBSERVED_LATENCIES: usize = 4;
+
 /// Discovered participants or endpoints written as a line per activation: each delays more urgent jobs by some ten
 /// microseconds.
 pub const LISTED_ITEMS: usize = 2;
@@ -105,6 +110,10 @@ pub const LISTED_ITEMS: usize = 2;
 /// Maximum length in bytes of a list of discovered entities that is read. A list of 20,000 endpoints, the most that a
 /// participant knows, with 1 KiB of QoS and names each, has some 40 MiB.
 pub const LIST_BYTES: u64 = 64 << 20;
+
+/// Maximum length in bytes of a line of such a list: an announcement has two hexadecimal digits a byte, and the counters
+/// of the source have some 4 KiB.
+pub const LIST_LINE_BYTES: usize = 3 * isolane_rtps::limits::DISCOVERY_SLOT_BYTES;
 
 /// Bytes sent to an observer per activation.
 pub const OBSERVER_SEND_BYTES: usize = 16 << 10;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use isolane_datapath::{Imbalance, Lane, Ledger, Warning, udp::SMALL_RECEIVE_BUFFER};
 use isolane_executor::JobStatistics;
-use isolane_rtps::{Counters, Priority, ReaderLedger, UnreadableSamples, WorkKind, WriterLedger};
+use isolane_rtps::{
+    Counters, Priority, ReaderId, ReaderLedger, UnreadableSamples, WorkKind, WriterLedger,
+};
 use isolane_wire::level::Level;
 
 use crate::{
@@ -66,6 +68,8 @@ pub struct EndpointReport<L> {
     pub response: Option<ResponseDeadline>,
     /// Samples that a reader rejected because they are not of its type; `None` without any.
     pub refused: Option<UnreadableSamples>,
+    /// Reader; `None` for a writer.
+    pub(crate) reader: Option<ReaderId>,
 }
 
 /// Jobs, ledgers and counters of a participant. `Display` prints a table of its jobs.
@@ -167,6 +171,7 @@ impl Report {
                 ledger: protocol.writer_ledger(id)?,
                 response: None,
                 refused: None,
+                reader: None,
             })
         });
         let readers = protocol.local_readers().filter_map(|id| {
@@ -178,6 +183,7 @@ impl Report {
                 ledger: protocol.reader_ledger(id)?,
                 response: state.reader_slots[id.index()].response.clone(),
                 refused: protocol.unreadable_samples(id),
+                reader: Some(id),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {

@@ -4,23 +4,30 @@
 //! The observers here are threads of the same process, which makes no difference to a socket.
 
 use std::{
+    cell::Cell,
+    collections::BTreeMap,
     io::{self, BufRead, BufReader, ErrorKind, Read},
+    net::Shutdown,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixStream},
     },
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
     },
     thread,
     time::{Duration, Instant},
 };
 
 use isolane::{
-    EndpointKind, Level, Limits, Network, Participant, Qos, TopicType,
-    observe::{DiscoveredList, SCHEMA, Snapshot, parse_socket_name},
+    EndpointKind, Level, Limits, Network, Participant, Qos, StateMask, TopicType,
+    observe::{DiscoveredList, EndpointSample, LatencySample, SCHEMA, Snapshot, parse_socket_name},
 };
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 struct Tick {
@@ -347,4 +354,205 @@ fn a_long_list_reaches_a_slow_client_and_a_stopped_client_is_dropped() {
     assert_eq!(own(&next), WRITERS);
     assert!(took < Duration::from_secs(10), "{took:?}");
     drop((idle, writers));
+}
+
+/// A connection that cannot be accepted stays in the backlog, and its socket stays readable.
+#[test]
+fn a_process_without_a_free_descriptor_does_not_spin_and_lists_later() {
+    const CHILD: &str = "ISOLANE_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        // The limit is that of a process: the other tests have theirs.
+        let test = "a_process_without_a_free_descriptor_does_not_spin_and_lists_later";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+        assert!(child.status().unwrap().success());
+        return;
+    }
+    let builder = Participant::builder(224).loopback();
+    let participant = builder.observable(true).build().unwrap();
+    participant.run_for(Duration::from_millis(100));
+    let stream = connect(&format!("{}/discovered", name(&participant))).unwrap();
+    let limit = getrlimit(Resource::Nofile);
+    let few = Rlimit {
+        current: Some(256),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, few).unwrap();
+    let copies: Vec<_> = std::iter::from_fn(|| stream.try_clone().ok()).collect();
+    let activations = || {
+        let jobs = participant.report().jobs;
+        let job = jobs.iter().find(|job| job.name == "list discovered");
+        job.unwrap().statistics.activations
+    };
+    let before = activations();
+    participant.run_for(Duration::from_millis(2_500));
+    let retries = activations() - before;
+    assert!((2..10).contains(&retries), "{retries}");
+
+    drop(copies);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let reader =
+        thread::spawn(move || DiscoveredList::read(BufReader::new(stream), |_| true).unwrap());
+    assert!(participant.run_until(PATIENCE, || reader.is_finished()));
+    assert!(reader.join().unwrap().is_some());
+}
+
+/// Latencies of the readers of a snapshot, by topic.
+fn latencies(snapshot: &Snapshot) -> BTreeMap<String, Option<LatencySample>> {
+    let readers = snapshot.readers.iter();
+    let latency = |reader: &EndpointSample| (reader.topic.clone(), reader.latency.clone());
+    readers.map(latency).collect()
+}
+
+/// Reads snapshots until the connection is closed, and sends them to the test.
+fn observe(name: &str) -> (UnixStream, mpsc::Receiver<Snapshot>) {
+    let stream = connect(name).unwrap();
+    let (sender, snapshots) = mpsc::channel();
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            let snapshot = serde_json::from_str(&line).unwrap();
+            if sender.send(snapshot).is_err() {
+                break;
+            }
+        }
+    });
+    (stream, snapshots)
+}
+
+#[test]
+fn latencies_are_counted_however_samples_are_handled_and_only_while_somebody_observes() {
+    let participant = observable(0);
+    let topics = ["view", "sample", "take", "take_into", "selection"];
+    let qos = Qos::reliable().keep_last(16);
+    let writers = topics.map(|topic| participant.create_writer::<Tick>(topic, &qos).unwrap());
+    let readers = topics.map(|topic| {
+        let reader = match topic {
+            "view" => participant.create_view_reader::<Tick>(topic, &Qos::best_effort()),
+            _ => participant.create_reader::<Tick>(topic, &qos),
+        };
+        reader.unwrap()
+    });
+    // The first reader is deleted: the others keep their latencies.
+    let gone = participant.create_reader::<Tick>("gone", &qos).unwrap();
+    let [view, sample, take, take_into, selection] = &readers;
+    let handled = Rc::new(Cell::new(0));
+    let count = || {
+        let handled = Rc::clone(&handled);
+        move || handled.set(handled.get() + 1)
+    };
+    let counted = count();
+    view.on_view(move |_| counted());
+    let counted = count();
+    let on_sample = sample.on_sample(Tick::default(), move |_| counted());
+    on_sample.unwrap();
+    let matched = || {
+        readers.iter().all(|reader| reader.matched_writers() == 1)
+            && writers.iter().all(|writer| writer.matched_readers() == 1)
+    };
+    assert!(participant.run_until(PATIENCE, matched));
+    let next = |snapshots: &mpsc::Receiver<Snapshot>| {
+        let mut next = None;
+        let has_come = || {
+            next = next.take().or_else(|| snapshots.try_recv().ok());
+            next.is_some()
+        };
+        assert!(participant.run_until(PATIENCE, has_come));
+        next.unwrap()
+    };
+    // Each reader handles two samples.
+    let handle_two = || {
+        let before = handled.get();
+        for number in 0..2 {
+            let tick = Tick { number };
+            writers
+                .iter()
+                .for_each(|writer| writer.write(&tick).unwrap());
+        }
+        let taken = [take, take_into, selection];
+        let have_come =
+            || handled.get() == before + 4 && taken.iter().all(|reader| reader.available() == 2);
+        assert!(
+            participant.run_until(PATIENCE, have_come),
+            "{} {before} {:?}",
+            handled.get(),
+            taken.map(|reader| reader.available())
+        );
+        while take.take().unwrap().is_some() {}
+        let mut value = Tick::default();
+        while take_into.take_into(&mut value).unwrap().is_some() {}
+        assert_eq!(
+            selection
+                .take_samples(usize::MAX, StateMask::empty())
+                .unwrap()
+                .len(),
+            2
+        );
+    };
+
+    handle_two();
+    let (stream, snapshots) = observe(&name(&participant));
+    let first = latencies(&next(&snapshots));
+    assert_eq!(first.len(), 6);
+    assert!(first.values().all(Option::is_none), "{first:?}");
+    drop(gone);
+    handle_two();
+    // On a machine that stalls, the samples may be those of several snapshots.
+    let mut counted = [0; 5];
+    for _ in 0..5 {
+        let snapshot = latencies(&next(&snapshots));
+        assert_eq!(snapshot.len(), topics.len());
+        for (counted, topic) in counted.iter_mut().zip(topics) {
+            let latency = snapshot[topic].as_ref().expect("an interval has passed");
+            *counted += latency.samples;
+            assert_eq!(latency.max_us.is_some(), latency.samples > 0, "{latency:?}");
+            assert!(latency.max_us != Some(0.0), "{topic} {latency:?}");
+            assert!(latency.median_us <= latency.p99_us && latency.p99_us <= latency.max_us);
+        }
+        if counted == [2; 5] {
+            break;
+        }
+    }
+    assert_eq!(counted, [2; 5], "{topics:?}");
+    // Each interval begins with no samples.
+    let third = latencies(&next(&snapshots));
+    assert!(
+        third.values().all(|it| it.as_ref().unwrap().samples == 0),
+        "{third:?}"
+    );
+
+    // After the last client, nothing is recorded; the next client begins anew.
+    stream.shutdown(Shutdown::Both).unwrap();
+    participant.run_for(Duration::from_millis(3_500));
+    handle_two();
+    let (_stream, snapshots) = observe(&name(&participant));
+    let again = latencies(&next(&snapshots));
+    assert!(again.values().all(Option::is_none), "{again:?}");
+}
+
+#[test]
+fn latencies_of_a_reader_handle_are_counted() {
+    let participant = Participant::spawn(|| {
+        let network = Network::new(1);
+        let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+        builder.observable(true).build()
+    })
+    .unwrap();
+    let qos = Qos::reliable();
+    let mut writer = participant.create_writer::<Tick>("Ticks", &qos).unwrap();
+    let mut reader = participant.create_reader::<Tick>("Ticks", &qos).unwrap();
+    let name = participant.with(name).unwrap();
+    let (_stream, snapshots) = observe(&name);
+    let first = snapshots.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(latencies(&first)["Ticks"], None);
+    for number in 0..3 {
+        writer.write(&Tick { number }).unwrap();
+        assert!(reader.take_timeout(PATIENCE).unwrap().is_some());
+    }
+    let mut samples = 0;
+    while samples < 3 {
+        let snapshot = snapshots.recv_timeout(PATIENCE).unwrap();
+        samples += latencies(&snapshot)["Ticks"].as_ref().unwrap().samples;
+    }
+    assert_eq!(samples, 3);
 }

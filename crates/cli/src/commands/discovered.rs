@@ -1,12 +1,14 @@
 //! Discovery data that observable participants on this host send to other processes
 //! ([`DiscoveredList`]). A new participant would have to wait for the announcements that they already have.
 //!
-//! Answers are not trusted: their length is limited, and those of other users are not read, except by root.
+//! Answers are not trusted: their length and their time are limited, and those of other users are not read, except by
+//! root.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isolane::observe::{DiscoveredList, discovered_socket_name};
 use isolane::{Guid, GuidPrefix, RemoteEndpoint};
@@ -21,6 +23,9 @@ use crate::limits::WATCHED_PARTICIPANTS;
 /// second.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
+/// Maximum wait for all answers together. A full list takes a participant about a second.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
 /// Participant that answered.
 #[derive(Debug, Serialize)]
 pub(super) struct Answered {
@@ -29,8 +34,10 @@ pub(super) struct Answered {
     number: u32,
     pub(super) name: String,
     guid_prefix: String,
-    /// Time since the participant's creation.
+    /// Time for which the participant's loop has run since it was enabled.
     age_us: f64,
+    /// Number of entities that the participant could not list.
+    pub(super) omitted: u64,
     /// Counts of discovery data that its full tables refused.
     #[serde(skip)]
     pub(super) refused: Option<String>,
@@ -43,24 +50,30 @@ pub(super) struct KnownHere {
     pub(super) endpoints: Vec<RemoteEndpoint>,
 }
 
-/// Asks the participants of a domain on this host. Returns `None` unless one that has existed for `at_least` answers.
+/// Asks the participants of a domain on this host. Returns `None` unless one answers that has discovered
+/// others for `at_least`. Static discovery does not count, because it finds only described entities.
 pub(super) fn ask(domain: u32, at_least: Duration) -> Option<KnownHere> {
     // Without /proc there are no participants to ask.
     let present = participants().unwrap_or_default();
+    let deadline = Instant::now() + ANSWER_TIME;
     let asked: Vec<_> = present
         .into_iter()
         .take(WATCHED_PARTICIPANTS)
-        .map(|address| thread::spawn(move || ask_one(address, domain)))
+        .map(|address| thread::spawn(move || ask_one(address, domain, deadline)))
         .collect();
     let answers = asked.into_iter().filter_map(|thread| thread.join().ok()?);
     let answers: Vec<(Answered, DiscoveredList)> = answers.collect();
     let mut all = answers.iter();
-    all.any(|(answered, _)| answered.age_us >= at_least.as_secs_f64() * 1e6)
+    all.any(|(_, list)| list.source.discovers_all && list.source.age_us >= microseconds(at_least))
         .then(|| merge(answers))
 }
 
-/// Asks one participant; `None` if it does not answer, is of another domain, or is not to be trusted.
-fn ask_one(address: Address, domain: u32) -> Option<(Answered, DiscoveredList)> {
+fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Asks one participant; `None` if it does not answer in time, is of another domain, or is not to be trusted.
+fn ask_one(address: Address, domain: u32, deadline: Instant) -> Option<(Answered, DiscoveredList)> {
     let name = discovered_socket_name(address.pid, address.number);
     let stream = open_stream(&name).ok()?;
     let process = Process::behind(&stream)?;
@@ -68,12 +81,8 @@ fn ask_one(address: Address, domain: u32) -> Option<(Answered, DiscoveredList)> 
     if !own.is_root() && process.user_id != own.as_raw() {
         return None;
     }
-    let wait = || -> io::Result<()> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))
-    };
-    wait().ok()?;
-    let stream = BufReader::new(stream);
+    stream.set_nonblocking(false).ok()?;
+    let stream = BufReader::new(BeforeDeadline { stream, deadline });
     let list = DiscoveredList::read(stream, |source| source.domain == domain).ok()??;
     let source = list.source.clone();
     let answered = Answered {
@@ -82,9 +91,27 @@ fn ask_one(address: Address, domain: u32) -> Option<(Answered, DiscoveredList)> 
         name: source.name,
         guid_prefix: source.guid_prefix,
         age_us: source.age_us,
+        omitted: list.omitted,
         refused: refused(&source.counters),
     };
     Some((answered, list))
+}
+
+/// Stream that is read until a deadline. Without it, a participant that sends a byte at a time would never end.
+struct BeforeDeadline {
+    stream: UnixStream,
+    deadline: Instant,
+}
+
+impl Read for BeforeDeadline {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left.min(PATIENCE)))?;
+        self.stream.read(buffer)
+    }
 }
 
 /// Merges the answers. A participant's data of itself takes precedence over other participants' data of it.

@@ -43,7 +43,8 @@ pub(crate) struct List {
     json: Option<Destination>,
 }
 
-/// Time for which the command listens by default, and minimum age of one of the participants that answer. Most
+/// Time for which the command listens by default, and for which one of the participants that answer must have discovered
+/// others. Most
 /// participants announce themselves at least that often.
 const LISTEN: Duration = Duration::from_secs(3);
 
@@ -95,6 +96,13 @@ impl List {
             tell(format!(
                 "the list is incomplete, because the tables of participants were full: {refused}. To do: listen on the \
                  network with --seconds {seconds}, or raise the limit of that program"
+            ));
+        }
+        let omitted: u64 = known.answered.iter().map(|answered| answered.omitted).sum();
+        if omitted > 0 {
+            tell(format!(
+                "the list is incomplete: the announcements of {omitted} entities are too long to list. To do: listen on \
+                 the network with --seconds {seconds}"
             ));
         }
         printed

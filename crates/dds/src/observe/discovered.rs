@@ -1,12 +1,13 @@
 //! List of the participants and endpoints that a participant knows, as it gives the list to other processes.
 //!
 //! The list is a stream of lines of JSON. The first line is the source. Then come its own participant and endpoints,
-//! the discovered participants, the discovered endpoints, and a last line. An entity is the payload of its SPDP or SEDP
+//! the discovered participants, the discovered endpoints, and a last line with the number of entities that have no line,
+//! because their announcement would be too long. An entity is the payload of its SPDP or SEDP
 //! announcement (RTPS 2.5 §9.6.3) in hexadecimal digits.
 
 use std::{
     fmt,
-    io::{self, BufRead, ErrorKind},
+    io::{self, BufRead, ErrorKind, Read},
 };
 
 use isolane_rtps::{EndpointKind, RemoteEndpoint, limits::DISCOVERY_SLOT_BYTES};
@@ -17,10 +18,10 @@ use isolane_wire::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::schema::Counts;
-use crate::limits::LIST_BYTES;
+use crate::limits::{LIST_BYTES, LIST_LINE_BYTES};
 
 /// Schema of a list. The number increases when a key changes its meaning.
-pub const DISCOVERED_SCHEMA: &str = "isolane/discovered/1";
+pub const DISCOVERED_SCHEMA: &str = "isolane/discovered/2";
 
 /// Returns the name of the abstract Unix socket for lists of the `number`th participant of a process:
 /// `isolane/PID/N/discovered`.
@@ -42,8 +43,11 @@ pub struct ListSource {
     pub domain: u32,
     /// GUID prefix.
     pub guid_prefix: String,
-    /// Time since its creation, in microseconds.
+    /// Time in microseconds for which the loop has run since the participant was enabled; 0 while it is disabled.
     pub age_us: f64,
+    /// True if it discovers participants and endpoints by their announcements (SPDP and SEDP). False if static discovery
+    /// replaces one of them, so that the participant knows only described entities.
+    pub discovers_all: bool,
     /// Counters of the RTPS participant.
     pub counters: Counts,
 }
@@ -58,25 +62,24 @@ pub struct DiscoveredList {
     pub participants: Vec<ParticipantData>,
     /// Endpoints.
     pub endpoints: Vec<RemoteEndpoint>,
+    /// Number of entities that are not in the list, because their announcement is too long.
+    pub omitted: u64,
 }
 
 impl DiscoveredList {
     /// Reads a list to its last line. Returns `None` if `is_wanted` returns false for its source.
     ///
     /// # Errors
-    /// The stream ends early, has another form or schema, or is longer than [`LIST_BYTES`].
+    /// The stream ends early, has another form or schema, is longer than [`LIST_BYTES`], or has a line longer than
+    /// [`LIST_LINE_BYTES`].
     pub fn read(
         stream: impl BufRead,
         is_wanted: impl FnOnce(&ListSource) -> bool,
     ) -> io::Result<Option<Self>> {
-        let mut lines = stream.take(LIST_BYTES).lines().map(|line| {
-            let line = serde_json::from_str::<Line>(&line?);
-            line.map_err(|_| io::Error::from(ErrorKind::InvalidData))
-        });
-        let source = match lines.next().transpose()? {
-            Some(Line::Source(source)) if source.schema == DISCOVERED_SCHEMA => source,
-            Some(_) => return Err(ErrorKind::InvalidData.into()),
-            None => return Err(ErrorKind::UnexpectedEof.into()),
+        let mut stream = stream.take(LIST_BYTES);
+        let source = match Line::read(&mut stream)? {
+            Line::Source(source) if source.schema == DISCOVERED_SCHEMA => source,
+            _ => return Err(ErrorKind::InvalidData.into()),
         };
         if !is_wanted(&source) {
             return Ok(None);
@@ -85,13 +88,10 @@ impl DiscoveredList {
             source,
             participants: Vec::new(),
             endpoints: Vec::new(),
+            omitted: 0,
         };
-        for line in lines {
-            if !list.add(line?)? {
-                return Ok(Some(list));
-            }
-        }
-        Err(ErrorKind::UnexpectedEof.into())
+        while list.add(Line::read(&mut stream)?)? {}
+        Ok(Some(list))
     }
 
     /// Adds the entity of a line. Returns false for the last line.
@@ -111,7 +111,10 @@ impl DiscoveredList {
                 data: EndpointData::parse_reader(&payload).map_err(invalid)?,
                 kind: EndpointKind::Reader,
             }),
-            Line::End => return Ok(false),
+            Line::End { omitted } => {
+                self.omitted = omitted;
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -125,10 +128,22 @@ pub(super) enum Line {
     Participant(Announcement),
     Writer(Announcement),
     Reader(Announcement),
-    End,
+    End { omitted: u64 },
 }
 
 impl Line {
+    /// Reads a line of at most [`LIST_LINE_BYTES`].
+    fn read(stream: &mut impl BufRead) -> io::Result<Self> {
+        let mut text = Vec::new();
+        let length = stream
+            .take(LIST_LINE_BYTES as u64)
+            .read_until(b'\n', &mut text)?;
+        if text.last() != Some(&b'\n') && length < LIST_LINE_BYTES {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        serde_json::from_slice(&text).map_err(|_| ErrorKind::InvalidData.into())
+    }
+
     /// Creates the line of a participant; `None` if its announcement is too long.
     pub(super) fn participant(data: &ParticipantData) -> Option<Self> {
         Announcement::of(|buffer| data.emit(buffer)).map(Self::Participant)
@@ -211,6 +226,7 @@ mod tests {
             domain: 3,
             guid_prefix: String::new(),
             age_us: 1.0,
+            discovers_all: true,
             counters: Counts::new(),
         })
     }
@@ -219,10 +235,17 @@ mod tests {
     fn a_list_is_read_only_if_it_is_whole_and_of_this_schema() {
         let data = ParticipantData::new(GuidPrefix([7; 12]));
         let participant = Line::participant(&data).unwrap();
-        let whole = [source(DISCOVERED_SCHEMA), participant, Line::End];
+        let whole = [
+            source(DISCOVERED_SCHEMA),
+            participant,
+            Line::End { omitted: 3 },
+        ];
         let read = |text: &str| DiscoveredList::read(text.as_bytes(), |source| source.domain == 3);
         let list = read(&lines(&whole)).unwrap().expect("it is wanted");
-        assert_eq!(list.participants, [data]);
+        assert_eq!(
+            (list.participants.as_slice(), list.omitted),
+            (&[data][..], 3)
+        );
         for (text, why) in [
             (lines(&whole[..2]), ErrorKind::UnexpectedEof),
             (String::new(), ErrorKind::UnexpectedEof),
@@ -234,6 +257,11 @@ mod tests {
             ),
             (
                 lines(&whole[..1]) + "{\"writer\":\"00\"}\n",
+                ErrorKind::InvalidData,
+            ),
+            // A line may not be longer than the longest valid one, even if its end comes.
+            (
+                " ".repeat(LIST_LINE_BYTES) + &lines(&whole),
                 ErrorKind::InvalidData,
             ),
         ] {

@@ -2,13 +2,14 @@
 //!
 //! The server has one client at a time; others wait in the backlog. The socket wakes the loop, so that a client does
 //! not wait for housekeeping. A process whose connection is refused could use that to wake the loop all the time:
-//! after a refused connection the loop is not woken until housekeeping has run.
+//! after a refused connection the loop is not woken until housekeeping has run. The same applies after a failed
+//! `accept`: without a free descriptor, the connection would stay in the backlog and wake the loop again at once.
 
 use std::os::fd::OwnedFd;
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
-use isolane_rtps::{EndpointKind, Priority, RemoteEndpoint};
+use isolane_rtps::{Announces, EndpointKind, Priority, RemoteEndpoint};
 use isolane_wire::time::Instant;
 use rustix::{
     event::epoll::EventFlags,
@@ -32,7 +33,8 @@ pub(crate) struct DiscoveredServer {
     listener: OwnedFd,
     job: JobId,
     identity: Identity,
-    since: Instant,
+    /// First housekeeping after the participant was enabled.
+    since: Option<Instant>,
     client: Option<Client>,
     /// True if a connection will wake the loop.
     is_armed: bool,
@@ -49,8 +51,12 @@ struct Client {
     /// Lines being sent.
     text: Vec<u8>,
     sent: usize,
-    /// True if it was served since housekeeping.
+    /// Entities of the list that have no line.
+    omitted: u64,
+    /// True if bytes were sent since housekeeping.
     is_served: bool,
+    /// True if the socket was full since housekeeping.
+    is_blocked: bool,
 }
 
 /// Sections of a list, in their order.
@@ -94,11 +100,14 @@ impl DiscoveredServer {
                 self.refused += 1;
                 self.refused < OBSERVER_BACKLOG
             }
-            Err(_) => {
+            Err(Errno::INTR) => true,
+            Err(Errno::WOULDBLOCK) => {
                 let is_armed = || state.io.watch_once(&self.listener, EventFlags::IN);
                 self.is_armed = self.refused == 0 && is_armed();
                 false
             }
+            // No descriptor or no memory: the connection stays in the backlog, and housekeeping tries again.
+            Err(_) => false,
         }
     }
 
@@ -118,6 +127,7 @@ impl DiscoveredServer {
             }
             Err(Errno::INTR) => true,
             Err(Errno::WOULDBLOCK) => {
+                client.is_blocked = true;
                 // If the loop is not woken, housekeeping tries again.
                 state.io.watch_once(&client.socket, EventFlags::OUT);
                 false
@@ -138,62 +148,74 @@ impl Client {
             index: 0,
             text: Vec::new(),
             sent: 0,
-            is_served: true,
+            omitted: 0,
+            is_served: false,
+            is_blocked: false,
         }
     }
 
     /// Writes the next lines, at most [`LISTED_ITEMS`] of a section.
-    fn fill(&mut self, state: &State, identity: &Identity, since: Instant) {
+    fn fill(&mut self, state: &State, identity: &Identity, since: Option<Instant>) {
         self.text.clear();
-        (self.sent, self.is_served) = (0, true);
-        let (protocol, first) = (&state.protocol, usize::from(self.index));
-        let places = self.index..;
-        let lines: Vec<(u16, Line)> = match self.section {
+        self.sent = 0;
+        let (protocol, from) = (&state.protocol, self.index);
+        match self.section {
             Section::Source => {
-                let source = Line::Source(source(state, identity, since));
-                let own = Line::participant(&protocol.participant_data());
-                self.write(&source);
-                own.iter().for_each(|line| self.write(line));
-                Vec::new()
+                self.write(&Line::Source(source(state, identity, since)));
+                // A disabled participant does not announce itself (DDS 1.4 §2.2.2.1.1.7).
+                let own = protocol.is_enabled().then(|| protocol.participant_data());
+                self.write_entities(own.map(|data| (0, Line::participant(&data))).into_iter());
             }
             Section::OwnWriters => {
-                let ids = protocol.local_writers().skip(first);
-                let line = |id| {
-                    let data = protocol.writer_data(id);
-                    let data = data.filter(|_| protocol.is_writer_enabled(id));
-                    data.and_then(|data| Line::endpoint(EndpointKind::Writer, data))
-                };
-                numbered(places.zip(ids.map(line)))
+                let ids = protocol.local_writers_from(from);
+                let enabled = ids.filter(|(_, id)| protocol.is_writer_enabled(*id));
+                self.write_entities(enabled.filter_map(|(index, id)| {
+                    let data = protocol.writer_data(id)?;
+                    Some((index, Line::endpoint(EndpointKind::Writer, data)))
+                }));
             }
             Section::OwnReaders => {
-                let ids = protocol.local_readers().skip(first);
-                let line = |id| {
-                    let data = protocol.reader_data(id);
-                    let data = data.filter(|_| protocol.is_reader_enabled(id));
-                    data.and_then(|data| Line::endpoint(EndpointKind::Reader, data))
-                };
-                numbered(places.zip(ids.map(line)))
+                let ids = protocol.local_readers_from(from);
+                let enabled = ids.filter(|(_, id)| protocol.is_reader_enabled(*id));
+                self.write_entities(enabled.filter_map(|(index, id)| {
+                    let data = protocol.reader_data(id)?;
+                    Some((index, Line::endpoint(EndpointKind::Reader, data)))
+                }));
             }
             Section::Participants => {
-                let all = protocol.remote_participants_from(self.index);
-                numbered(all.map(|(index, peer)| (index, Line::participant(&peer.data))))
+                let all = protocol.remote_participants_from(from);
+                self.write_entities(
+                    all.map(|(index, peer)| (index, Line::participant(&peer.data))),
+                );
             }
             Section::Endpoints => {
-                let all = protocol.remote_endpoints_from(self.index);
-                let line = |(index, endpoint): (u16, RemoteEndpoint)| {
+                let all = protocol.remote_endpoints_from(from);
+                self.write_entities(all.map(|(index, endpoint): (u16, RemoteEndpoint)| {
                     (index, Line::endpoint(endpoint.kind, &endpoint.data))
-                };
-                numbered(all.map(line))
+                }));
             }
             Section::End => {
-                self.write(&Line::End);
-                Vec::new()
+                let omitted = self.omitted;
+                self.write(&Line::End { omitted });
+                self.section = Section::Done;
             }
-            Section::Done => Vec::new(),
-        };
-        lines.iter().for_each(|(_, line)| self.write(line));
-        match lines.last() {
-            Some((index, _)) if lines.len() == LISTED_ITEMS => self.index = index + 1,
+            Section::Done => {}
+        }
+    }
+
+    /// Writes the next lines of a section, and continues with the next section after its last line. Counts the entities
+    /// that have no line.
+    fn write_entities(&mut self, lines: impl Iterator<Item = (u16, Option<Line>)>) {
+        let (mut items, mut last) = (0, 0);
+        for (index, line) in lines.take(LISTED_ITEMS) {
+            match line {
+                Some(line) => self.write(&line),
+                None => self.omitted += 1,
+            }
+            (items, last) = (items + 1, index);
+        }
+        match last.checked_add(1) {
+            Some(next) if items == LISTED_ITEMS => self.index = next,
             _ => (self.section, self.index) = (self.section.next(), 0),
         }
     }
@@ -203,12 +225,6 @@ impl Client {
         debug_assert!(written.is_ok(), "memory takes all, and keys are texts");
         self.text.push(b'\n');
     }
-}
-
-/// Takes the next lines. An entity without a line is left out.
-fn numbered(lines: impl Iterator<Item = (u16, Option<Line>)>) -> Vec<(u16, Line)> {
-    let lines = lines.filter_map(|(index, line)| Some((index, line?)));
-    lines.take(LISTED_ITEMS).collect()
 }
 
 impl Section {
@@ -224,14 +240,16 @@ impl Section {
     }
 }
 
-fn source(state: &State, identity: &Identity, since: Instant) -> ListSource {
+fn source(state: &State, identity: &Identity, since: Option<Instant>) -> ListSource {
+    let age = since.map(|since| monotonic_now().saturating_since(since));
     ListSource {
         schema: DISCOVERED_SCHEMA.into(),
         number: identity.number,
         name: identity.name.clone(),
         domain: identity.domain,
         guid_prefix: state.protocol.guid_prefix().to_string(),
-        age_us: monotonic_now().saturating_since(since).as_secs_f64() * 1e6,
+        age_us: age.unwrap_or_default().as_secs_f64() * 1e6,
+        discovers_all: state.protocol.announces() == Announces::All,
         counters: protocol_counts(state.protocol.counters()),
     }
 }
@@ -257,14 +275,14 @@ impl State {
             }
         };
         let config = JobConfig::event("list discovered", Priority::STATISTICS.get());
-        let job = self.add_job(config, Task::Observe)?;
+        let job = self.add_job(config, Task::ListDiscovered)?;
         self.jobs.receive[DISCOVERED_INDEX] = Some(job);
         let is_armed = self.io.watch_once(&listener, EventFlags::IN);
         self.monitoring.discovered = Some(Box::new(DiscoveredServer {
             listener,
             job,
             identity,
-            since: monotonic_now(),
+            since: None,
             client: None,
             is_armed,
             refused: 0,
@@ -272,30 +290,32 @@ impl State {
         Ok(())
     }
 
-    /// Drops a client that has not read for a second. Returns the job if it is to look for connections, because they do
-    /// not wake the loop.
+    /// Drops a client whose socket was full since the last housekeeping, and that has read nothing since. Returns the job
+    /// if it is to look for connections, because they do not wake the loop.
     pub(super) fn begin_listing(&mut self) -> Option<JobId> {
         let server = self.monitoring.discovered.as_mut()?;
+        if server.since.is_none() && self.protocol.is_enabled() {
+            server.since = Some(monotonic_now());
+        }
         server.refused = 0;
-        if let Some(client) = &mut server.client
-            && !std::mem::take(&mut client.is_served)
-        {
-            server.client = None;
+        let stopped = |client: &mut Client| client.is_blocked && !client.is_served;
+        server.client.take_if(stopped);
+        if let Some(client) = &mut server.client {
+            (client.is_served, client.is_blocked) = (false, false);
         }
         (!server.is_armed).then_some(server.job)
     }
 
-    /// Executes one step for a client, if the server's job runs. Returns whether there is more to do now; `None` if
-    /// another job runs.
-    pub(super) fn serve_discovered(&mut self) -> Option<bool> {
-        let job = self.executor.running()?;
+    /// Executes one step for a client of the list. Returns true if there is more to do now.
+    // Never inlined, so that the loop stays short.
+    #[inline(never)]
+    pub(crate) fn serve_list(&mut self) -> bool {
         // Taken out, so that the step can read the whole state.
-        let mut server = self
-            .monitoring
-            .discovered
-            .take_if(|server| server.job == job)?;
+        let Some(mut server) = self.monitoring.discovered.take() else {
+            return false;
+        };
         let again = server.step(self);
         self.monitoring.discovered = Some(server);
-        Some(again)
+        again
     }
 }

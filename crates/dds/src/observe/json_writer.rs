@@ -86,7 +86,7 @@ mod tests {
         let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
         let participant = builder.build().unwrap();
         participant.run_for(std::time::Duration::from_millis(2));
-        let snapshot = Snapshot::of(&participant.core().state.borrow(), &Identity::default());
+        let (snapshot, _) = Snapshot::of(&participant.core().state.borrow(), &Identity::default());
         assert!(
             snapshot.jobs.len() > OBSERVED_ITEMS,
             "it takes several steps"

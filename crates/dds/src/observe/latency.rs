@@ -1,9 +1,4 @@
-//! Latencies of a reader's samples, from their arrival at this host to their handling, while somebody observes.
-//!
-//! A latency begins at the kernel's receive stamp of the sample's datagram, the last one of a sample in fragments;
-//! without stamps, when the loop begins to read the datagram. It ends with the sample's callback, or when the sample is
-//! taken. Both times are of this host's monotonic clock: the network and the writer have no part in it. A sample that
-//! waits for an earlier one to be repaired waits within its latency.
+//! Histogram of the latencies of a reader's samples, while somebody observes. [`LatencySample`] defines a latency.
 
 use isolane_wire::time::Instant;
 
@@ -22,6 +17,7 @@ const BUCKETS: usize = bucket_of(LONGEST_NS) + 1;
 #[derive(Debug)]
 pub(crate) struct LatencyHistogram {
     since: Instant,
+    samples: u64,
     max_ns: u64,
     buckets: [u32; BUCKETS],
 }
@@ -30,6 +26,7 @@ impl LatencyHistogram {
     pub(crate) const fn new(since: Instant) -> Self {
         Self {
             since,
+            samples: 0,
             max_ns: 0,
             buckets: [0; BUCKETS],
         }
@@ -38,36 +35,45 @@ impl LatencyHistogram {
     #[inline]
     pub(crate) fn record(&mut self, arrived: Instant, now: Instant) {
         let ns = now.as_nanos().saturating_sub(arrived.as_nanos());
+        self.samples += 1;
         self.max_ns = self.max_ns.max(ns);
         let count = &mut self.buckets[bucket_of(ns.min(LONGEST_NS))];
         *count = count.saturating_add(1);
     }
 
-    /// Returns the percentiles of the interval that ends now.
-    pub(super) fn sample(&self, now: Instant) -> LatencySample {
-        let samples = self.buckets.iter().map(|count| u64::from(*count)).sum();
+    /// Returns the percentiles of the interval that ends now, and begins the next interval. Each bucket is read once.
+    pub(super) fn end_interval(&mut self, now: Instant) -> LatencySample {
         let us = |ns: u64| ns as f64 / 1e3;
-        let per_cent = |part| self.percentile(samples, part).map(us);
-        LatencySample {
-            interval_us: us(now.as_nanos().saturating_sub(self.since.as_nanos())),
-            samples,
-            median_us: per_cent(50),
-            p99_us: per_cent(99),
-            max_us: (samples > 0).then_some(us(self.max_ns)),
-        }
-    }
-
-    /// Returns the upper end of the bucket with the least latency that `per_cent` of the samples do not exceed (nearest
-    /// rank); `None` without samples.
-    fn percentile(&self, samples: u64, per_cent: u64) -> Option<u64> {
-        let rank = (samples * per_cent).div_ceil(100).max(1);
-        let mut counted = 0;
-        let bucket = self.buckets.iter().position(|count| {
+        let ranks = [50, 99].map(|per_cent| nearest_rank(self.samples, per_cent));
+        let (mut percentiles, mut counted) = ([None; 2], 0);
+        for (bucket, count) in self.buckets.iter().enumerate() {
             counted += u64::from(*count);
-            counted >= rank
-        });
-        Some(upper_end(bucket?).min(self.max_ns))
+            for (percentile, rank) in percentiles.iter_mut().zip(ranks) {
+                if counted >= rank && percentile.is_none() {
+                    *percentile = Some(us(upper_end(bucket).min(self.max_ns)));
+                }
+            }
+            if counted == self.samples {
+                break;
+            }
+        }
+        let [median_us, p99_us] = percentiles;
+        let sample = LatencySample {
+            interval_us: us(now.as_nanos().saturating_sub(self.since.as_nanos())),
+            samples: self.samples,
+            median_us,
+            p99_us,
+            max_us: (self.samples > 0).then_some(us(self.max_ns)),
+        };
+        self.buckets.fill(0);
+        (self.since, self.samples, self.max_ns) = (now, 0, 0);
+        sample
     }
+}
+
+/// Rank of a percentile, from 1: the value with this rank is the least that `per_cent` of the samples do not exceed.
+fn nearest_rank(samples: u64, per_cent: u64) -> u64 {
+    (samples * per_cent).div_ceil(100).max(1)
 }
 
 /// Bucket of a latency. Values below 2^[`BUCKET_BITS`] have a bucket each.
@@ -95,7 +101,12 @@ mod tests {
         for ns in latencies {
             histogram.record(BEGIN, Instant::new(1_000 + ns));
         }
-        histogram.sample(Instant::new(5_000))
+        let sample = histogram.end_interval(Instant::new(5_000));
+        let next = histogram.end_interval(Instant::new(6_000));
+        assert_eq!((next.samples, next.interval_us), (0, 1.0));
+        assert_eq!([next.median_us, next.p99_us, next.max_us], [None; 3]);
+        assert!(histogram.buckets.iter().all(|count| *count == 0));
+        sample
     }
 
     #[test]
@@ -131,6 +142,6 @@ mod tests {
     fn stamps_after_the_end_count_as_no_latency() {
         let mut histogram = LatencyHistogram::new(BEGIN);
         histogram.record(Instant::new(9), Instant::new(5));
-        assert_eq!(histogram.sample(BEGIN).max_us, Some(0.0));
+        assert_eq!(histogram.end_interval(BEGIN).max_us, Some(0.0));
     }
 }

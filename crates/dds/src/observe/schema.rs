@@ -62,8 +62,7 @@ pub struct ParticipantSample {
     /// Scheduling policy, such as `SCHED_OTHER` or `SCHED_FIFO 70`; `None` if the system does not report it.
     #[serde(default)]
     pub policy: Option<String>,
-    /// True if latencies and response times count from the kernel's receive stamps; otherwise from when the loop saw the
-    /// socket readable, or read the datagram.
+    /// True if latencies and response times begin at the kernel's receive stamps ([`LatencySample`]).
     #[serde(default)]
     pub receive_stamps: bool,
     /// Number of discovered participants.
@@ -208,10 +207,11 @@ pub struct EndpointSample {
 
 /// Latencies of the samples of a reader that were handled between two snapshots.
 ///
-/// A latency begins with the arrival of the sample's datagram at this host (see
-/// [`receive_stamps`](ParticipantSample::receive_stamps)), the last datagram of a sample in fragments. It ends with the
-/// sample's callback, or when the sample is taken; for a [`ReaderHandle`](crate::ReaderHandle), when the loop passes it
-/// on. Both times are of this host's monotonic clock: the time in the network and at the writer is not part of it.
+/// A latency begins at the kernel's receive stamp of the sample's datagram, the last datagram of a sample in fragments.
+/// Without stamps, it begins when the loop sees the socket readable, or reads the datagram. It ends with the sample's
+/// callback, or when the sample is taken; for a [`ReaderHandle`](crate::ReaderHandle), when the loop passes it on. Both
+/// times are of this host's monotonic clock: the time in the network and at the writer is not part of it. The wait for
+/// the repair of an earlier sample is part of it.
 ///
 /// A percentile is that of the nearest rank, at most 3.2 % too high. With fewer than 100 samples, the 99th percentile
 /// is the maximum.

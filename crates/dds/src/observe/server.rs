@@ -4,7 +4,7 @@ use std::{io, os::fd::OwnedFd};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
-use isolane_rtps::Priority;
+use isolane_rtps::{Priority, ReaderId};
 use rustix::{
     io::Errno,
     net::{
@@ -21,8 +21,8 @@ use super::{
 use crate::{
     error::BuildError,
     limits::{
-        MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_BACKLOG, OBSERVER_SEND_BYTES,
-        OBSERVERS_ACCEPTED,
+        MAX_OBSERVERS, OBSERVED_LATENCIES, OBSERVED_PARTICIPANTS, OBSERVER_BACKLOG,
+        OBSERVER_SEND_BYTES, OBSERVERS_ACCEPTED,
     },
     participant::jobs::Task,
     participant::state::State,
@@ -36,6 +36,8 @@ pub(crate) struct Observer {
     clients: heapless::Vec<Client, MAX_OBSERVERS>,
     step: Step,
     snapshot: Option<Box<Snapshot>>,
+    /// Readers of the snapshot, in its order.
+    readers: Vec<Option<ReaderId>>,
     text: JsonWriter,
     records_latencies: bool,
 }
@@ -51,6 +53,8 @@ enum Step {
     /// Accepts connections; the number counts those accepted in this second so far.
     Accept(u16),
     Report,
+    /// Adds the latencies of some readers, from this position in the snapshot on.
+    Latencies(usize),
     Datapath,
     Write,
     /// Sends to the client with this index.
@@ -123,10 +127,15 @@ impl Observer {
                 }
             }
             Step::Report => {
-                self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
-                self.begin_latencies(state);
-                Some(Step::Datapath)
+                let (snapshot, readers) = Snapshot::of(state, &self.identity);
+                (self.snapshot, self.readers) = (Some(Box::new(snapshot)), readers);
+                Some(Step::Latencies(0))
             }
+            Step::Latencies(place) if place < self.readers.len() => {
+                self.add_latencies(state, place);
+                Some(Step::Latencies(place + OBSERVED_LATENCIES))
+            }
+            Step::Latencies(_) => Some(Step::Datapath),
             Step::Datapath => {
                 self.snapshot.as_mut()?.add_datapath(state);
                 self.text.clear();
@@ -144,14 +153,21 @@ impl Observer {
 
 /// Latencies are recorded only while there are clients.
 impl Observer {
-    /// Begins an interval of the latencies of all readers.
-    fn begin_latencies(&mut self, state: &mut State) {
+    /// Adds the latencies of some readers to the snapshot, and begins the next interval of these readers.
+    fn add_latencies(&mut self, state: &mut State, place: usize) {
         self.records_latencies = true;
         let now = monotonic_now();
-        for reader in state.protocol.local_readers() {
+        let samples = self.snapshot.iter_mut().flat_map(|it| &mut it.readers);
+        let some = samples.zip(&self.readers).skip(place);
+        for (sample, reader) in some.take(OBSERVED_LATENCIES) {
+            // A reader may have been deleted since the report.
+            let reader = reader.filter(|id| state.protocol.reader_data(*id).is_some());
+            let Some(reader) = reader else {
+                continue;
+            };
             let latencies = &mut state.reader_slots[reader.index()].latencies;
             match latencies {
-                Some(latencies) => **latencies = LatencyHistogram::new(now),
+                Some(latencies) => sample.latency = Some(latencies.end_interval(now)),
                 None => *latencies = Some(Box::new(LatencyHistogram::new(now))),
             }
         }
@@ -228,6 +244,7 @@ impl State {
             clients: heapless::Vec::new(),
             step: Step::Accept(0),
             snapshot: None,
+            readers: Vec::new(),
             text: JsonWriter::default(),
             records_latencies: false,
         }));
@@ -248,13 +265,10 @@ impl State {
         }
     }
 
-    /// Executes one step for the clients. Returns true if there is more to do.
+    /// Executes one step for the clients of snapshots. Returns true if there is more to do.
     // Never inlined, so that the loop stays short.
     #[inline(never)]
     pub(crate) fn serve_observers(&mut self) -> bool {
-        if let Some(again) = self.serve_discovered() {
-            return again;
-        }
         // Taken out, so that the step can read the whole state.
         let Some(mut observer) = self.monitoring.observer.take() else {
             return false;

@@ -7,7 +7,7 @@ use isolane_datapath::{
     clock::monotonic_now,
 };
 use isolane_hostnet::napi::{Policy, Scheduling};
-use isolane_rtps::{Counters, ReaderLedger, WriterLedger};
+use isolane_rtps::{Counters, ReaderId, ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
@@ -33,16 +33,12 @@ pub(crate) struct Identity {
 }
 
 impl Snapshot {
-    /// Creates a snapshot without the state of the datapath.
-    pub(crate) fn of(state: &State, identity: &Identity) -> Self {
+    /// Creates a snapshot without latencies and without the state of the datapath. Returns also the reader of each item
+    /// of [`readers`](Self::readers).
+    pub(crate) fn of(state: &State, identity: &Identity) -> (Self, Vec<Option<ReaderId>>) {
         let report = Report::of(state);
-        let mut readers = endpoints(&report.readers, reader_counts);
-        let now = monotonic_now();
-        for (reader, sample) in state.protocol.local_readers().zip(&mut readers) {
-            let latencies = state.reader_slots[reader.index()].latencies.as_ref();
-            sample.latency = latencies.map(|latencies| latencies.sample(now));
-        }
-        Self {
+        let readers = report.readers.iter().map(|report| report.reader).collect();
+        let snapshot = Self {
             schema: SCHEMA.into(),
             participant: ParticipantSample::of(state, &report, identity),
             jobs: report.jobs.iter().map(JobSample::of).collect(),
@@ -50,11 +46,12 @@ impl Snapshot {
             levels: report.levels.iter().map(LevelSample::of).collect(),
             lanes: lanes(state, &report.datagrams),
             writers: endpoints(&report.writers, writer_counts),
-            readers,
+            readers: endpoints(&report.readers, reader_counts),
             interfaces: Vec::new(),
             flows: Vec::new(),
             rings: Vec::new(),
-        }
+        };
+        (snapshot, readers)
     }
 
     /// Adds the state of the datapath.

@@ -378,6 +378,7 @@ impl Core {
             }
             Task::SendQueue => crate::writer::handle::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
+            Task::ListDiscovered => state.serve_list(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
                 state.housekeeping();

@@ -26,8 +26,10 @@ pub(crate) enum Task {
     SendQueue,
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
-    /// Sends snapshots, or lists of discovered entities, to other processes.
+    /// Sends snapshots to other processes.
     Observe,
+    /// Sends lists of discovered entities to other processes.
+    ListDiscovered,
     /// Follows the wall clock, and makes the checks that no event triggers.
     Housekeeping,
 }

@@ -241,8 +241,11 @@ impl<T: TopicType> DataReader<T> {
                 for (writer, reason) in unreadable {
                     state.reject_delivered(self.id, writer, reason);
                 }
+                // The clock is read at most once: all samples are taken now.
+                let mut now = None;
                 for sample in samples.iter().filter(|sample| sample.value.is_some()) {
-                    state.note_response(self.id, sample.info.received, monotonic_now);
+                    let now = || *now.get_or_insert_with(monotonic_now);
+                    state.note_response(self.id, sample.info.received, now);
                 }
             }
         }

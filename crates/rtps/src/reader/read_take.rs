@@ -88,22 +88,30 @@ impl LocalParticipant {
 
     /// Iterates over the user's writers, without the built-in ones.
     pub fn local_writers(&self) -> impl Iterator<Item = WriterId> + '_ {
-        let of_user = self
-            .writers
-            .table
-            .iter()
-            .filter(|(_, writer)| writer.level.is_some());
-        of_user.map(|(index, _)| index)
+        self.local_writers_from(0).map(|(_, id)| id)
+    }
+
+    /// Iterates over the user's writers with their indexes in the table, from an index on. The table may change between
+    /// two such iterations: a writer that stays keeps its index.
+    pub fn local_writers_from(&self, index: u16) -> impl Iterator<Item = (u16, WriterId)> + '_ {
+        let table = &self.writers.table;
+        let ids = table.ids_from(WriterId(index));
+        let of_user = ids.filter(|id| table.get(*id).is_some_and(|it| it.level.is_some()));
+        of_user.map(|id| (id.0, id))
     }
 
     /// Iterates over the user's readers, without the built-in ones.
     pub fn local_readers(&self) -> impl Iterator<Item = ReaderId> + '_ {
-        let of_user = self
-            .readers
-            .table
-            .iter()
-            .filter(|(_, reader)| reader.level.is_some());
-        of_user.map(|(index, _)| index)
+        self.local_readers_from(0).map(|(_, id)| id)
+    }
+
+    /// Iterates over the user's readers with their indexes in the table, as
+    /// [`local_writers_from`](Self::local_writers_from).
+    pub fn local_readers_from(&self, index: u16) -> impl Iterator<Item = (u16, ReaderId)> + '_ {
+        let table = &self.readers.table;
+        let ids = table.ids_from(ReaderId(index));
+        let of_user = ids.filter(|id| table.get(*id).is_some_and(|it| it.level.is_some()));
+        of_user.map(|id| (id.0, id))
     }
 
     /// Returns the number of writers that a reader is matched with.
