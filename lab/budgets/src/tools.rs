@@ -227,8 +227,8 @@ fn collected(said: &str) -> Option<u64> {
 /// Minimum size in bytes of a copy that counts as a payload copy.
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
-/// Name of the function that receives announcements.
-const DISCOVERY: &str = "take_in_announcement";
+/// Names of the functions that receive announcements and that run once a second.
+const NOT_OF_SAMPLES: [&str; 2] = ["take_in_announcement", "housekeeping"];
 
 /// Parts of dhat's file (version 2) that are used here.
 #[derive(Deserialize)]
@@ -275,13 +275,13 @@ pub(super) fn copies_by_side(
 }
 
 impl Profile {
-    /// Returns the number of payload copies inside a function. Copies by the receiver of announcements are excluded.
-    /// They are as large as a payload, and occur in random rounds.
+    /// Returns the number of payload copies inside a function, without those of [`NOT_OF_SAMPLES`]. They are as large as
+    /// a payload, and occur in random rounds: housekeeping copies the ledger of the datapath.
     fn payload_copies(&self, function: &str) -> u64 {
         let is_inside = |point: &&Point| {
             let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
             frames().any(|frame| frame.contains(function))
-                && !frames().any(|frame| frame.contains(DISCOVERY))
+                && !frames().any(|frame| NOT_OF_SAMPLES.iter().any(|name| frame.contains(name)))
         };
         let is_payload = |point: &&Point| point.tb as f64 / point.tbk as f64 >= PAYLOAD_BYTES;
         let points = self.pps.iter().filter(is_inside).filter(is_payload);
