@@ -118,7 +118,7 @@ impl RejectReason {
 /// [`RejectReason::NotOfType`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadableSamples {
-    /// Consecutive ones of this writer.
+    /// Number of samples of this writer that were rejected in succession.
     pub total: u64,
     /// Encapsulation of the last one, if the type cannot have it; `None` if only its payload is not of the type.
     pub identifier: Option<EncapsulationId>,

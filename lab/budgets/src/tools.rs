@@ -228,7 +228,7 @@ fn collected(said: &str) -> Option<u64> {
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
 /// Names of the functions that receive announcements and that run once a second.
-const NOT_OF_SAMPLES: [&str; 2] = ["take_in_announcement", "housekeeping"];
+const NOT_OF_SAMPLES: [&str; 2] = ["take_in_announcement", "State::housekeeping"];
 
 /// Parts of dhat's file (version 2) that are used here.
 #[derive(Deserialize)]
@@ -407,10 +407,12 @@ mod tests {
                     { "tb": 1020000, "tbk": 1000, "fs": [1, 3] },
                     { "tb": 4096, "tbk": 1, "fs": [1, 2] },
                     { "tb": 1192, "tbk": 1, "fs": [1, 4, 3] },
+                    { "tb": 5768, "tbk": 1, "fs": [1, 5, 3] },
                     { "tb": 2056000, "tbk": 2000, "fs": [2] }
                 ],
                 "ftbl": ["[root]", "0x1: memcpy", "0x2: budget::main", "0x3: budget::measured_get (main.rs:82)",
-                    "0x4: take_in_announcement (mod.rs:140)"]
+                    "0x4: take_in_announcement (mod.rs:140)",
+                    "0x5: isolane::participant::state::State::housekeeping (state.rs:211)"]
             }"#,
         )
         .unwrap();

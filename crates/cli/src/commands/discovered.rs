@@ -1,5 +1,5 @@
-//! Discovery data that observable participants on this host send to other processes
-//! ([`DiscoveredList`]). A new participant would have to wait for the announcements that they already have.
+//! Discovery data that observable participants on this host send to other processes ([`DiscoveredList`]). A new
+//! participant would have to wait for the announcements that they already have.
 //!
 //! Answers are not trusted: their length and their time are limited, and those of other users are not read, except by
 //! root.
@@ -50,8 +50,8 @@ pub(super) struct KnownHere {
     pub(super) endpoints: Vec<RemoteEndpoint>,
 }
 
-/// Asks the participants of a domain on this host. Returns `None` unless one answers that has discovered
-/// others for `at_least`. Static discovery does not count, because it finds only described entities.
+/// Asks the participants of a domain on this host. Returns `None` unless one answers that has discovered others for
+/// `at_least`. Static discovery does not count, because it finds only described entities.
 pub(super) fn ask(domain: u32, at_least: Duration) -> Option<KnownHere> {
     // Without /proc there are no participants to ask.
     let present = participants().unwrap_or_default();

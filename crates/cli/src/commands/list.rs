@@ -44,8 +44,7 @@ pub(crate) struct List {
 }
 
 /// Time for which the command listens by default, and for which one of the participants that answer must have discovered
-/// others. Most
-/// participants announce themselves at least that often.
+/// others. Most participants announce themselves at least that often.
 const LISTEN: Duration = Duration::from_secs(3);
 
 /// Maximum number of processes that the text names as the source of the list.

@@ -2,8 +2,8 @@
 //!
 //! The list is a stream of lines of JSON. The first line is the source. Then come its own participant and endpoints,
 //! the discovered participants, the discovered endpoints, and a last line with the number of entities that have no line,
-//! because their announcement would be too long. An entity is the payload of its SPDP or SEDP
-//! announcement (RTPS 2.5 §9.6.3) in hexadecimal digits.
+//! because their announcement would be too long. An entity is the payload of its SPDP or SEDP announcement (RTPS 2.5
+//! §9.6.3) in hexadecimal digits.
 
 use std::{
     fmt,

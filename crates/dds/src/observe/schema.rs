@@ -232,7 +232,7 @@ pub struct LatencySample {
 /// Samples that a reader rejected because their encapsulation or payload is not of its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RefusedSample {
-    /// Consecutive ones of this writer.
+    /// Number of samples of this writer that were rejected in succession.
     pub total: u64,
     /// Encapsulation identifier of the last rejected sample (RTPS 2.5 §10.2), if the type cannot have it; `None` if only
     /// its payload is not of the type.

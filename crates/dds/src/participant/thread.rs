@@ -4,8 +4,8 @@
 //! calls into a ring and wake the loop through its eventfd. The loop makes one of these calls between two
 //! activations. A lock orders the handles that push. The loop's thread takes no lock and never waits for room in its own
 //! ring: its calls, such as that of a callback that drops a [`ReaderHandle`], wait in a list of the thread, and the loop
-//! makes all of them after the activation. Samples do not pass through
-//! this ring: see [`WriterHandle`] and [`ReaderHandle`].
+//! makes all of them after the activation. Samples do not pass through this ring: see [`WriterHandle`] and
+//! [`ReaderHandle`].
 
 use std::{
     cell::RefCell,

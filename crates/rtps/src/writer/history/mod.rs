@@ -11,8 +11,9 @@
 //! HISTORY counts values (DDS 1.4 §2.2.3.18). A dispose or unregister (an *end*) is no value and removes none: it is
 //! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. From
 //! the instance's next value on, the end counts against the depth like a value. With a depth of one, the next value
-//! replaces the former value and its end. The number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a
-//! new end replaces a former end that it covers, or else the oldest change of the instance.
+//! replaces the former value and its end. The number of additional ends is bounded at creation. At the bound, or after
+//! several ends of an instance, a new end replaces a former end that it covers, or else the oldest change of the
+//! instance.
 //!
 //! An ordered queue finds changes by sequence number: the first and the last in constant time, others by binary search.
 //! Only a removal from the middle (KEEP_LAST with many instances) moves entries, at most as many as the history holds.
@@ -28,9 +29,9 @@
 //! that keeps samples beyond the life of their writer. isolane has none: the writer offers the requested kind and
 //! serves its history itself while it lives. It also keeps what DURABILITY_SERVICE asks the service to keep: a
 //! KEEP_LAST writer keeps the greater of the two depths. If the service is KEEP_ALL, its resource limits give its
-//! depth, because a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason only
-//! the writer's own RESOURCE_LIMITS limit the number of instances. `service_cleanup_delay` has no effect: ended instances are kept
-//! as by a TRANSIENT_LOCAL writer.
+//! depth, because a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason only the
+//! writer's own RESOURCE_LIMITS limit the number of instances. `service_cleanup_delay` has no effect: ended instances
+//! are kept as by a TRANSIENT_LOCAL writer.
 
 mod set_ends;
 

@@ -549,6 +549,10 @@ mod overall_tests {
     fn the_table_names_its_payloads_and_conditions() {
         let text = overall_table(&runs(0.5, &[64, 512]));
         assert!(text.starts_with("64 B, 512 B together; "), "{text}");
+        assert!(
+            text.lines().next().unwrap().ends_with(", written by a job"),
+            "{text}"
+        );
         let of_second = |line: &&str| line.starts_with("a socket a level");
         let line = text.lines().find(of_second).unwrap();
         assert!(line.contains("2.00 times shorter (2.00 to 2.00)"), "{text}");
