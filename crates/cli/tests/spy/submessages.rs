@@ -122,6 +122,50 @@ fn a_readers_content_filter_is_shown() {
 }
 
 #[test]
+fn a_sample_of_shapetype_is_decoded_or_the_reason_is_given() {
+    let writer = Guid {
+        prefix: GuidPrefix([7; 12]),
+        entity: WRITER,
+    };
+    let mut announced = EndpointData::new(writer);
+    announced.topic_name = "Square".try_into().expect("short");
+    announced.type_name = "ShapeType".try_into().expect("short");
+    let mut announcement = [0; 512];
+    let length = announced.emit(&mut announcement).expect("room");
+    // CDR_LE: the colour, x, y, the size, and a payload of 3 bytes.
+    let mut sample = vec![0, 1, 0, 0, 4, 0, 0, 0, b'R', b'E', b'D', 0];
+    for number in [7, -9, 20, 3_i32] {
+        sample.extend(number.to_le_bytes());
+    }
+    sample.extend([1, 2, 3]);
+    let message = message(|message| {
+        let mut head = DataPrefix {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+            sequence: ONE,
+            key_hash: None,
+            status: None,
+            payload: PayloadKind::Data,
+        };
+        message.data(&head, &announcement[..length]).expect("room");
+        head.writer = WRITER;
+        message.data(&head, &sample).expect("room");
+        message.data(&head, &sample[..10]).expect("room");
+        head.writer = EntityId::user(9, EntityKind::WRITER_NO_KEY);
+        message.data(&head, &sample).expect("room");
+    });
+    let (text, submessages) = shown(&message);
+    let line = "sample (additional_payload_size 3, color RED, shapesize 20, x 7, y -9)";
+    assert_eq!(text.matches("sample (").count(), 2, "{text}");
+    assert!(text.contains(line), "{text}");
+    let of_user = |it: &&Value| it["kind"] == "DATA" && it["announcement"].is_null();
+    let samples: Vec<_> = submessages.iter().filter(of_user).collect();
+    assert_eq!(samples[0]["sample"]["y"], -9);
+    assert!(samples[1]["sample"]["not_decoded"].is_string(), "{text}");
+    assert_eq!(samples[2]["sample"], Value::Null, "of an unknown type");
+}
+
+#[test]
 fn groups_and_filters_are_shown() {
     let message = message(|message| {
         let heartbeat = Heartbeat {

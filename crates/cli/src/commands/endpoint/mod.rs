@@ -3,7 +3,7 @@
 
 mod match_report;
 mod publish;
-mod shape;
+pub(super) mod shape;
 mod subscribe;
 
 use std::num::NonZeroU32;

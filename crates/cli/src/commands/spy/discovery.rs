@@ -41,6 +41,7 @@ struct Participant {
 
 struct Endpoint {
     topic: String,
+    type_name: String,
     level: Level,
 }
 
@@ -61,6 +62,7 @@ impl Discovery {
     pub(super) fn add_endpoint(&mut self, data: &EndpointData) {
         let endpoint = Endpoint {
             topic: data.topic_name.as_str().into(),
+            type_name: data.type_name.as_str().into(),
             level: Level::clamp(data.qos.transport_priority),
         };
         self.endpoints.set(data.guid, endpoint, KNOWN_ENDPOINTS);
@@ -75,6 +77,11 @@ impl Discovery {
     /// Topic of an endpoint.
     pub(super) fn topic(&self, guid: Guid) -> Option<&str> {
         Some(&self.endpoints.get(&guid)?.topic)
+    }
+
+    /// Name of the type of an endpoint.
+    pub(super) fn type_name(&self, guid: Guid) -> Option<&str> {
+        Some(&self.endpoints.get(&guid)?.type_name)
     }
 
     /// Domain of a datagram: the announced domain of its sender, else the domain of its ports (RTPS 2.5 9.6.2.3).

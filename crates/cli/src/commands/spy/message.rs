@@ -7,7 +7,7 @@ use isolane_model::Word;
 use isolane_wire::builtin_data::{
     ContentFilterProperty, EndpointData, ParticipantData, ParticipantMessage, parse_key_guid,
 };
-use isolane_wire::cdr::EncapsulationId;
+use isolane_wire::cdr::{EncapsulationId, TopicType as _, read_payload};
 use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
 use isolane_wire::message::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages};
@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use super::discovery::{Discovery, Traffic};
 use super::names;
 use super::network::Datagram;
+use crate::commands::endpoint::shape::ShapeType;
 
 /// Kind of a submessage, as `--kind` and the summary name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,6 +136,9 @@ impl Message {
                 && !is_cut
             {
                 item.announcement = announcement(data, discovery);
+                let endpoints = [item.writer, item.reader].into_iter().flatten();
+                let type_name = endpoints.filter_map(|it| discovery.type_name(it)).next();
+                item.fields.push(("sample", sample(data, type_name)));
             }
             let announced = item.announcement.as_ref();
             let announced = announced.and_then(|fields| text_of(fields, "topic"));
@@ -377,6 +381,26 @@ fn announcement(data: &Data<'_>, discovery: &mut Discovery) -> Option<Fields> {
         _ => return None,
     };
     Some(fields.unwrap_or_else(|error| fields! { "kind": "malformed", "why": error.to_string() }))
+}
+
+/// Returns the members of a sample, or why it cannot be decoded. Null if the type is unknown, or if there is no sample.
+fn sample(data: &Data<'_>, type_name: Option<&str>) -> Value {
+    let has_sample = data.payload == PayloadKind::Data && !data.non_standard;
+    if !has_sample || type_name != Some(ShapeType::TYPE_NAME) {
+        return Value::Null;
+    }
+    read_payload::<ShapeType>(data.bytes).map_or_else(
+        |error| json!({ "not_decoded": error.to_string() }),
+        |shape| {
+            json!({
+                "color": shape.color.as_str(),
+                "x": shape.x,
+                "y": shape.y,
+                "shapesize": shape.shapesize,
+                "additional_payload_size": shape.additional_payload_size.len(),
+            })
+        },
+    )
 }
 
 fn of_participant(data: &ParticipantData) -> Fields {

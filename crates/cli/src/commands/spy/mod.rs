@@ -5,7 +5,8 @@
 //! and JSON, and counts them for the summary. Only `isolane_wire` decodes protocol headers. Lengths are checked before
 //! use, and every table has a bound.
 //!
-//! `spy` decodes RTPS, but not the samples of user topics. `--write` saves the shown frames, for Wireshark.
+//! `spy` decodes the samples of ShapeType that one datagram contains whole. It knows no other type of users. `--write`
+//! saves the shown frames, for Wireshark.
 
 mod capture;
 mod discovery;
