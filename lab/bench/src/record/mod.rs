@@ -32,6 +32,9 @@ pub struct Statistics {
     pub p99_9: Option<f64>,
     /// Maximum.
     pub max: Option<f64>,
+    /// Maximum minus minimum.
+    #[serde(default)]
+    pub jitter: Option<f64>,
     /// Arithmetic mean.
     pub mean: Option<f64>,
     /// Sample variance (divided by n - 1), in square microseconds.
@@ -57,6 +60,10 @@ impl Statistics {
             p99: percentile_us(&samples_ns, 990),
             p99_9: percentile_us(&samples_ns, 999),
             max: samples_ns.last().copied().map(micros),
+            jitter: samples_ns
+                .first()
+                .zip(samples_ns.last())
+                .map(|(a, b)| micros(b - a)),
             mean,
             variance,
         }

@@ -3,21 +3,23 @@
 //! An unavailable value is null, never 0 and never left out: the structures have no optional keys, only optional
 //! values. Times are microseconds, sizes bytes.
 
-mod ablation;
-mod comparison;
+mod bars;
+mod compare;
 mod environment;
 mod page;
 mod run;
 mod scenario;
-pub mod summary;
-mod text_table;
+mod step;
+mod table;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
+use crate::experiment;
 
-pub use ablation::{Baseline, Compared, Effect, Interval, Overall, Step, Unit, effects, overall};
-pub use comparison::{Kind, Measure, Of, Ratio, ratios};
+pub use bars::wrapped;
+pub(crate) use compare::words;
+pub use compare::{Measure, Of, Ratio, Series, ratios};
 pub use environment::{Clock, Environment};
 pub use page::page;
 pub use run::{
@@ -25,7 +27,8 @@ pub use run::{
     Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
-pub use text_table::{Shown, tables};
+pub use step::Step;
+pub use table::text;
 
 /// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";
@@ -37,16 +40,18 @@ pub struct Report {
     pub schema: String,
     /// Environment of the measurement.
     pub environment: Environment,
+    /// What was to be measured.
+    pub scenario: experiment::Scenario,
+    /// SHA-256 of the scenario's file, in hexadecimal digits; options may have changed levels.
+    pub scenario_sha256: String,
+    /// False until all runs have ended, and after an interruption.
+    pub is_complete: bool,
     /// Cable of the first run; each run also has its own. The drops are the sum over all runs.
     pub cable: Cable,
     /// Completed runs.
     pub runs: Vec<Run>,
     /// Comparisons between runs.
     pub ratios: Vec<Ratio>,
-    /// Effect of each step of an ablation.
-    pub effects: Vec<Effect>,
-    /// Effects over all payloads; empty with one payload.
-    pub overall: Vec<Overall>,
     /// Requested runs without a result.
     pub missing: Vec<Missing>,
     /// Runs not attempted, because this machine does not support them.
@@ -64,15 +69,16 @@ pub struct Missing {
 
 impl Report {
     /// Creates a report without runs.
-    pub fn new(environment: Environment, cable: &cable::Config) -> Report {
+    pub fn new(scenario: experiment::Scenario, scenario_sha256: String) -> Report {
         Report {
             schema: SCHEMA.to_owned(),
-            environment,
-            cable: Cable::of(cable),
+            environment: Environment::probe(),
+            scenario,
+            scenario_sha256,
+            is_complete: false,
+            cable: Cable::of(&cable::Config::default()),
             runs: Vec::new(),
             ratios: Vec::new(),
-            effects: Vec::new(),
-            overall: Vec::new(),
             missing: Vec::new(),
             left_out: Vec::new(),
         }
@@ -80,6 +86,12 @@ impl Report {
 
     /// Adds a run and its ingress drops.
     pub fn add(&mut self, run: Run) {
+        if let (true, Some(cable)) = (self.runs.is_empty(), &run.cable) {
+            self.cable = Cable {
+                ingress_drops: 0,
+                ..cable.clone()
+            };
+        }
         if let Some(ledger) = &run.ledger {
             self.cable.ingress_drops += ledger.cable.ingress_drops();
         }
@@ -124,6 +136,7 @@ impl Cable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Cell;
     use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
 
     pub(super) fn scenario(payload_bytes: u32, disturbance: Option<Disturbance>) -> Scenario {
@@ -153,22 +166,67 @@ mod tests {
         Run::new(&scenario, &rounds, None)
     }
 
+    /// Scenario with one block of these factors.
+    pub(super) const ORDERS: &str = r#"
+        title = "orders"
+        [[block]]
+        name = "orders"
+        title = "Two orders"
+        set = { publisher = "job" }
+        factor = [
+            { name = "disturbance", levels = ["none", "bulk"] },
+            { name = "order", levels = ["fifo", "priority"] },
+        ]
+        compare = [{ factor = "disturbance", pairs = [["bulk", "none"]] }]
+    "#;
+
+    /// Report of a scenario whose round trips took 200 us, and every fiftieth the time that `slow_us` gives its cell.
+    pub(super) fn report(text: &str, slow_us: impl Fn(&Cell) -> u64) -> Report {
+        const SAMPLES: u32 = 6_000;
+        let scenario = experiment::Scenario::parse(text).expect("a scenario");
+        let planned = scenario.plan(true).expect("runs");
+        let mut report = Report::new(scenario, "0".repeat(64));
+        let mut series = Vec::new();
+        for planned in planned {
+            let config = planned.cell.round_trips();
+            let (mut ping, pong) = (PingRecorder::new(SAMPLES, 1), PongRecorder::new(SAMPLES, 1));
+            for id in 0..SAMPLES {
+                let start_ns = 1 + u64::from(id) * config.scenario.period_ns();
+                let rtt_us = match id % 50 {
+                    0 => slow_us(&planned.cell),
+                    _ => 200,
+                };
+                ping.sent(id, start_ns, start_ns);
+                ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
+            }
+            let rounds = rounds(ping, pong, config.scenario.period_ns());
+            let mut run = Run::new(&config.scenario, &rounds, None);
+            run.number = planned.number;
+            run.block = Some(planned.block);
+            run.repetition = planned.repetition;
+            run.cell = Some(planned.cell);
+            report.add(run);
+            series.push(Series {
+                number: planned.number,
+                rtt_ns: rounds.rtt_ns(),
+                host_ns: rounds.host_ns(),
+            });
+        }
+        report.ratios = ratios(&report.scenario, &report.runs, &series);
+        report.is_complete = true;
+        report
+    }
+
+    fn empty() -> Report {
+        let scenario = experiment::Scenario::parse(ORDERS).expect("a scenario");
+        Report::new(scenario, "0".repeat(64))
+    }
+
     #[test]
     fn every_promised_key_is_there_also_when_unknown() {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = empty();
         report.add(silent_run(None));
-        report.ratios.push(Ratio {
-            name: "a / b".into(),
-            payload_bytes: 64,
-            kind: Kind::Flood,
-            of: Of::Rtt,
-            measure: Measure::P999,
-            disturbance: Some(Disturbance::Flood),
-            repetition: 1,
-            value: None,
-            low: None,
-            high: None,
-        });
+        report.ratios = self::report(ORDERS, |_| 300).ratios;
         let json = serde_json::to_value(&report).unwrap();
         let has = |place: &str, keys: &str| {
             let object = json.pointer(place).unwrap().as_object().unwrap();
@@ -178,7 +236,7 @@ mod tests {
         };
         has(
             "",
-            "schema environment cable runs ratios effects missing left_out",
+            "schema environment scenario scenario_sha256 is_complete cable runs ratios missing left_out",
         );
         has(
             "/environment",
@@ -191,7 +249,7 @@ mod tests {
         );
         has(
             "/runs/0",
-            "datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
+            "number block cell datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us one_way host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
              windows distribution remarks storm repetition took_s",
@@ -210,9 +268,9 @@ mod tests {
         }
         has(
             "/ratios/0",
-            "name payload_bytes value low high kind of measure disturbance",
+            "name payload_bytes value low high block factor levels at of measure disturbance pairs",
         );
-        assert_eq!(json["ratios"][0]["measure"], "p99.9");
+        assert_eq!(json["ratios"][0]["measure"], "median");
         assert!(json["runs"][0]["rtt_us"]["median"].is_null());
         assert!(json["runs"][0]["sender_late_max_us"].is_null());
         assert_eq!(json["runs"][0]["lost"], 10);
@@ -222,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_report_survives_being_written_and_read() {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = empty();
         report.add(silent_run(Some(Disturbance::Flood)));
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
@@ -250,7 +308,7 @@ mod tests {
                 .unwrap()
                 .contains("3 frames before the cable")
         );
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = empty();
         report.add(run);
         assert_eq!(report.cable.ingress_drops, 3);
     }

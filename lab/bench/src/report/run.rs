@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cable, Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
+use super::{Cable, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage};
+use crate::experiment::Cell;
 use crate::process::Note;
 use crate::record::{Distribution, OneWay, Rounds, Statistics, Window, window_p99_median_us};
 use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
@@ -15,6 +16,15 @@ use crate::{background_load, cable, multicast_load};
 /// Scenario and results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// Number of the run in its scenario file, from 1; 0 for a run without a file.
+    #[serde(default)]
+    pub number: u32,
+    /// Index of its block in the file.
+    #[serde(default)]
+    pub block: Option<usize>,
+    /// Values that the file sets.
+    #[serde(default)]
+    pub cell: Option<Cell>,
     /// Field of [`Scenario`].
     pub datapath: String,
     /// Field of [`Scenario`].
@@ -250,6 +260,9 @@ impl Run {
             host_us: rounds.host_windows(),
         };
         Run {
+            number: 0,
+            block: None,
+            cell: None,
             datapath: scenario.datapath.clone(),
             stages: scenario.stages.clone(),
             receive_work: scenario.receive_work,
@@ -328,14 +341,17 @@ impl Run {
         self.cable.as_ref().map(|cable| cable.arbiter)
     }
 
-    /// Returns whether two runs used the same link, apart from its losses, and the same cores.
-    pub(super) fn is_on_link_of(&self, other: &Run) -> bool {
-        let link = |run: &Run| {
-            run.cable
-                .as_ref()
-                .map(|cable| (cable.bits_per_s, cable.queue_frames))
-        };
-        link(self) == link(other) && self.cores == other.cores
+    /// Statistics of a part of the round trip.
+    pub fn part(&self, of: Of) -> &Statistics {
+        match of {
+            Of::Rtt => &self.rtt_us,
+            Of::Host => &self.host_us,
+        }
+    }
+
+    /// Label of the run, if its scenario gives it one.
+    pub fn label(&self) -> Option<&str> {
+        self.cell.as_ref()?.label.as_deref()
     }
 }
 

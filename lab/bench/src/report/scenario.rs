@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Measure, Step};
+use super::{Measure, Of, Step};
 use crate::cable::Arbiter;
 use crate::clock::NANOS_PER_SECOND;
 
@@ -101,11 +101,13 @@ words!(
     Disturbance,
     Arbiter,
     Measure,
+    Of,
     Step
 );
 
 /// Connection of a run's two hosts. An undisturbed run uses the connection of the runs it is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// The cable, slow enough that a flood fills it. Waiting for the cable is part of the measurement.
     Link,
@@ -159,21 +161,6 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Parameters of a completed run.
-    pub fn of_run(run: &crate::report::Run) -> Scenario {
-        Scenario {
-            datapath: run.datapath.clone(),
-            stages: run.stages.clone(),
-            receive_work: run.receive_work,
-            publisher: run.publisher,
-            order: run.order,
-            disturbance: run.disturbance,
-            payload_bytes: run.payload_bytes,
-            rate_hz: run.rate_hz,
-            bound_us: run.bound_us,
-        }
-    }
-
     /// Replaces the job order. FIFO removes all mechanisms.
     #[must_use]
     pub fn in_order(mut self, order: Order) -> Scenario {

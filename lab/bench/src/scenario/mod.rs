@@ -9,7 +9,6 @@
 //! Every run ends by balancing its ledgers ([`flow`]): written samples equal delivered samples and named drops. A run
 //! that does not balance is kept and marked invalid, with the reason.
 
-pub mod ablation;
 mod end;
 pub mod flow;
 pub mod in_process_load;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use isolane_bench::child::Program;
+use isolane_bench::experiment::Planned;
 use isolane_bench::namespace::{TestHosts, TestHostsConfig, TestHostsError};
 use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
@@ -15,7 +16,6 @@ use crate::arguments::CHILD_COMMAND;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, tell};
-use crate::values::MeasuredDatapath;
 
 /// Test hosts, or the reason why there are none, and this program for child processes.
 pub(super) struct BenchEnvironment {
@@ -68,15 +68,16 @@ impl BenchEnvironment {
 
     /// Removes the runs that need AF_XDP lanes if lanes are impossible, and tells the user. Returns the number of
     /// removed runs and the reason, for the result.
-    pub(super) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
-        if !rows.iter().any(rtt::Config::takes_lanes) {
+    pub(super) fn leave_out_lanes(&self, rows: &mut Vec<Planned>) -> Vec<Missing> {
+        let takes_lanes = |run: &Planned| run.cell.round_trips().takes_lanes();
+        if !rows.iter().any(takes_lanes) {
             return Vec::new();
         }
         let Some(why) = self.without_lanes() else {
             return Vec::new();
         };
         let before = rows.len();
-        rows.retain(|row| !row.takes_lanes());
+        rows.retain(|run| !takes_lanes(run));
         let left_out = count_of((before - rows.len()) as u64, "run");
         tell(format!(
             "left out, because AF_XDP lanes are impossible here: {left_out}. {why}"
@@ -93,23 +94,6 @@ impl BenchEnvironment {
             ("memory", _) => rtt::run_in_memory(config),
             ("udp" | "xdp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
             _ => rtt::run_over_loopback(&self.program, config),
-        }
-    }
-
-    pub(super) fn name_of(&self, datapath: MeasuredDatapath) -> Result<&'static str, Failure> {
-        match (datapath, &self.hosts) {
-            (MeasuredDatapath::Udp, Ok(_)) => Ok("udp"),
-            (MeasuredDatapath::Udp, Err(_)) => Ok("udp-loopback"),
-            (MeasuredDatapath::Memory, _) => Ok("memory"),
-            (MeasuredDatapath::Xdp, Ok(_)) => match self.without_lanes() {
-                None => Ok("xdp"),
-                Some(why) => Err(Failure::forbidden("nothing was measured with `xdp`", why)),
-            },
-            (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::forbidden(
-                "nothing was measured with `xdp`",
-                "its lanes need an interface of a test host, and there are no test hosts",
-            )
-            .with_remedy("run as root")),
         }
     }
 }

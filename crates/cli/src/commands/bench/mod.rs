@@ -1,48 +1,26 @@
 //! `isolane demo` and `isolane bench`: measurements between two test hosts. Without test hosts they use loopback and
 //! memory.
 //!
-//! `environment` creates the hosts. `interruptible_runs` executes the runs. `round_trips` shows the results of `demo`
-//! and `bench rtt`.
+//! Each command measures a scenario (`isolane_bench::experiment`). `environment` creates the hosts,
+//! `interruptible_runs` executes the runs, and `measure` plans them and shows the results.
 
 mod demo;
 mod environment;
 mod interruptible_runs;
-mod round_trips;
+mod measure;
 mod rtt;
+mod scenarios;
 mod throughput;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 pub(crate) use self::demo::Demo;
 use self::rtt::Rtt;
+use self::scenarios::{List, Report, Run, Show};
 use self::throughput::Throughput;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::values::{Destination, MeasuredDatapath, word};
-
-/// Options of every measurement.
-#[derive(Debug, Args)]
-struct MeasurementArguments {
-    /// Write the results as JSON to this file; `-` is standard output
-    ///
-    /// `demo` and `bench rtt` also write the results of finished runs to a temporary file next to it, until all runs
-    /// have ended.
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Measure over these datapaths, separated by commas: udp, xdp or memory; memory allows only undisturbed round trips
-    ///
-    /// With memory, both ends are in one process. `bench throughput` refuses it, because writer and reader would only
-    /// take turns. `demo --full` measures all of its rows with udp, and only undisturbed round trips with xdp and
-    /// memory.
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_parser = word::<MeasuredDatapath>(),
-        default_value = "udp"
-    )]
-    datapath: Vec<MeasuredDatapath>,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -62,6 +40,29 @@ pub(crate) enum Bench {
         ("isolane bench throughput --payload 32 --best-effort", "measure 32 B without retransmission"),
     ], "bench rtt, demo"))]
     Throughput(Throughput),
+    /// Measure a scenario: a shipped one, or a file
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench run rtt --set payload_bytes=64,256 --folder result", "measure, and keep each finished run"),
+        ("isolane bench run rtt --set payload_bytes=64,256 --folder result --resume", "make the runs that are missing"),
+        ("isolane bench run my.toml --only link --page link.html", "measure one block of a file, and write a page"),
+    ], "bench list, bench show, bench report"))]
+    Run(Run),
+    /// List the shipped scenarios
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench list", "print the names and titles"),
+    ], "bench show, bench run"))]
+    List(List),
+    /// Print the runs of a scenario, or its file, without measuring
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench show demo", "print the runs of the demo and how long they take"),
+        ("isolane bench show ablation --toml > my.toml", "begin a scenario of your own"),
+    ], "bench list, bench run"))]
+    Show(Show),
+    /// Print the results of an earlier measurement
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench report result --page result.html", "print the tables, and write the page"),
+    ], "bench run"))]
+    Report(Report),
 }
 
 impl Bench {
@@ -70,6 +71,10 @@ impl Bench {
         match self {
             Self::Rtt(rtt) => rtt.run(settings),
             Self::Throughput(throughput) => throughput.run(settings),
+            Self::Run(run) => run.run(settings),
+            Self::List(list) => list.run(),
+            Self::Show(show) => show.run(),
+            Self::Report(report) => report.run(),
         }
     }
 }

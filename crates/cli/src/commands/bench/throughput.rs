@@ -1,9 +1,11 @@
-//! `isolane bench throughput`: samples per second at the reader.
+//! `isolane bench throughput`: samples per second at the reader. Its options replace levels of the scenario
+//! `throughput`.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use clap::Args;
+use isolane_bench::experiment::{Cell, Datapath, Planned};
 use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
@@ -11,20 +13,28 @@ use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::throughput::{self, Config, Report, Run};
 use isolane_bench::scenario::transport::{Lanes, Transport};
 
-use super::MeasurementArguments;
 use super::environment::BenchEnvironment;
 use super::interruptible_runs::{self, Row};
-use super::round_trips::show;
+use super::measure::{Loaded, datapath_word, levels, plan, show, vary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::print_json;
 use crate::settings::Settings;
-use crate::values::{duration, payload_of_sample, seconds};
+use crate::values::{Destination, MeasuredDatapath, duration, payload_of_sample, seconds, word};
 
 #[derive(Debug, Args)]
 pub(crate) struct Throughput {
-    #[command(flatten)]
-    measured: MeasurementArguments,
+    /// Write the results as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Measure over these datapaths, separated by commas: udp, xdp
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = word::<MeasuredDatapath>(),
+        default_value = "udp"
+    )]
+    datapath: Vec<MeasuredDatapath>,
     /// Set the duration of each run in seconds
     #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
     seconds: Duration,
@@ -44,88 +54,106 @@ impl Throughput {
     pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
         settings.begin()?;
         let hosts = BenchEnvironment::set_up()?;
-        let configs = self.plan(&hosts)?;
-        let environment = Environment::probe();
-        let what = "one process writes as fast as possible, another counts the samples";
-        let measured = interruptible_runs::measure(hosts, what, configs, run_one, |_| {})?;
-        let mut text = render(&measured.finished);
-        text.push_str(&measured.failures());
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "clock: {}", environment.clock.words());
-        show(&text, self.measured.json.as_ref())?;
-        let exit_code = measured.exit_code(|run| run.invalid.is_none());
-        if let Some(destination) = &self.measured.json {
-            let report = Report {
-                schema: throughput::SCHEMA.to_owned(),
-                environment,
-                runs: measured.finished,
-                missing: measured.missing,
-            };
-            print_json(&report, destination)?;
-        }
-        Ok(exit_code)
+        let mut loaded = Loaded::shipped("throughput")?;
+        let reliability = self.best_effort.then_some("best-effort");
+        let budget = self.latency_budget.map(|budget| budget.as_micros() as i64);
+        vary(
+            &mut loaded.scenario,
+            [
+                (
+                    "datapath",
+                    levels(self.datapath.into_iter().map(datapath_word)),
+                ),
+                ("payload_bytes", levels(self.payload)),
+                ("seconds", levels([self.seconds.as_secs() as i64])),
+                ("reliability", levels(reliability)),
+                ("latency_budget_us", levels(budget)),
+            ],
+        );
+        measure(hosts, loaded, self.json.as_ref())
     }
+}
 
-    fn plan(&self, hosts: &BenchEnvironment) -> Result<Vec<Row<Planned>>, Failure> {
-        let seconds = self.seconds.as_secs() as u32;
-        let reliability = match self.best_effort {
-            true => throughput::Reliability::BestEffort,
-            false => throughput::Reliability::Reliable,
+/// Measures a scenario of throughput runs and prints the results.
+pub(super) fn measure(
+    hosts: BenchEnvironment,
+    loaded: Loaded,
+    json: Option<&Destination>,
+) -> Result<ExitCode, Failure> {
+    let Loaded { scenario, sha256 } = loaded;
+    let planned = plan(&scenario, &hosts)?;
+    if planned
+        .iter()
+        .any(|run| run.cell.datapath == Datapath::Memory)
+    {
+        return Err(Failure::forbidden(
+            "nothing was measured with `memory`",
+            "`memory` has one thread, on which writer and reader only take turns",
+        ));
+    }
+    let rows = planned.into_iter().map(|planned| Row {
+        title: planned.title(&scenario),
+        seconds: planned.cell.seconds,
+        config: planned,
+    });
+    let environment = Environment::probe();
+    let about = scenario.about.trim();
+    let measured = interruptible_runs::measure(hosts, about, rows.collect(), run_one, |_| {})?;
+    let mut text = render(&measured.finished);
+    text.push_str(&measured.failures());
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "clock: {}", environment.clock.words());
+    show(&text, json)?;
+    let exit_code = measured.exit_code(|run| run.invalid.is_none());
+    if let Some(destination) = json {
+        let report = Report {
+            schema: throughput::SCHEMA.to_owned(),
+            environment,
+            scenario,
+            scenario_sha256: sha256,
+            is_complete: !measured.interrupted,
+            runs: measured.finished,
+            missing: measured.missing,
         };
-        let latency_budget = self.latency_budget.unwrap_or_default();
-        let mut plan = Vec::new();
-        for &datapath in &self.measured.datapath {
-            let datapath = hosts.name_of(datapath)?;
-            if datapath == "memory" {
-                return Err(Failure::forbidden(
-                    "nothing was measured with `memory`",
-                    "`memory` has one thread, on which writer and reader only take turns",
-                ));
-            }
-            plan.extend(self.payload.iter().map(|&payload| Row {
-                title: format!("{datapath}, {payload} B"),
-                seconds,
-                config: Planned {
-                    datapath,
-                    config: Config {
-                        reliability,
-                        latency_budget_us: latency_budget.as_micros() as u64,
-                        payload_bytes: payload,
-                        seconds,
-                        cores: Cores::of_machine(),
-                    },
-                },
-            }));
-        }
-        Ok(plan)
+        print_json(&report, destination)?;
     }
+    Ok(exit_code)
 }
 
-/// Run with the name of its datapath.
-struct Planned {
-    datapath: &'static str,
-    config: Config,
-}
-
-fn run_one(
-    hosts: &BenchEnvironment,
-    Planned { datapath, config }: &Planned,
-) -> Result<Run, ScenarioError> {
-    match &hosts.hosts {
+fn run_one(hosts: &BenchEnvironment, planned: &Planned) -> Result<Run, ScenarioError> {
+    let Cell {
+        datapath,
+        payload_bytes,
+        seconds,
+        reliability,
+        latency_budget_us,
+        ..
+    } = planned.cell;
+    let config = Config {
+        reliability,
+        latency_budget_us,
+        payload_bytes,
+        seconds,
+        cores: Cores::of_machine(),
+    };
+    let mut run = match &hosts.hosts {
         // With a single receive queue, all frames reach the lanes' queue. Runs over sockets use a single queue too.
         Ok(_) => {
             let joined = TestHosts::without_cable(&TestHostsConfig {
                 queues: 1,
                 ..TestHostsConfig::default()
             })?;
-            let transport = match *datapath {
-                "xdp" => Transport::Xdp(Lanes::default()),
+            let transport = match datapath {
+                Datapath::Xdp => Transport::Xdp(Lanes::default()),
                 _ => Transport::Udp,
             };
-            throughput::run_between_hosts(&joined, &hosts.program, transport, config)
+            throughput::run_between_hosts(&joined, &hosts.program, transport, &config)
         }
-        Err(_) => throughput::run_over_loopback(&hosts.program, config),
-    }
+        Err(_) => throughput::run_over_loopback(&hosts.program, &config),
+    }?;
+    run.number = planned.number;
+    run.repetition = planned.repetition;
+    Ok(run)
 }
 
 fn render(runs: &[Run]) -> String {

@@ -1,41 +1,40 @@
 //! Result as one self-contained HTML page, without scripts, fonts or network access.
 //!
-//! The page begins with the conclusion and the bars of the summary, followed by the ratios of all other comparisons,
-//! the figures of each comparison, the tables of the terminal, the missing or invalid runs, and the machine and command. It is computed from the report alone, so
-//! a page can be regenerated from the JSON.
+//! The page begins with the conclusion and the bars of labelled runs. Then come each block's figures, the tables of the
+//! terminal, missing and invalid runs, and the machine and command. It is computed from the report alone, so a page can
+//! be made again from the JSON.
 
+mod curves;
 mod figure;
-mod groups;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Kind, Measure, Of, Order, Ratio, Report, Run, Shown, summary, tables};
+use super::{Report, Run, bars, table};
+use curves::Figure;
 use figure::Curve;
-use groups::{Group, Subject};
 
 /// Style sheet for light and dark mode, narrow and wide screens, and paper.
 const STYLE: &str = include_str!("style.css");
 
+/// Columns of the tables on the page, which scroll.
+const TABLE_COLUMNS: usize = 140;
+
 /// Page of a report.
 pub fn page(report: &Report) -> String {
-    let groups = groups::of(&report.runs);
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "isolane: round trips under disturbances" }
+                title { "isolane: " (report.scenario.title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 (head(report))
-                (bars(&report.runs))
-                (answers(report))
-                @for subject in Subject::ALL {
-                    (comparisons(subject, &groups))
-                }
-                (numbers(&report.runs))
+                (bars(report))
+                @for index in 0..report.scenario.blocks.len() { (block(report, index)) }
+                (numbers(report))
                 (no_results(report))
                 (environment(report))
             }
@@ -46,10 +45,11 @@ pub fn page(report: &Report) -> String {
 
 fn head(report: &Report) -> Markup {
     let environment = &report.environment;
-    let conclusion = summary::conclusion(&summary::answers(&report.runs));
+    let conclusion = bars::conclusion(&bars::groups(report));
     html! {
-        h1 { "Round trips of a critical topic under disturbances" }
+        h1 { (report.scenario.title) }
         @if let Some(conclusion) = conclusion { p.conclusion { (conclusion) } }
+        @if !report.is_complete { p.warning { "This result is incomplete: " (report.runs.len()) " runs had ended." } }
         p.faint {
             "isolane on " (environment.cpu.as_deref().unwrap_or("an unnamed processor"))
             ", " (environment.cores) " cores, Linux " (environment.kernel) ". "
@@ -60,160 +60,62 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-/// Bars of the summary.
-fn bars(runs: &[Run]) -> Markup {
-    let answers = summary::answers(runs);
-    let longest_us = summary::longest_us(&answers).max(1.0);
+/// Bars of the labelled runs.
+fn bars(report: &Report) -> Markup {
+    let groups = bars::groups(report);
+    let longest_us = bars::longest_us(&groups).max(1.0);
     let percent = |us: Option<f64>| format!("width:{:.2}%", us.unwrap_or(0.0) / longest_us * 100.0);
     html! {
-        @for answer in &answers {
-            h3 { (answer.question.title) }
+        @for group in &groups {
+            h3 { (group.block.title) }
             ul.bars {
-                @for (bar, run) in &answer.bars {
-                    li class=[run.disturbance.is_none().then_some("quiet")] style={ "--colour:" (groups::style(run).css_colour()) } {
-                        span { (bar.label) }
+                @for (label, run) in &group.runs {
+                    li class=[run.disturbance.is_none().then_some("quiet")] style={ "--colour:" (curves::style(run).css_colour()) } {
+                        span { (label) }
                         div { i style=(percent(run.rtt_us.p99)) {} b style=(percent(run.rtt_us.median)) {} }
-                        span.times { (summary::milliseconds(run.rtt_us.median)) " / " (summary::milliseconds(run.rtt_us.p99)) }
-                        span.faint { (summary::remark(run)) }
+                        span.times { (bars::milliseconds(run.rtt_us.median)) " / " (bars::milliseconds(run.rtt_us.p99)) }
+                        span.faint { (bars::remark(run)) }
                     }
                 }
             }
         }
-        @if !answers.is_empty() {
+        @if !groups.is_empty() {
             p.faint {
                 "Median / p99. A bar is dark up to the median and light up to p99; the scale is linear from 0 to "
-                (summary::milliseconds(Some(longest_us))) ". A striped bar or a dashed curve is undisturbed. A colour means the same mechanism everywhere."
+                (bars::milliseconds(Some(longest_us))) ". A striped bar or a dashed curve is undisturbed. A colour means the same mechanism everywhere."
             }
         }
     }
 }
 
-/// Median ratio of each kind of comparison, with its range and meaning.
-fn answers(report: &Report) -> Markup {
-    let headlines = [
-        Kind::Flood,
-        Kind::Arbiter,
-        Kind::Order,
-        Kind::Storm,
-        Kind::Large,
-    ]
-    .into_iter()
-    .flat_map(|kind| answer(report, kind))
-    .chain(inversions(&report.runs));
-    // The bars show the same comparisons.
-    let is_summary = report.runs.iter().all(|run| summary::label(run).is_some());
-    html! { @if !is_summary { ul.answers { @for (times, sentence) in headlines { li { strong { (times) } (sentence) } } } } }
-}
-
-/// Median of a kind's p99 ratios with its range, and a sentence about it.
-fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
-    // Executor and receive work affect the hosts' share; the link affects the whole round trip.
-    let of = match kind {
-        Kind::Flood | Kind::Arbiter | Kind::Large | Kind::Isolation => Of::Rtt,
-        Kind::Order | Kind::Storm => Of::Host,
-    };
-    let mut ratios: Vec<&Ratio> = report
-        .ratios
-        .iter()
-        .filter(|ratio| ratio.kind == kind && ratio.of == of && ratio.measure == Measure::P99)
-        .filter(|ratio| ratio.value.is_some() && ratio.disturbance.is_some())
-        .collect();
-    ratios.sort_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
-    // The lower median: a headline must not exceed what most runs show.
-    let median = *ratios.get(ratios.len().checked_sub(1)? / 2)?;
-    Some((times(median.value), range(median) + &sentence(median)?))
-}
-
-/// Text "(5.5 to 17) ", or an empty string without a range.
-fn range(ratio: &Ratio) -> String {
-    let ends = ratio.low.zip(ratio.high);
-    ends.map_or_else(String::new, |(low, high)| {
-        format!("({} to {}) ", digits(low), digits(high))
-    })
-}
-
-fn sentence(ratio: &Ratio) -> Option<String> {
-    let disturbance = ratio
-        .disturbance
-        .map_or("nothing", |disturbance| disturbance.word());
-    let payload_bytes = ratio.payload_bytes;
-    Some(match ratio.kind {
-        Kind::Flood => format!(
-            "as long as undisturbed round trips at p99, under a {disturbance} on a first-in-first-out link \
-             ({payload_bytes} B)"
-        ),
-        Kind::Arbiter => format!(
-            "as long on a first-in-first-out link as on a link that sends the most critical frame first, at p99 under \
-             a {disturbance} ({payload_bytes} B)"
-        ),
-        Kind::Order => format!(
-            "as long with jobs in the order in which they became ready as with the most critical job first: the \
-             hosts' part at p99, under {disturbance} inside the participant ({payload_bytes} B)"
-        ),
-        Kind::Storm => format!(
-            "as long as undisturbed: the hosts' part at p99, under a {disturbance} of receive work ({payload_bytes} B)"
-        ),
-        Kind::Large => format!(
-            "as long as undisturbed round trips at p99, with samples of a mebibyte in the same participants \
-             ({payload_bytes} B)"
-        ),
-        Kind::Isolation => return None,
-    })
-}
-
-/// Priority inversions of all runs with a disturbance inside the participants, in both job orders.
-fn inversions(runs: &[Run]) -> Option<(String, String)> {
-    let of_order = |order| {
-        let mut disturbed = runs
-            .iter()
-            .filter(|run| run.disturbed.is_some() && run.order == order)
-            .peekable();
-        disturbed.peek()?;
-        Some(disturbed.map(|run| run.inversions.total).sum::<u64>())
-    };
-    let (by_priority, fifo) = (of_order(Order::Priority)?, of_order(Order::Fifo)?);
-    let sentence = format!(
-        "priority inversions with the most critical job first; {fifo} with jobs in the order in which they became ready"
-    );
-    Some((by_priority.to_string(), sentence))
-}
-
-fn times(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{} ×", digits(value)))
-}
-
-/// All groups of one subject, under its heading.
-fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
-    let mut about = groups
-        .iter()
-        .filter(|group| group.subject == subject)
-        .peekable();
+/// Explanation and figures of a block.
+fn block(report: &Report, index: usize) -> Markup {
+    let block = &report.scenario.blocks[index];
+    let figures = curves::figures(report, index);
     html! {
-        @if about.peek().is_some() {
-            h2 { (subject.title()) }
-            details {
-                summary { "How to read these runs" }
-                @for part in subject.explanation() { p { (part.meaning()) } }
+        @if !figures.is_empty() {
+            h2 { (block.title) }
+            @if !block.meaning.is_empty() {
+                details { summary { "How to read these runs" } p { (block.meaning) } }
             }
-            @for group in about { (pictures(group)) }
+            @for figure in &figures { (pictures(figure)) }
         }
     }
 }
 
-fn pictures(group: &Group<'_>) -> Markup {
-    let curves = group.curves();
+fn pictures(figure: &Figure<'_>) -> Markup {
     html! {
-        h3 { (group.title) }
+        @if !figure.title.is_empty() { h3 { (figure.title) } }
         ul.key {
-            @for (run, curve) in group.runs.iter().zip(&curves) {
+            @for (run, curve) in figure.runs.iter().zip(&figure.curves) {
                 li class=[curve.style.is_dashed.then_some("quiet")] style={ "--colour:" (curve.style.css_colour()) } {
                     span {} (key(run, curve))
                 }
             }
         }
         div.pictures {
-            (picture(figure::distributions(&curves), "Distribution: the share of round trips in each interval of time."))
-            (picture(figure::tails(&curves), "Tail: the share of round trips that took longer. A lost round trip counts as longer than all others."))
+            (picture(figure::distributions(&figure.curves), "Distribution: the share of round trips in each interval of time."))
+            (picture(figure::tails(&figure.curves), "Tail: the share of round trips that took longer. A lost round trip counts as longer than all others."))
         }
     }
 }
@@ -246,19 +148,16 @@ fn picture(svg: Option<String>, caption: &str) -> Markup {
     }
 }
 
-/// Tables of the terminal; the first has a line per run.
-fn numbers(runs: &[Run]) -> Markup {
+/// Tables of the terminal.
+fn numbers(report: &Report) -> Markup {
     html! {
-        @if !runs.is_empty() {
+        @if !report.runs.is_empty() {
             h2 { "All numbers" }
             p.faint {
-                "hosts: the round trip without the link's part. 1 s p99: the median of the p99s of one-second windows. late: "
-                "pings sent more than half a period late. A percentile with fewer than ten samples beyond it is left out (-). "
-                "Wide tables scroll sideways."
+                "hosts: the round trip without the link's part. late: pings sent more than half a period late. A percentile "
+                "with fewer than ten samples beyond it is left out (-). Wide tables scroll sideways."
             }
-            @for (number, table) in tables(runs, Shown::EachRun).iter().enumerate() {
-                pre.table id=[(number == 0).then_some("runs")] { (table) }
-            }
+            @for table in table::tables(report, TABLE_COLUMNS) { pre.table { (table) } }
         }
     }
 }
@@ -275,7 +174,7 @@ fn no_results(report: &Report) -> Markup {
             h2 { "No results" }
             ul {
                 @for run in invalid {
-                    li.warning { (groups::name(run)) ", " (run.payload_bytes) " B: " (run.invalid.as_deref().unwrap_or_default()) }
+                    li.warning { (curves::name(report, run)) ": " (run.invalid.as_deref().unwrap_or_default()) }
                 }
                 @for missing in &report.missing {
                     li.warning { (missing.row) ": not measured: " (missing.why) }
@@ -293,6 +192,7 @@ fn environment(report: &Report) -> Markup {
     html! {
         h2 { "Where and how" }
         dl {
+            dt { "Scenario" } dd { "SHA-256 " code { (report.scenario_sha256) } }
             dt { "Command" } dd { code { (environment.command) } }
             dt { "Built from" } dd { (environment.commit.as_deref().unwrap_or("an unknown commit")) }
             dt { "Kernel" } dd { (environment.kernel) }
@@ -301,7 +201,7 @@ fn environment(report: &Report) -> Markup {
             dt { "As root" } dd { (word(environment.root)) }
             dt { "Clock" } dd { (environment.clock.words()) }
             dt { "Link" } dd {
-                (digits(cable.bits_per_s as f64 / 1e6)) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
+                (cable.bits_per_s as f64 / 1e6) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
                 ", " (cable.ingress_drops) " frames dropped before the link"
             }
         }
@@ -315,158 +215,20 @@ fn notes(report: &Report) -> Markup {
         let notes = run.notes.iter().map(ToString::to_string);
         notes.chain(run.remarks.clone()).collect::<Vec<String>>()
     };
-    let sentences = groups::distinct(report.runs.iter().flat_map(of_run));
+    let sentences = distinct(report.runs.iter().flat_map(of_run));
     html! { @if !sentences.is_empty() { ul { @for sentence in sentences { li { (sentence) } } } } }
 }
 
-/// Formats a ratio with three digits.
-fn digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
+/// Values without repetitions, in their order.
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cable;
-    use crate::record::{PingRecorder, PongRecorder};
-    use crate::report::tests::rounds;
-    use crate::report::{Disturbance, Environment, Order, Publisher, ReceiveWork, Scenario, Stage};
-
-    /// Run whose round trips took 200 us, and every hundredth `slow_us`.
-    fn run(disturbance: Option<Disturbance>, order: Order, slow_us: u64) -> Run {
-        const SAMPLES: u32 = 6_000;
-        let scenario = Scenario {
-            datapath: "udp".into(),
-            stages: vec![Stage::Executor],
-            receive_work: ReceiveWork::Softirq,
-            publisher: Publisher::Job,
-            order,
-            disturbance,
-            payload_bytes: 64,
-            rate_hz: 2_000,
-            bound_us: None,
-        };
-        let (mut ping, pong) = (PingRecorder::new(SAMPLES, 1), PongRecorder::new(SAMPLES, 1));
-        for id in 0..SAMPLES {
-            let start_ns = 1 + u64::from(id) * scenario.period_ns();
-            let rtt_us = if id % 100 == 0 { slow_us } else { 200 };
-            ping.sent(id, start_ns, start_ns);
-            ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
-        }
-        let rounds = rounds(ping, pong, scenario.period_ns());
-        Run::new(&scenario, &rounds, None)
-    }
-
-    fn report(runs: Vec<Run>) -> Report {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
-        runs.into_iter().for_each(|run| report.add(run));
-        report.ratios = super::super::ratios(&report.runs);
-        report
-    }
-
-    #[test]
-    fn each_comparison_has_both_pictures_and_each_run_a_row() {
-        let report = report(vec![
-            run(None, Order::Priority, 300),
-            run(Some(Disturbance::Bulk), Order::Fifo, 9_000),
-            run(Some(Disturbance::Bulk), Order::Priority, 400),
-            run(Some(Disturbance::Joining), Order::Fifo, 5_000),
-        ]);
-        let html = page(&report);
-        assert_eq!(html.matches("<svg").count(), 4, "bulk and joining: {html}");
-        assert!(html.contains("jobs by priority") && html.contains("jobs first in first out"));
-        let (_, rows) = html.split_once("id=\"runs\"").unwrap();
-        let (rows, _) = rows.split_once("</pre>").unwrap();
-        let of_runs = rows
-            .lines()
-            .filter(|line| line.trim_start().starts_with("64 B"));
-        assert_eq!(of_runs.count(), report.runs.len());
-    }
-
-    #[test]
-    fn one_way_delays_stand_there_or_why_they_do_not() {
-        // These ends do not report their clocks.
-        let unknown = page(&report(vec![run(None, Order::Priority, 300)]));
-        assert!(
-            unknown.contains("the boot id of an end is unknown")
-                && !unknown.contains("One way over")
-        );
-        let mut known = run(None, Order::Priority, 300);
-        known.one_way.refused = None;
-        known.one_way.clock = Some("the <clock>".into());
-        known.one_way.back_us.median = Some(123.25);
-        let html = page(&report(vec![known]));
-        assert!(
-            html.contains("One way over") && html.contains(" 123.2 "),
-            "{html}"
-        );
-        assert!(html.contains("the &lt;clock&gt;"), "escaped");
-        assert!(
-            html.contains("they add up with any clocks"),
-            "no proof of it"
-        );
-    }
-
-    #[test]
-    fn a_headline_is_the_median_of_its_ratios_and_stands_in_its_range() {
-        let mut runs = Vec::new();
-        for (payload_bytes, flood_p99_us) in [(64, 2_000.0), (512, 9_000.0), (1_024, 4_000.0)] {
-            for (disturbance, p99_us) in [(None, 200.0), (Some(Disturbance::Flood), flood_p99_us)] {
-                let mut run = run(disturbance, Order::Priority, 200);
-                run.payload_bytes = payload_bytes;
-                // Differs from the p99 of every second.
-                run.rtt_us.p99 = Some(p99_us);
-                runs.push(run);
-            }
-        }
-        let report = report(runs);
-        let (times, sentence) = answer(&report, Kind::Flood).unwrap();
-        assert_eq!(times, "20.0 ×");
-        assert!(
-            sentence.contains("(1.00 to 20.0)") && sentence.contains("1024 B"),
-            "{sentence}"
-        );
-        for ratio in &report.ratios {
-            let (Some(low), Some(value), Some(high)) = (ratio.low, ratio.value, ratio.high) else {
-                continue;
-            };
-            assert!(low <= value && value <= high, "{ratio:?}");
-        }
-    }
-
-    #[test]
-    fn the_page_loads_nothing_and_runs_nothing() {
-        let html = page(&report(vec![run(None, Order::Priority, 300)]));
-        for outside in ["<script", "<link", "<img", "@import", "url(", "src="] {
-            assert!(!html.contains(outside), "{outside}");
-        }
-        let addresses = html.matches("http").count();
-        assert_eq!(
-            addresses,
-            html.matches("http://www.w3.org/2000/svg").count()
-        );
-    }
-
-    #[test]
-    fn what_is_no_result_is_said_with_its_reason() {
-        let mut invalid = run(Some(Disturbance::Flood), Order::Priority, 300);
-        invalid.invalid = Some("3 frames before the <cable>".into());
-        let html = page(&report(vec![invalid]));
-        assert!(html.contains("No results"));
-        assert!(
-            html.contains("3 frames before the &lt;cable&gt;"),
-            "escaped"
-        );
-    }
-
-    #[test]
-    fn a_report_without_runs_is_a_page_without_pictures() {
-        let html = page(&report(vec![]));
-        assert!(!html.contains("<svg") && html.contains("Where and how"));
-    }
-}
+mod tests;

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub run: Run,
     /// Durations of all returned round trips in nanoseconds.
     pub rtt_ns: Vec<u64>,
+    /// Hosts' shares of them.
+    pub host_ns: Vec<u64>,
 }
 
 /// Reports of the parts of a run.
@@ -234,6 +236,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     Ok(Outcome {
         run,
         rtt_ns: rounds.rtt_ns(),
+        host_ns: rounds.host_ns(),
     })
 }
 
@@ -284,6 +287,7 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
         .or_else(|| run.disturbed.as_ref().and_then(too_little))
         .or_else(|| storm.and_then(|storm| weak_storm(config, storm)))
         .or_else(|| miscounted_flood(run))
+        .or_else(|| weak_flood(config, run))
         .or_else(|| unused_lane(config, run))
         .or_else(|| foreign_traffic(run))
 }
@@ -329,6 +333,24 @@ fn weak_storm(config: &Config, storm: &multicast_load::Report) -> Option<String>
         )
     });
     storm.check().err().or(weak)
+}
+
+/// Minimum share of its configured rate that a flood must reach, in each direction.
+const LEAST_OF_FLOOD: f64 = 0.95;
+
+/// Reports a flood that did not reach its rate.
+fn weak_flood(config: &Config, run: &Run) -> Option<String> {
+    let flood = run.ledger.as_ref()?.flood.as_ref()?;
+    let (reached, asked) = (
+        flood.a_to_b.factor.min(flood.b_to_a.factor),
+        config.flood.factor,
+    );
+    (reached < asked * LEAST_OF_FLOOD).then(|| {
+        format!(
+            "the flood reached {reached:.2} of the link's rate, {asked:.2} were wanted (at least {LEAST_OF_FLOOD} of it \
+             are a result)"
+        )
+    })
 }
 
 /// Reports a flood whose counts contradict each other or the cable's.
@@ -389,16 +411,14 @@ fn foreign_traffic(run: &Run) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
-    use crate::scenario::plan;
-    use crate::scenario::plan::Part;
 
     #[test]
     fn round_trips_that_fill_the_link_are_no_result() {
-        let seconds = plan::Seconds {
-            link: 1,
-            in_process: 1,
+        let cell = crate::experiment::Cell {
+            payload_bytes: 1_024,
+            ..Default::default()
         };
-        let mut config = plan::demo(&[Part::Link], &[1_024], seconds).remove(0);
+        let mut config = cell.round_trips();
         // 2,000 frames of 1,024 + 102 + 24 bytes per second are 18.4 Mbit/s.
         config.cable.bits_per_s = 40_000_000;
         assert_eq!(filled_link(&config), None);

@@ -23,6 +23,7 @@ use super::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use super::{ConfigError, RttMessage, ScenarioError, Site};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
+use crate::experiment;
 use crate::limits::MAX_RTT_MESSAGE_BYTES;
 use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note};
@@ -46,6 +47,12 @@ pub struct Report {
     pub schema: String,
     /// Environment of the measurement.
     pub environment: Environment,
+    /// What was to be measured.
+    pub scenario: experiment::Scenario,
+    /// SHA-256 of the scenario's file, in hexadecimal digits; options may have changed levels.
+    pub scenario_sha256: String,
+    /// False after an interruption.
+    pub is_complete: bool,
     /// Completed runs.
     pub runs: Vec<Run>,
     /// Requested runs without a result.
@@ -121,6 +128,10 @@ pub struct Config {
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// Number of the run in its scenario file, from 1.
+    pub number: u32,
+    /// Number of the repetition, from 1.
+    pub repetition: u32,
     /// Name of the datapath.
     pub datapath: String,
     /// Description of the path between the ends.
@@ -288,6 +299,8 @@ impl Config {
             (reader.samples - 1) as f64 * NANOS_PER_SECOND as f64 / reader.elapsed_ns as f64
         });
         Run {
+            number: 0,
+            repetition: 1,
             datapath: datapath.to_owned(),
             link: link.to_owned(),
             reliability: self.reliability,

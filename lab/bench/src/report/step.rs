@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use crate::report::{Order, ReceiveWork, Run, Scenario, Stage};
+use super::{Order, ReceiveWork, Scenario, Stage};
 
 /// Step of an ablation.
 #[derive(
@@ -82,58 +82,12 @@ impl Step {
             ..scenario
         }
     }
-
-    /// Step that a run belongs to, if any. A run with the ends on separate cores is not a step.
-    pub fn of_run(run: &Run) -> Option<Step> {
-        if run.cores.is_some_and(|cores| cores.ping != cores.pong) {
-            return None;
-        }
-        Step::ALL.into_iter().find(|step| {
-            let (order, receive_work) = (run.order, run.receive_work);
-            let scenario = step.of(Scenario::of_run(run));
-            (scenario.datapath == run.datapath && scenario.stages == run.stages)
-                && (scenario.order, scenario.receive_work) == (order, receive_work)
-        })
-    }
-
-    /// Baselines of this step among the present rows: the nearest previous step, and for lanes also the sockets they
-    /// replace.
-    pub fn against(self, present: &[Step]) -> Vec<Step> {
-        let is_present = |step: &Step| present.contains(step);
-        let below = Step::ALL.into_iter().take_while(|&step| step != self);
-        let nearest = below.filter(is_present).last();
-        let alternatives: &[Step] = match self {
-            Step::Lane => &[Step::NapiPriorities, Step::SocketALevel],
-            Step::Budgets => &[Step::SocketALevel],
-            _ => &[],
-        };
-        let alternatives = alternatives.iter().copied().filter(is_present);
-        let mut against: Vec<Step> = nearest.into_iter().collect();
-        against.extend(alternatives.filter(|&step| Some(step) != nearest));
-        against
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::tests::scenario;
-
-    #[test]
-    fn a_step_is_read_against_the_nearest_one_it_builds_on() {
-        use Step::{Budgets, Lane, NapiPriorities, OneSocket, SocketALevel, Steering, Xdp};
-        assert_eq!(OneSocket.against(&Step::ALL), []);
-        assert_eq!(SocketALevel.against(&Step::ALL), [OneSocket]);
-        assert_eq!(NapiPriorities.against(&Step::ALL), [Steering]);
-        assert_eq!(Xdp.against(&Step::ALL), [NapiPriorities]);
-        let of_lane = [Xdp, NapiPriorities, SocketALevel];
-        assert_eq!(Lane.against(&Step::ALL), of_lane);
-        let of_demo = [OneSocket, SocketALevel, NapiPriorities, Xdp, Lane, Budgets];
-        assert_eq!(NapiPriorities.against(&of_demo), [SocketALevel]);
-        assert_eq!(Lane.against(&of_demo), of_lane);
-        assert_eq!(Lane.against(&[SocketALevel, Lane]), [SocketALevel]);
-        assert_eq!(Budgets.against(&Step::ALL), [Lane, SocketALevel]);
-    }
 
     #[test]
     fn each_step_has_the_stages_of_those_before_it() {

@@ -1,0 +1,360 @@
+//! Measurement of a scenario: planned runs, results, and the files that they are written to.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+use clap::Args;
+use isolane_bench::experiment::{Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show};
+use isolane_bench::report::{self, Report, Run, Series, page, ratios, wrapped};
+use isolane_bench::scenario::ScenarioError;
+use isolane_bench::scenario::rtt::Outcome;
+use isolane_model::Word;
+use sha2::{Digest, Sha256};
+use toml::Value;
+
+use super::environment::{self, BenchEnvironment};
+use super::interruptible_runs::{self, Measured, Row};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{GrowingJson, print, tell, terminal_columns, write_text};
+use crate::values::{Destination, MeasuredDatapath};
+
+/// Files for the results, in addition to the text.
+#[derive(Debug, Default, Args)]
+pub(super) struct Outputs {
+    /// Write the results as JSON to this file; `-` is standard output
+    ///
+    /// Results of finished runs are also written to a temporary file next to it, until all runs have ended.
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<Destination>,
+    /// Write the results as one self-contained HTML page with figures
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(super) page: Option<PathBuf>,
+}
+
+/// Parses a file name; refuses standard output, because a page is useless on a terminal.
+fn page_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        file => Ok(PathBuf::from(file)),
+    }
+}
+
+/// Scenario with the text of its file.
+pub(super) struct Loaded {
+    pub(super) scenario: Scenario,
+    pub(super) sha256: String,
+}
+
+impl Loaded {
+    /// Parses the text of a scenario, which is `what`.
+    pub(super) fn parse(what: &str, text: &str) -> Result<Self, Failure> {
+        let scenario = Scenario::parse(text).map_err(|error| {
+            Failure::wrong_usage(format!("{what} is no scenario"), error.to_string())
+        })?;
+        let digest = Sha256::digest(text);
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { scenario, sha256 })
+    }
+
+    /// Scenario that is part of the program.
+    pub(super) fn shipped(name: &str) -> Result<Self, Failure> {
+        let text = isolane_bench::experiment::shipped(name).unwrap_or_default();
+        Self::parse(name, text)
+    }
+}
+
+/// Levels of an option, for [`Scenario::vary`].
+pub(super) fn levels<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Vec<Value> {
+    values.into_iter().map(Into::into).collect()
+}
+
+/// Replaces levels by those of options.
+pub(super) fn vary<const N: usize>(scenario: &mut Scenario, options: [(&str, Vec<Value>); N]) {
+    let options = options
+        .into_iter()
+        .map(|(name, levels)| (name.to_owned(), levels));
+    let mut options: Levels = BTreeMap::from_iter(options);
+    options.retain(|_, levels| !levels.is_empty());
+    scenario.vary(&options);
+}
+
+/// Level of the factor `datapath`.
+pub(super) fn datapath_word(datapath: MeasuredDatapath) -> &'static str {
+    let known = MeasuredDatapath::WORDS.iter();
+    let mut words = known.filter(|(_, known)| *known == datapath);
+    words.next().map_or("udp", |(word, _)| word)
+}
+
+/// Plans the runs for this machine. Without test hosts, runs over sockets use 127.0.0.1.
+pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<Planned>, Failure> {
+    let planned = scenario.plan(hosts.hosts.is_ok());
+    let mut planned = planned.map_err(|error| {
+        Failure::wrong_usage("the scenario cannot be measured", error.to_string())
+    })?;
+    for run in &mut planned {
+        reach(&mut run.cell, hosts)?;
+        environment::check(&run.cell.round_trips())?;
+    }
+    Ok(planned)
+}
+
+/// Chooses the datapath for a machine without test hosts. Refuses what the machine does not allow.
+fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
+    let refused = |why: &str| {
+        let what = format!("nothing was measured over `{}`", cell.datapath.word());
+        Err(Failure::forbidden(what, why).with_remedy("run as root, with --datapath udp"))
+    };
+    let has_hosts = hosts.hosts.is_ok() && cell.datapath.has_hosts();
+    if cell.disturbance != Load::None && !has_hosts {
+        return refused("this disturbance needs two test hosts and the cable between them");
+    }
+    if cell.step.is_some() && hosts.hosts.is_err() {
+        return refused("the steps differ in how test hosts receive frames from the cable");
+    }
+    match (cell.datapath, &hosts.hosts) {
+        (Datapath::Udp, Err(_)) => {
+            cell.datapath = Datapath::UdpLoopback;
+            Ok(())
+        }
+        (Datapath::Xdp, Err(_)) => {
+            refused("its lanes need an interface of a test host, and there are no test hosts")
+        }
+        (Datapath::Xdp, Ok(_)) if cell.step.is_none() => match hosts.without_lanes() {
+            Some(why) => refused(&why),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Measures the round trips of a scenario and shows the results. The exit code tells whether all runs are valid.
+pub(super) fn round_trips(
+    hosts: BenchEnvironment,
+    loaded: Loaded,
+    outputs: &Outputs,
+    folder: Option<(&Path, bool)>,
+) -> Result<ExitCode, Failure> {
+    let explanation = hosts.without_hosts();
+    if let Some(explanation) = &explanation {
+        tell(explanation);
+    }
+    let mut planned = plan(&loaded.scenario, &hosts)?;
+    let left_out = hosts.leave_out_lanes(&mut planned);
+    let mut report = Report::new(loaded.scenario, loaded.sha256);
+    report.left_out = left_out;
+    let mut folder = match folder {
+        None => None,
+        Some((path, is_resumed)) => Some(open(path, is_resumed, &mut report)?),
+    };
+    let done: Vec<u32> = report.runs.iter().map(|run| run.number).collect();
+    planned.retain(|run| !done.contains(&run.number));
+    let scenario = report.scenario.clone();
+    let rows = planned.into_iter().map(|planned| Row {
+        title: planned.title(&scenario),
+        seconds: planned.cell.seconds,
+        config: planned,
+    });
+    let mut growing = outputs.json.as_ref().map(GrowingJson::new);
+    let mut series = Vec::new();
+    let keep = |outcome: &Outcome| {
+        report.add(outcome.run.clone());
+        series.push(Series {
+            number: outcome.run.number,
+            rtt_ns: outcome.rtt_ns.clone(),
+            host_ns: outcome.host_ns.clone(),
+        });
+        if let Some(growing) = &mut growing {
+            growing.keep(&report);
+        }
+        if let Some(folder) = &mut folder
+            && let Err(error) = folder.add(&outcome.run)
+        {
+            tell(format!(
+                "a run is not in {}: {error}",
+                folder.path().display()
+            ));
+        }
+    };
+    let about = match &explanation {
+        Some(_) => "round trips over 127.0.0.1 or in memory",
+        None => scenario.about.trim(),
+    };
+    let measured = interruptible_runs::measure(hosts, about, rows.collect(), run, keep)?;
+    report.runs.sort_by_key(|run| run.number);
+    report.ratios = ratios(&report.scenario, &report.runs, &series);
+    report.missing.clone_from(&measured.missing);
+    report.is_complete = !measured.interrupted;
+    if let Some(folder) = &folder {
+        folder
+            .finish(&report)
+            .map_err(|error| not_written(folder.path(), &error))?;
+    }
+    finish(&report, &measured, outputs, growing)
+}
+
+fn run(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
+    let mut config = planned.cell.round_trips();
+    config.repetition = planned.repetition;
+    let mut outcome = hosts.measure(&config)?;
+    outcome.run.number = planned.number;
+    outcome.run.block = Some(planned.block);
+    outcome.run.cell = Some(planned.cell.clone());
+    Ok(outcome)
+}
+
+/// Creates the folder of a measurement, or opens it and takes its runs into the report.
+fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Failure> {
+    if !is_resumed {
+        return Folder::create(path, report).map_err(|error| {
+            let failure = not_written(path, &error);
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => failure
+                    .with_remedy("name a new folder, or continue the measurement with --resume"),
+                _ => failure,
+            }
+        });
+    }
+    let resumed = Folder::resume::<Report, Run>(path);
+    let (folder, earlier, runs) = resumed.map_err(|error| not_read(path, &error))?;
+    if earlier.scenario != report.scenario {
+        return Err(Failure::wrong_usage(
+            format!("{} is of another scenario or other options", path.display()),
+            "a resumed measurement makes the missing runs of the same plan",
+        ));
+    }
+    tell(format!("{} runs are there already", runs.len()));
+    runs.into_iter().for_each(|run| report.add(run));
+    Ok(folder)
+}
+
+/// Reads the result in a folder, which may be that of an interrupted measurement.
+pub(super) fn read(path: &Path) -> Result<Report, Failure> {
+    let read = Folder::read::<Report, Run>(path);
+    let (mut report, runs) = read.map_err(|error| not_read(path, &error))?;
+    let finished: Option<Report> = fs::read(path.join("report.json"))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    if let Some(finished) = finished.filter(|finished| finished.runs.len() >= runs.len()) {
+        return Ok(finished);
+    }
+    runs.into_iter().for_each(|run| report.add(run));
+    Ok(report)
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot write the folder {}", path.display());
+    Failure::forbidden(what, error)
+}
+
+fn not_read(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot read a measurement from {}", path.display());
+    Failure::wrong_usage(what, error.to_string())
+}
+
+/// Writes the files and the text of a report.
+fn finish(
+    report: &Report,
+    measured: &Measured<Outcome>,
+    outputs: &Outputs,
+    mut growing: Option<GrowingJson>,
+) -> Result<ExitCode, Failure> {
+    let mut text = text(report) + &failures(report, measured);
+    let mut page_file = outputs.page.clone();
+    let is_bars = report.scenario.show == Show::Bars;
+    if is_bars && !report.runs.is_empty() {
+        if outputs.json.is_none()
+            && page_file.is_none()
+            && let Some(folder) = result_folder()
+        {
+            let file = Destination::File(folder.join("demo.json"));
+            growing = Some(GrowingJson::new(&file));
+            page_file = Some(folder.join("demo.html"));
+        }
+        let json_file = growing.as_ref().and_then(GrowingJson::path);
+        text.push('\n');
+        for (what, file) in [("Page", page_file.as_deref()), ("JSON", json_file)] {
+            if let Some(file) = file {
+                let _ = writeln!(text, "{what}: {}", file.display());
+            }
+        }
+        text.push_str("All parts and tables, in two minutes: isolane demo --full\n");
+    }
+    // Files are written before the text, because after SIGHUP the terminal may be gone.
+    if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
+        growing.finish(report)?;
+    }
+    if let Some(file) = &page_file {
+        write_text(&page(report), file)?;
+    }
+    show(&text, outputs.json.as_ref())?;
+    if let Some(growing) = growing {
+        growing.finish(report)?;
+    }
+    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
+}
+
+/// Text of a report for this terminal.
+pub(super) fn text(report: &Report) -> String {
+    let mut text = report::text(report, terminal_columns());
+    if report.scenario.show == Show::Bars {
+        return text;
+    }
+    let mut notes: Vec<String> = Vec::new();
+    for note in report.runs.iter().flat_map(|run| &run.notes) {
+        let note = note.to_string();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes.push(format!("clock: {}", report.environment.clock.words()));
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "\nThis machine\n  {}", notes.join("\n  "));
+    let reading = report.scenario.reading.trim();
+    if !reading.is_empty() && !report.runs.is_empty() {
+        let _ = writeln!(text, "\n{reading}");
+    }
+    text
+}
+
+/// Lines about runs without a result, and with bars also about invalid ones, which tables show.
+fn failures(report: &Report, measured: &Measured<Outcome>) -> String {
+    let failures = measured.failures();
+    if report.scenario.show == Show::Tables {
+        return failures;
+    }
+    let invalid = report.runs.iter().filter_map(|run| {
+        let (reason, label) = (run.invalid.as_ref()?, run.label()?);
+        Some(format!("INVALID: {label}: {reason}"))
+    });
+    let lines = failures.lines().map(str::to_owned).chain(invalid);
+    lines.map(|line| wrapped(&line)).collect()
+}
+
+/// Creates a new folder for the page and the JSON of a demo for which no files were named. Returns `None`, and tells the
+/// reason, if that fails.
+fn result_folder() -> Option<PathBuf> {
+    let folder = env::temp_dir().join(format!("isolane-demo-{}", process::id()));
+    match fs::create_dir(&folder) {
+        Ok(()) => Some(folder),
+        Err(error) => {
+            tell(format!(
+                "no page and no JSON: cannot create {}: {error}. Name files with --page and --json.",
+                folder.display()
+            ));
+            None
+        }
+    }
+}
+
+/// Prints the text to standard output, or to standard error if JSON goes to standard output.
+pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure> {
+    if json == Some(&Destination::StandardOutput) {
+        tell(text);
+        Ok(())
+    } else {
+        print(text).map(drop)
+    }
+}

@@ -1,0 +1,209 @@
+//! Cell of a scenario: everything that is set for one run.
+
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+use toml::{Table, Value};
+
+use crate::cable::Arbiter;
+use crate::report::{Disturbance, Order, Place, Publisher, Step};
+use crate::scenario::throughput::Reliability;
+use crate::scenario::{plan, rtt};
+
+/// Values of one run. A scenario file sets them by these names; the defaults are those of [`Cell::default`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cell {
+    /// Name of the run in tables and figures.
+    pub label: Option<String>,
+    /// Way of the datagrams: `udp`, `xdp`, `udp-loopback` or `memory`; a `step` has precedence.
+    pub datapath: Datapath,
+    /// Mechanisms of this step of an ablation and of all steps before it.
+    pub step: Option<Step>,
+    /// Order in which participants run jobs, unless a `step` sets it.
+    pub order: Order,
+    /// Caller of `write`; by default a thread on the link with waiting frames, and a job elsewhere.
+    pub publisher: Option<Publisher>,
+    /// Disturbing traffic or work.
+    pub disturbance: Load,
+    /// Order in which the link sends waiting frames.
+    pub arbiter: Arbiter,
+    /// Connection of the hosts; by default that of the disturbance. An undisturbed cell without a place is measured at
+    /// the place of each disturbed cell of its block.
+    pub place: Option<Place>,
+    /// Serialised size of a sample in bytes, without the encapsulation header.
+    pub payload_bytes: u32,
+    /// Pings per second.
+    pub rate_hz: u32,
+    /// Duration in seconds.
+    pub seconds: u32,
+    /// Rate of the link in bits per second, each way; by default that of the place.
+    pub link_bits_per_s: Option<u64>,
+    /// Frames that may wait in the link, each way; by default that of the place.
+    pub queue_frames: Option<u32>,
+    /// Wire rate of a flood, as a multiple of the link's rate.
+    pub flood_factor: f64,
+    /// UDP payload of a flood's datagrams in bytes; by default that of the samples, but not below 512.
+    pub flood_payload_bytes: Option<u32>,
+    /// Reliability of a throughput run's topic.
+    pub reliability: Reliability,
+    /// LATENCY_BUDGET of a throughput run's topic in microseconds; 0 sends each sample at once.
+    pub latency_budget_us: u64,
+}
+
+impl Default for Cell {
+    fn default() -> Cell {
+        Cell {
+            label: None,
+            datapath: Datapath::Udp,
+            step: None,
+            order: Order::Priority,
+            publisher: None,
+            disturbance: Load::None,
+            arbiter: Arbiter::Fifo,
+            place: None,
+            payload_bytes: 64,
+            rate_hz: 2_000,
+            seconds: 3,
+            link_bits_per_s: None,
+            queue_frames: None,
+            flood_factor: 1.0,
+            flood_payload_bytes: None,
+            reliability: Reliability::Reliable,
+            latency_budget_us: 0,
+        }
+    }
+}
+
+/// Way of the datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Datapath {
+    /// Kernel sockets of two test hosts.
+    Udp,
+    /// AF_XDP lanes of two test hosts.
+    Xdp,
+    /// Kernel sockets on 127.0.0.1.
+    UdpLoopback,
+    /// Memory of one process, on one thread.
+    Memory,
+}
+
+impl Datapath {
+    /// Name in results.
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns whether runs are made between two test hosts.
+    pub fn has_hosts(self) -> bool {
+        matches!(self, Datapath::Udp | Datapath::Xdp)
+    }
+}
+
+/// Disturbing traffic or work of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Undisturbed.
+    None,
+    /// [`Disturbance::Flood`].
+    Flood,
+    /// A flood that a bulk reader of the participants receives. Bulk lanes and their budgets exist for it.
+    ReadFlood,
+    /// [`Disturbance::Storm`].
+    Storm,
+    /// [`Disturbance::Joining`].
+    Joining,
+    /// [`Disturbance::Bulk`].
+    Bulk,
+    /// [`Disturbance::Repair`].
+    Repair,
+    /// [`Disturbance::Large`].
+    Large,
+}
+
+impl Load {
+    /// Disturbance of the run.
+    pub fn disturbance(self) -> Option<Disturbance> {
+        Some(match self {
+            Load::None => return None,
+            Load::Flood | Load::ReadFlood => Disturbance::Flood,
+            Load::Storm => Disturbance::Storm,
+            Load::Joining => Disturbance::Joining,
+            Load::Bulk => Disturbance::Bulk,
+            Load::Repair => Disturbance::Repair,
+            Load::Large => Disturbance::Large,
+        })
+    }
+
+    fn place(self) -> Option<Place> {
+        self.disturbance().map(Disturbance::place)
+    }
+}
+
+impl Cell {
+    /// All values that are set, by their names.
+    pub fn values(&self) -> Table {
+        Table::try_from(self).unwrap_or_default()
+    }
+
+    /// Value of this name; `None` if it is not set, or if there is no such value.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        self.values().remove(name)
+    }
+
+    /// Replaces values that are not set by those that follow from the others, and values without an effect by their
+    /// defaults, so that cells with the same runs are equal.
+    pub(super) fn complete(&mut self) {
+        let place = *self
+            .place
+            .get_or_insert(self.disturbance.place().unwrap_or(Place::Link));
+        if !self.datapath.has_hosts() || place == Place::Pair {
+            self.arbiter = Arbiter::Fifo;
+        }
+        // Where the participants' own work disturbs, pings compete with it as jobs. Memory has a single thread.
+        let is_thread = self.datapath != Datapath::Memory && place == Place::Link;
+        self.publisher.get_or_insert(match is_thread {
+            true => Publisher::Thread,
+            false => Publisher::Job,
+        });
+    }
+
+    /// Returns whether the cell is undisturbed and its place is not set.
+    pub(super) fn is_placed_by_others(&self) -> bool {
+        self.place.is_none() && self.disturbance == Load::None
+    }
+
+    /// Place of a disturbed cell.
+    pub(super) fn disturbed_place(&self) -> Option<Place> {
+        self.disturbance
+            .place()
+            .map(|usual| self.place.unwrap_or(usual))
+    }
+
+    /// Configuration of a round-trip run.
+    pub fn round_trips(&self) -> rtt::Config {
+        let publisher = self.publisher.unwrap_or(Publisher::Thread);
+        let disturbance = self.disturbance.disturbance();
+        let datapath = self.datapath.word();
+        let scenario = plan::scenario(datapath, publisher, self.payload_bytes, disturbance);
+        let mut scenario = match self.step {
+            Some(step) => step.of(scenario),
+            None => scenario.in_order(self.order),
+        };
+        scenario.rate_hz = self.rate_hz;
+        let place = self.place.unwrap_or(Place::Link);
+        let mut config = plan::in_place(place, scenario, self.seconds).through(self.arbiter);
+        let cable = &mut config.cable;
+        cable.bits_per_s = self.link_bits_per_s.unwrap_or(cable.bits_per_s);
+        cable.queue_frames = self.queue_frames.unwrap_or(cable.queue_frames);
+        config.flood.factor = self.flood_factor;
+        let flood_bytes = &mut config.flood.payload_bytes;
+        *flood_bytes = self.flood_payload_bytes.unwrap_or(*flood_bytes);
+        match self.disturbance {
+            Load::ReadFlood => config.read_as_bulk(),
+            _ => config,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Scenarios: measurements as data.
+//!
+//! ```text
+//!   TOML file --> Scenario --> plan: cells, repeated and ordered --> runs --> tables, bars, page, JSON
+//! ```
+//!
+//! [`shipped`] has the scenarios of `isolane demo` and `isolane bench`. docs/reference/scenarios.md describes the files.
+
+mod cell;
+mod file;
+mod folder;
+
+pub use cell::{Cell, Datapath, Load};
+pub use file::{
+    Block, Comparison, Factor, Levels, Planned, RunOrder, Scenario, ScenarioError, Show, What,
+};
+pub use folder::Folder;
+
+/// Names and texts of the scenarios that are part of the program.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("demo", include_str!("../../scenarios/demo.toml")),
+    ("demo-full", include_str!("../../scenarios/demo-full.toml")),
+    ("rtt", include_str!("../../scenarios/rtt.toml")),
+    ("ablation", include_str!("../../scenarios/ablation.toml")),
+    (
+        "throughput",
+        include_str!("../../scenarios/throughput.toml"),
+    ),
+];
+
+/// Text of a shipped scenario.
+pub fn shipped(name: &str) -> Option<&'static str> {
+    let mut all = SHIPPED.iter();
+    all.find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Tests of scenario files, and of the shipped ones.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::report::{Order, Place, Publisher};
+
+fn planned(name: &str) -> Vec<Planned> {
+    let text = shipped(name).expect("it is shipped");
+    Scenario::parse(text)
+        .expect("a scenario")
+        .plan(true)
+        .expect("runs")
+}
+
+fn of(text: &str) -> Result<Vec<Planned>, String> {
+    let scenario = Scenario::parse(text).map_err(|error| error.to_string())?;
+    scenario.plan(true).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_shipped_scenario_can_be_measured_and_its_runs_have_different_titles() {
+    for (name, text) in SHIPPED {
+        let scenario = Scenario::parse(text).expect(name);
+        for has_hosts in [true, false] {
+            let runs = scenario.plan(has_hosts).expect(name);
+            let titles: HashSet<_> = runs
+                .iter()
+                .map(|run| (run.block, run.title(&scenario)))
+                .collect();
+            assert_eq!(titles.len(), runs.len(), "{name}");
+            for run in &runs {
+                assert_eq!(run.cell.round_trips().check(), Ok(()), "{name}: {run:?}");
+            }
+        }
+    }
+}
+
+/// Checks the durations that the help texts state. A run takes about a second longer than it measures.
+#[test]
+fn measurements_take_as_long_as_their_help_says() {
+    let expected_s = |runs: &[Planned]| -> u32 {
+        let seconds = runs.iter().map(|run| run.cell.seconds + 1);
+        seconds.sum()
+    };
+    let demo = expected_s(&planned("demo"));
+    assert!((30..40).contains(&demo), "less than 45 s: {demo} s");
+    let full = expected_s(&planned("demo-full"));
+    assert!((115..=140).contains(&full), "about two minutes: {full} s");
+    let ablation = expected_s(&planned("ablation"));
+    assert!((33..=36).contains(&(ablation / 60)), "{ablation} s");
+}
+
+#[test]
+fn levels_are_crossed_and_those_of_the_last_factor_are_adjacent() {
+    let text = r#"
+        title = "two factors"
+        repetitions = 2
+        order = "rotated"
+        [[block]]
+        name = "one"
+        title = "one"
+        factor = [{ name = "payload_bytes", levels = [64, 128] }, { name = "order", levels = ["fifo", "priority"] }]
+    "#;
+    let runs = of(text).expect("a scenario");
+    let cells: Vec<_> = runs
+        .iter()
+        .map(|run| (run.repetition, run.cell.payload_bytes, run.cell.order))
+        .collect();
+    let (fifo, priority) = (Order::Fifo, Order::Priority);
+    let first = [
+        (1, 64, fifo),
+        (1, 64, priority),
+        (1, 128, fifo),
+        (1, 128, priority),
+    ];
+    let second = [
+        (2, 64, priority),
+        (2, 64, fifo),
+        (2, 128, priority),
+        (2, 128, fifo),
+    ];
+    assert_eq!(cells, [first, second].concat());
+    assert!(runs.iter().map(|run| run.number).eq(1..=8));
+
+    let random = text.replace("rotated", "random");
+    let order_of = |seed: u32| {
+        let runs = of(&format!("seed = {seed}\n{random}")).expect("a scenario");
+        runs.into_iter()
+            .map(|run| (run.repetition, run.cell))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order_of(7), order_of(7));
+    assert!((1..20).any(|seed| order_of(seed) != order_of(0)));
+    let sorted = |mut runs: Vec<(u32, Cell)>| {
+        runs.sort_by_key(|(repetition, cell)| (*repetition, cell.payload_bytes, cell.order.word()));
+        runs
+    };
+    assert_eq!(sorted(order_of(7)), sorted(order_of(8)), "the same cells");
+}
+
+#[test]
+fn an_undisturbed_cell_is_measured_where_the_disturbed_ones_are() {
+    let places = |disturbances: &str| {
+        let runs = of(&format!(
+            "title = \"t\"\n[[block]]\nname = \"b\"\ntitle = \"b\"\n\
+             factor = [{{ name = \"disturbance\", levels = [{disturbances}] }}]"
+        ));
+        let runs = runs.expect("a scenario").into_iter();
+        let cells = runs.map(|run| (run.cell.disturbance, run.cell.place.expect("a place")));
+        cells.collect::<Vec<_>>()
+    };
+    assert_eq!(places("\"none\""), [(Load::None, Place::Link)]);
+    let three = [
+        (Load::None, Place::Pair),
+        (Load::None, Place::FastLink),
+        (Load::Large, Place::Pair),
+        (Load::Bulk, Place::FastLink),
+    ];
+    assert_eq!(places("\"none\", \"large\", \"bulk\""), three);
+}
+
+#[test]
+fn values_without_an_effect_make_no_second_run() {
+    let runs = of(r#"
+        title = "no link"
+        [[block]]
+        name = "b"
+        title = "b"
+        factor = [{ name = "datapath", levels = ["udp", "memory"] }, { name = "arbiter", levels = ["fifo", "strict"] }]
+    "#);
+    let runs = runs.expect("a scenario");
+    assert_eq!(runs.len(), 3, "memory has no link");
+    assert_eq!(
+        runs[2].cell.publisher,
+        Some(Publisher::Job),
+        "and one thread"
+    );
+}
+
+#[test]
+fn options_replace_levels_and_add_factors() {
+    let mut scenario = Scenario::parse(shipped("rtt").expect("shipped")).expect("a scenario");
+    let mut levels = Levels::new();
+    levels.insert("payload_bytes".into(), vec![100.into()]);
+    levels.insert("seconds".into(), vec![1.into()]);
+    levels.insert("rate_hz".into(), vec![10.into(), 20.into()]);
+    scenario.vary(&levels);
+    let runs = scenario.plan(true).expect("runs");
+    let rates: Vec<_> = runs.iter().map(|run| run.cell.rate_hz).collect();
+    assert_eq!(rates, [10, 20]);
+    assert!(
+        runs.iter()
+            .all(|run| run.cell.payload_bytes == 100 && run.cell.seconds == 1)
+    );
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_named() {
+    let block = "[[block]]\nname = \"b\"\ntitle = \"The block\"\n";
+    for (text, named) in [
+        ("title = 1", "line 1"),
+        ("title = \"t\"\nblocks = []", "unknown field `blocks`"),
+        ("title = \"t\"\nblock = []", "it has no runs"),
+        (
+            &format!("title = \"t\"\n{block}set = {{ payload = 64 }}"),
+            "block \"The block\": unknown field `payload`, expected one of `label`",
+        ),
+        (
+            &format!("title = \"t\"\n{block}set = {{ disturbance = \"quake\" }}"),
+            "unknown variant `quake`, expected one of `none`, `flood`",
+        ),
+        (
+            &format!(
+                "title = \"t\"\n{block}cell = [{{ label = \"one\" }}]\n\
+                 compare = [{{ factor = \"label\", pairs = [[\"one\", \"two\"]] }}]"
+            ),
+            "no run has label = \"two\", which a comparison names",
+        ),
+    ] {
+        let error = of(text).expect_err(named);
+        assert!(error.contains(named), "{error}");
+    }
+}

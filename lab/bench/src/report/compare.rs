@@ -1,0 +1,348 @@
+//! Ratios between runs of one result, as its scenario asks for them.
+
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+use toml::{Table, Value};
+
+use super::{Disturbance, Run, Step};
+use crate::experiment::{Block, Cell, Comparison, Scenario};
+use crate::record::Statistics;
+use crate::statistics::{Interval, Quantile, ratio};
+
+/// Compared part of a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Of {
+    /// The whole round trip.
+    Rtt,
+    /// The hosts' share.
+    Host,
+}
+
+/// Compared statistic of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+pub enum Measure {
+    /// Median.
+    #[serde(rename = "median")]
+    #[strum(serialize = "median")]
+    Median,
+    /// 99th percentile.
+    #[serde(rename = "p99")]
+    #[strum(serialize = "p99")]
+    P99,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    #[strum(serialize = "p99.9")]
+    P999,
+}
+
+impl Measure {
+    /// Value of a run's part.
+    pub fn of(self, statistics: &Statistics) -> Option<f64> {
+        match self {
+            Measure::Median => statistics.median,
+            Measure::P99 => statistics.p99,
+            Measure::P999 => statistics.p99_9,
+        }
+    }
+
+    fn quantile(self) -> Quantile {
+        match self {
+            Measure::Median => Quantile::MEDIAN,
+            Measure::P99 => Quantile::P99,
+            Measure::P999 => Quantile::P99_9,
+        }
+    }
+}
+
+/// Times of a run's round trips in nanoseconds, in the order of the pings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Series {
+    /// Number of the run in its scenario.
+    pub number: u32,
+    /// Round trips.
+    pub rtt_ns: Vec<u64>,
+    /// Hosts' shares.
+    pub host_ns: Vec<u64>,
+}
+
+impl Series {
+    fn of(&self, of: Of) -> &[u64] {
+        match of {
+            Of::Rtt => &self.rtt_ns,
+            Of::Host => &self.host_ns,
+        }
+    }
+}
+
+/// Ratio of a statistic between runs that differ in one factor, or between labelled runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Description of dividend and divisor.
+    pub name: String,
+    /// Serialised size of the dividend's samples in bytes.
+    pub payload_bytes: u32,
+    /// Index of the block in the scenario.
+    pub block: usize,
+    /// Factor in which the runs differ.
+    pub factor: String,
+    /// Levels of dividend and divisor.
+    pub levels: [String; 2],
+    /// Values that both have, and that other ratios of the block do not.
+    pub at: String,
+    /// Compared part of the round trip.
+    pub of: Of,
+    /// Compared statistic.
+    pub measure: Measure,
+    /// Disturbance of the dividend.
+    pub disturbance: Option<Disturbance>,
+    /// Number of pairs of runs.
+    pub pairs: usize,
+    /// Ratio; null where a run has too few samples.
+    pub value: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub high: Option<f64>,
+}
+
+impl Ratio {
+    /// Ratio with its interval, if it has one.
+    pub fn interval(&self) -> Option<Interval> {
+        Some(Interval {
+            value: self.value?,
+            low: self.low?,
+            high: self.high?,
+        })
+    }
+
+    /// Returns whether the interval shows a difference.
+    pub fn is_difference(&self) -> bool {
+        self.interval()
+            .is_some_and(|interval| interval.is_difference())
+    }
+}
+
+/// All ratios that the scenario asks for, between valid runs.
+pub fn ratios(scenario: &Scenario, runs: &[Run], series: &[Series]) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    for (index, block) in scenario.blocks.iter().enumerate() {
+        let is_of_block = |run: &&Run| run.block == Some(index) && run.invalid.is_none();
+        let of_block: Vec<&Run> = runs.iter().filter(is_of_block).collect();
+        for comparison in &block.comparisons {
+            for [dividend, divisor] in &comparison.pairs {
+                let levels = [dividend, divisor];
+                for pair in pairs(block, comparison, levels, &of_block) {
+                    let of = comparison.of.iter();
+                    let what =
+                        of.flat_map(|&of| comparison.measures.iter().map(move |&it| (of, it)));
+                    ratios.extend(what.map(|it| pair.ratio(index, comparison, levels, it, series)));
+                }
+            }
+        }
+    }
+    ratios
+}
+
+/// Runs of two cells. Runs with the same index are of the same repetition and have the same values otherwise.
+struct Pair<'a> {
+    runs: Vec<[&'a Run; 2]>,
+    at: String,
+}
+
+/// Pairs of cells with these levels of the compared factor and all other values in common.
+fn pairs<'a>(
+    block: &Block,
+    comparison: &Comparison,
+    levels: [&Value; 2],
+    runs: &[&'a Run],
+) -> Vec<Pair<'a>> {
+    let factor = comparison.factor.as_str();
+    let mut pairs: Vec<(Table, Pair<'a>)> = Vec::new();
+    for (dividend, cell) in of_level(runs, factor, levels[0]) {
+        let common = others(cell, factor);
+        let mut divisors = of_level(runs, factor, levels[1]);
+        let is_partner = |(run, cell): &(&Run, &Cell)| {
+            run.repetition == dividend.repetition && others(cell, factor) == common
+        };
+        let Some((divisor, _)) = divisors.find(is_partner) else {
+            continue;
+        };
+        let mut key = common;
+        key.retain(|name, _| !comparison.over.iter().any(|over| over == name));
+        match pairs.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, pair)) => pair.runs.push([dividend, divisor]),
+            None => {
+                let pair = Pair {
+                    runs: vec![[dividend, divisor]],
+                    at: at(block, comparison, cell),
+                };
+                pairs.push((key, pair));
+            }
+        }
+    }
+    pairs.into_iter().map(|(_, pair)| pair).collect()
+}
+
+fn of_level<'a>(
+    runs: &[&'a Run],
+    factor: &str,
+    level: &Value,
+) -> impl Iterator<Item = (&'a Run, &'a Cell)> {
+    let with_cells = runs
+        .iter()
+        .filter_map(|run| Some((*run, run.cell.as_ref()?)));
+    with_cells.filter(move |(_, cell)| cell.value(factor).as_ref() == Some(level))
+}
+
+/// Values of a cell except the compared factor and the label. Labelled cells may differ in everything.
+fn others(cell: &Cell, factor: &str) -> Table {
+    let mut values = cell.values();
+    values.remove(factor);
+    values.remove("label");
+    match factor {
+        "label" => Table::new(),
+        _ => values,
+    }
+}
+
+/// Values of the block's factors that are neither compared nor pooled.
+fn at(block: &Block, comparison: &Comparison, cell: &Cell) -> String {
+    let names = block.factors.iter().map(|factor| factor.name.as_str());
+    let others = names.filter(|name| {
+        comparison.factor != *name && !comparison.over.iter().any(|over| over == name)
+    });
+    let words = others.filter_map(|name| Some(words(name, &cell.value(name)?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Text of a value of a cell.
+pub(crate) fn words(name: &str, value: &Value) -> String {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    match name {
+        "payload_bytes" => format!("{text} B"),
+        "rate_hz" => format!("{text} Hz"),
+        "order" => format!("{text} order"),
+        "arbiter" => format!("link {text}"),
+        "disturbance" if text == "none" => "undisturbed".to_owned(),
+        "step" => {
+            let step = Step::deserialize(value.clone());
+            step.map_or(text, |step| step.word().to_owned())
+        }
+        _ => text,
+    }
+}
+
+impl Pair<'_> {
+    fn ratio(
+        &self,
+        block: usize,
+        comparison: &Comparison,
+        levels: [&Value; 2],
+        (of, measure): (Of, Measure),
+        series: &[Series],
+    ) -> Ratio {
+        let times = |run: &Run| {
+            let of_run = series.iter().find(|series| series.number == run.number);
+            of_run.map(|series| series.of(of))
+        };
+        let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
+            let times = [times(dividend)?, times(divisor)?];
+            // Fewer samples carry no quantile.
+            let is_measured = measure
+                .of(dividend.part(of))
+                .and(measure.of(divisor.part(of)));
+            is_measured.map(|_| times)
+        });
+        let pairs: Vec<[&[u64]; 2]> = pairs.collect();
+        let interval = ratio(&pairs, measure.quantile());
+        let levels = levels.map(|level| words(&comparison.factor, level));
+        let what: [&str; 2] = [of.into(), measure.into()];
+        let [first, _] = self.runs[0];
+        Ratio {
+            name: format!("{} / {}, {}", levels[0], levels[1], what.join(" ")),
+            payload_bytes: first.payload_bytes,
+            block,
+            factor: comparison.factor.clone(),
+            levels,
+            at: self.at.clone(),
+            of,
+            measure,
+            disturbance: first.disturbance,
+            pairs: pairs.len(),
+            value: interval.map(|interval| interval.value),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Load, shipped};
+    use crate::report::tests::{ORDERS, report};
+    use crate::report::{Of, Order};
+
+    #[test]
+    fn runs_are_compared_that_differ_in_the_factor_alone() {
+        let report = report(ORDERS, |cell| match (cell.disturbance, cell.order) {
+            (Load::None, _) => 400,
+            (_, Order::Fifo) => 4_000,
+            (_, Order::Priority) => 800,
+        });
+        let names: Vec<&str> = report
+            .ratios
+            .iter()
+            .map(|ratio| ratio.name.as_str())
+            .collect();
+        let [median, p99] = [
+            "bulk / undisturbed, rtt median",
+            "bulk / undisturbed, rtt p99",
+        ];
+        assert_eq!(names, [median, p99, median, p99]);
+        let at: Vec<(&str, Option<f64>)> = report
+            .ratios
+            .iter()
+            .map(|ratio| (ratio.at.as_str(), ratio.value))
+            .collect();
+        assert_eq!(at[1], ("fifo order", Some(10.0)));
+        assert_eq!(at[3], ("priority order", Some(2.0)));
+        assert_eq!(at[0].1, Some(1.0));
+    }
+
+    #[test]
+    fn pairs_of_all_pooled_levels_and_repetitions_make_one_ratio() {
+        let text = shipped("ablation")
+            .expect("shipped")
+            .replace("seconds = 3", "seconds = 1");
+        let report = report(&text, |cell| 200 + u64::from(cell.payload_bytes));
+        let of_step = report.ratios.iter().filter(|ratio| ratio.factor == "step");
+        let of_step: Vec<_> = of_step.collect();
+        // 8 pairs, 4 disturbances, 2 links, 2 parts.
+        assert_eq!(of_step.len(), 8 * 4 * 2 * 2);
+        // Without a link there is no hosts' part.
+        for ratio in of_step.iter().filter(|ratio| ratio.of == Of::Rtt) {
+            assert_eq!(
+                (ratio.pairs, ratio.value),
+                (3 * 3, Some(1.0)),
+                "payloads and repetitions"
+            );
+        }
+    }
+
+    #[test]
+    fn an_invalid_run_is_in_no_ratio() {
+        let mut report = report(ORDERS, |_| 400);
+        report.runs[0].invalid = Some("the ledger is off".into());
+        let series: Vec<super::Series> = Vec::new();
+        let ratios = super::ratios(&report.scenario, &report.runs, &series);
+        assert_eq!(ratios.len(), 2, "of the other order");
+        assert!(
+            ratios.iter().all(|ratio| ratio.value.is_none()),
+            "no series"
+        );
+    }
+}

@@ -1,0 +1,520 @@
+//! Text of a result: for each block a table of its runs and one of its ratios, as wide as the terminal allows.
+
+use std::fmt::Write;
+
+use super::compare::words;
+use super::{Measure, Of, Ratio, Report, Run, bars};
+use crate::experiment::{Block, Cell, Show};
+use crate::record::Statistics;
+
+/// Columns of a text that is not shown on a terminal.
+const USUAL_COLUMNS: usize = 100;
+
+/// Text of a report, for a terminal with this number of columns.
+pub fn text(report: &Report, columns: Option<usize>) -> String {
+    match report.scenario.show {
+        Show::Bars => bars::text(report),
+        Show::Tables => {
+            let mut parts = Vec::new();
+            for (index, block) in report.scenario.blocks.iter().enumerate() {
+                let tables = of_block(report, index, columns.unwrap_or(USUAL_COLUMNS));
+                let meaning = block.meaning.trim();
+                let has_meaning = !tables.is_empty() && !meaning.is_empty();
+                parts.extend(tables);
+                parts.extend(has_meaning.then(|| format!("{meaning}\n")));
+            }
+            parts.push(one_way_table(&report.runs));
+            parts.retain(|part| !part.is_empty());
+            parts.join("\n")
+        }
+    }
+}
+
+/// Tables of all blocks, and of the one-way delays.
+pub(super) fn tables(report: &Report, columns: usize) -> Vec<String> {
+    let blocks = 0..report.scenario.blocks.len();
+    let mut tables: Vec<String> = blocks
+        .flat_map(|index| of_block(report, index, columns))
+        .collect();
+    tables.push(one_way_table(&report.runs));
+    tables.retain(|table| !table.is_empty());
+    tables
+}
+
+/// Table of a block's runs, and of its ratios, if it has any.
+fn of_block(report: &Report, index: usize, columns: usize) -> Vec<String> {
+    let of_block = |run: &&Run| run.block == Some(index);
+    let runs: Vec<&Run> = report.runs.iter().filter(of_block).collect();
+    let ratios = report.ratios.iter().filter(|ratio| ratio.block == index);
+    let ratios: Vec<&Ratio> = ratios.collect();
+    let mut tables = vec![
+        runs_table(&report.scenario.blocks[index], &runs, columns),
+        ratio_table(&ratios),
+    ];
+    tables.retain(|table| !table.is_empty());
+    tables
+}
+
+/// Formats rows with the same number of cells: the first `left` columns aligned to the left, the others to the right.
+fn aligned(rows: &[Vec<String>], left: usize) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(column, (cell, &width))| match column < left {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Repetitions of a cell. Times are those of the valid ones.
+struct Row<'a> {
+    cell: &'a Cell,
+    runs: Vec<&'a Run>,
+}
+
+impl Row<'_> {
+    /// Median over the repetitions, in microseconds.
+    fn time(&self, of: Of, value: fn(&Statistics) -> Option<f64>) -> String {
+        let valid = self.runs.iter().filter(|run| run.invalid.is_none());
+        let mut values: Vec<f64> = valid.filter_map(|run| value(run.part(of))).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        match values.len() {
+            0 => "-".to_owned(),
+            odd if odd % 2 == 1 => micros(Some(values[middle])),
+            _ => micros(Some((values[middle - 1] + values[middle]) / 2.0)),
+        }
+    }
+
+    fn sum(&self, count: fn(&Run) -> u64) -> String {
+        let sum: u64 = self.runs.iter().map(|run| count(run)).sum();
+        sum.to_string()
+    }
+}
+
+/// Column with the two lines of its heading, and its cells. Columns with a greater number are left out first where the
+/// terminal is too narrow.
+type Column = (u8, &'static str, &'static str, fn(&Row<'_>) -> String);
+
+const COLUMNS: [Column; 11] = [
+    (0, "RTT", "median", |row| row.time(Of::Rtt, |it| it.median)),
+    (0, "RTT", "p99", |row| row.time(Of::Rtt, |it| it.p99)),
+    (4, "RTT", "p99.9", |row| row.time(Of::Rtt, |it| it.p99_9)),
+    (3, "RTT", "max", |row| row.time(Of::Rtt, |it| it.max)),
+    (5, "RTT", "jitter", |row| row.time(Of::Rtt, |it| it.jitter)),
+    (2, "hosts", "median", |row| {
+        row.time(Of::Host, |it| it.median)
+    }),
+    (1, "hosts", "p99", |row| row.time(Of::Host, |it| it.p99)),
+    (0, "", "lost", |row| row.sum(|run| run.lost)),
+    (6, "", "late", |row| row.sum(|run| run.late_sends)),
+    (1, "priority", "inversions", |row| {
+        row.sum(|run| run.inversions.total)
+    }),
+    (7, "", "samples", |row| row.sum(|run| run.samples)),
+];
+
+/// Table of a block: a line for each cell. Times are microseconds, medians over the repetitions; counts are sums.
+fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for run in runs {
+        let Some(cell) = &run.cell else { continue };
+        match rows.iter_mut().find(|row| row.cell == cell) {
+            Some(row) => row.runs.push(run),
+            None => rows.push(Row {
+                cell,
+                runs: vec![run],
+            }),
+        }
+    }
+    let Some(first) = rows.first() else {
+        return String::new();
+    };
+    let names = names(block, &rows);
+    let lines_of = |shown: &[Column]| {
+        let mut lines = vec![vec![String::new(); names.len()], names.clone()];
+        for (_, above, below, _) in shown {
+            lines[0].push((*above).to_owned());
+            lines[1].push((*below).to_owned());
+        }
+        for row in &rows {
+            let value = |name: &String| {
+                let value = row.cell.value(name);
+                value.map_or_else(String::new, |value| words(name, &value))
+            };
+            let mut line: Vec<String> = names.iter().map(value).collect();
+            line.extend(shown.iter().map(|(_, _, _, cell)| cell(row)));
+            lines.push(line);
+        }
+        lines
+    };
+    let mut shown = COLUMNS.to_vec();
+    let mut text = aligned(&lines_of(&shown), names.len());
+    for least in (1..=7).rev() {
+        if text.lines().all(|line| line.chars().count() <= columns) {
+            break;
+        }
+        shown.retain(|(number, ..)| *number < least);
+        text = aligned(&lines_of(&shown), names.len());
+    }
+    let repetitions = match first.runs.len() {
+        1 => String::new(),
+        count => format!(", medians of {count} repetitions"),
+    };
+    let mut text = format!("{} (times in us{repetitions})\n{text}", block.title);
+    for (row, run) in rows
+        .iter()
+        .flat_map(|row| row.runs.iter().map(move |run| (row, run)))
+    {
+        if let Some(reason) = &run.invalid {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "INVALID: {}: {reason}", name(&names, row.cell));
+        }
+    }
+    text
+}
+
+/// Names of the values in which the rows differ; only the label if each row has one.
+fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
+    if rows.iter().all(|row| row.cell.label.is_some()) {
+        return vec!["label".to_owned()];
+    }
+    let factors = block.factors.iter().map(|factor| factor.name.clone());
+    let mut names: Vec<String> = factors.collect();
+    names.extend(Cell::default().values().keys().cloned());
+    names.extend(["place", "publisher", "label"].map(str::to_owned));
+    let first = rows[0].cell;
+    let mut seen: Vec<String> = Vec::new();
+    names.retain(|name| {
+        let differs = || {
+            rows.iter()
+                .any(|row| row.cell.value(name) != first.value(name))
+        };
+        let is_new = !seen.contains(name);
+        seen.push(name.clone());
+        is_new && (differs() || name == "payload_bytes")
+    });
+    names
+}
+
+/// Name of a cell by these values.
+fn name(names: &[String], cell: &Cell) -> String {
+    let values = names
+        .iter()
+        .filter_map(|name| Some(words(name, &cell.value(name)?)));
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// Table of a block's ratios: a line for each pair of levels, a column for each compared statistic.
+fn ratio_table(ratios: &[&Ratio]) -> String {
+    let mut what: Vec<(Of, Measure)> = Vec::new();
+    for ratio in ratios {
+        if !what.contains(&(ratio.of, ratio.measure)) {
+            what.push((ratio.of, ratio.measure));
+        }
+    }
+    let key = |ratio: &Ratio| (ratio.at.clone(), ratio.factor.clone(), ratio.levels.clone());
+    let mut lines: Vec<Vec<String>> = vec![["ratio of", "to", ""].map(str::to_owned).to_vec()];
+    lines[0].extend(what.iter().map(|(of, measure)| match of {
+        Of::Rtt => format!("RTT {}", measure.word()),
+        Of::Host => format!("hosts {}", measure.word()),
+    }));
+    let mut keys = Vec::new();
+    for ratio in ratios {
+        let of_key = key(ratio);
+        if keys.contains(&of_key) {
+            continue;
+        }
+        let mut line = [ratio.levels.to_vec(), vec![ratio.at.clone()]].concat();
+        for wanted in &what {
+            let mut same = ratios.iter().filter(|other| key(other) == of_key);
+            let found = same.find(|other| (other.of, other.measure) == *wanted);
+            line.push(found.map_or_else(String::new, |ratio| ratio_words(ratio)));
+        }
+        lines.push(line);
+        keys.push(of_key);
+    }
+    match keys.is_empty() {
+        true => String::new(),
+        false => {
+            aligned(&lines, 3)
+                + "Ratios with their 95 % intervals. In brackets alone: no difference seen. Lost round trips are not in them.\n"
+        }
+    }
+}
+
+/// Ratio with its interval; the interval alone if it includes 1.
+fn ratio_words(ratio: &Ratio) -> String {
+    match (ratio.value, ratio.interval()) {
+        (Some(value), Some(interval)) => {
+            let range = format!("({:.2} to {:.2})", interval.low, interval.high);
+            match interval.is_difference() {
+                true => format!("{value:.2} {range}"),
+                false => range,
+            }
+        }
+        (Some(value), None) => format!("{value:.2}, no interval"),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+fn micros(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match value {
+        value if value >= 99.95 => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    }
+}
+
+/// Description of the check on each round's timestamps, and of its limits.
+const CHECKED: &str = "each round has all its timestamps, in order. Both ways and the turnaround add up to the round \
+                                  trip; that is no proof of a shared clock, because they add up with any clocks";
+
+/// Column with the two lines of its heading, and its cells.
+type OneWayColumn = (&'static str, &'static str, fn(&Run) -> String);
+
+const ONE_WAY_COLUMNS: [OneWayColumn; 12] = [
+    ("", "payload", |run| format!("{} B", run.payload_bytes)),
+    ("", "disturbance", disturbance),
+    ("", "arbiter", arbiter),
+    ("", "order", |run| run.order.word().to_owned()),
+    ("there", "median", |run| micros(run.one_way.there_us.median)),
+    ("there", "p99", |run| micros(run.one_way.there_us.p99)),
+    ("there", "max", |run| micros(run.one_way.there_us.max)),
+    ("turnaround", "median", |run| {
+        micros(run.one_way.turnaround_us.median)
+    }),
+    ("back", "median", |run| micros(run.one_way.back_us.median)),
+    ("back", "p99", |run| micros(run.one_way.back_us.p99)),
+    ("back", "max", |run| micros(run.one_way.back_us.max)),
+    ("", "rounds", |run| run.one_way.rounds.to_string()),
+];
+
+/// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons why runs have no
+/// one-way delays. Empty without runs.
+fn one_way_table(runs: &[Run]) -> String {
+    let mut text = String::new();
+    let has_delays = |run: &&Run| run.one_way.refused.is_none();
+    for block in runs.chunk_by(|a, b| a.datapath == b.datapath) {
+        if block.iter().any(|run| has_delays(&run)) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "One way over {} (times in us)", block[0].datapath);
+            let mut rows = vec![
+                ONE_WAY_COLUMNS.map(|column| column.0.to_owned()).to_vec(),
+                ONE_WAY_COLUMNS.map(|column| column.1.to_owned()).to_vec(),
+            ];
+            let delays = block.iter().filter(has_delays);
+            rows.extend(delays.map(|run| ONE_WAY_COLUMNS.map(|(_, _, cell)| cell(run)).to_vec()));
+            text.push_str(&aligned(&rows, 0));
+        }
+    }
+    let mut sentences: Vec<String> = Vec::new();
+    for run in runs {
+        let sentence = match (&run.one_way.refused, &run.one_way.clock) {
+            (Some(why), _) => format!("{} B over {}: {why}.", run.payload_bytes, run.datapath),
+            (None, clock) => format!(
+                "Both ends report {} as the clock of their timestamps; {CHECKED}.",
+                clock.as_deref().unwrap_or("one clock")
+            ),
+        };
+        if !sentences.contains(&sentence) {
+            let _ = writeln!(text, "{sentence}");
+            sentences.push(sentence);
+        }
+    }
+    text
+}
+
+fn disturbance(run: &Run) -> String {
+    let word = run
+        .disturbance
+        .map_or("none", |disturbance| disturbance.word());
+    match run.bulk_reader {
+        Some(_) => format!("{word}, read"),
+        None => word.to_owned(),
+    }
+}
+
+fn arbiter(run: &Run) -> String {
+    let word = run.arbiter().map(|arbiter| arbiter.word());
+    word.unwrap_or("-").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Load;
+    use crate::report::tests::{ORDERS, report};
+
+    #[test]
+    fn a_line_has_its_levels_and_times_and_narrow_terminals_fewer_columns() {
+        let mut report = report(ORDERS, |cell| match cell.disturbance {
+            Load::None => 400,
+            _ => 4_000,
+        });
+        report.runs[1].rtt_us.max = Some(14_045.25);
+        report.runs[1].rtt_us.p99_9 = None;
+        report.runs[2].invalid = Some("the ledger is off".into());
+        let wide = text(&report, Some(140));
+        let lines: Vec<&str> = wide.lines().collect();
+        assert_eq!(lines[0], "Two orders (times in us)");
+        let cells: Vec<&str> = lines[4].split_whitespace().collect();
+        assert_eq!(
+            cells[..8],
+            [
+                "undisturbed",
+                "priority",
+                "order",
+                "64",
+                "B",
+                "200",
+                "400",
+                "-"
+            ]
+        );
+        assert!(cells.contains(&"14045"), "{wide}");
+        assert!(
+            lines[5].contains(" -  "),
+            "no times of an invalid run: {wide}"
+        );
+        assert!(
+            wide.contains("INVALID: bulk, fifo order, 64 B: the ledger is off"),
+            "{wide}"
+        );
+        let end_of = |line: &str, word: &str| line.find(word).expect(word) + word.len();
+        assert_eq!(end_of(lines[2], "max"), end_of(lines[4], "14045"));
+        for columns in [80, 120] {
+            let text = text(&report, Some(columns));
+            let table = text.split("\n\n").next().expect("a table");
+            let fits = |line: &&str| line.chars().count() <= columns || line.starts_with("INVALID");
+            assert!(table.lines().all(|line| fits(&line)), "{text}");
+            assert!(table.contains("p99") && table.contains("lost"), "{text}");
+        }
+    }
+
+    #[test]
+    fn repetitions_are_one_line_with_their_median() {
+        let text = format!("repetitions = 3\n{ORDERS}");
+        let mut report = report(&text, |_| 400);
+        let fifo = report.runs.iter_mut().filter(|run| run.number % 4 == 1);
+        for (p99, run) in [100.0, 900.0, 300.0].into_iter().zip(fifo) {
+            (run.rtt_us.p99, run.lost) = (Some(p99), 2);
+        }
+        let text = super::text(&report, Some(120));
+        assert!(text.starts_with("Two orders (times in us, medians of 3 repetitions)"));
+        let line = text.lines().nth(3).expect("a line");
+        assert!(line.contains(" 300 ") && line.contains(" 6 "), "{text}");
+    }
+
+    #[test]
+    fn a_ratio_without_a_difference_is_its_interval_alone() {
+        let report = report(ORDERS, |cell| match (cell.disturbance, cell.order.word()) {
+            (Load::None, _) | (_, "fifo") => 400,
+            _ => 4_000,
+        });
+        let text = text(&report, None);
+        let of_order = |order: &str| {
+            let mut lines = text
+                .lines()
+                .filter(|line| line.starts_with("bulk      undisturbed"));
+            lines
+                .find(|line| line.contains(order))
+                .expect("a ratio")
+                .to_owned()
+        };
+        assert!(
+            of_order("priority order").ends_with("10.00 (10.00 to 10.00)"),
+            "{text}"
+        );
+        assert!(
+            of_order("fifo order").ends_with("  (1.00 to 1.00)"),
+            "{text}"
+        );
+    }
+}
+
+#[cfg(test)]
+mod one_way_tests {
+    use super::*;
+    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
+    use crate::report::tests::{scenario, silent_run};
+
+    /// Rounds of 200 us: 90 forward, 10 turnaround, 100 back.
+    fn run(ping_clock: &StampClock, pong_clock: &StampClock) -> Run {
+        let (mut ping, mut pong) = (PingRecorder::new(100, 1), PongRecorder::new(100, 1));
+        let scenario = scenario(64, None);
+        for id in 0..100 {
+            let start_ns = 1 + u64::from(id) * scenario.period_ns();
+            let nonce = ping.nonce(id);
+            ping.sent(id, start_ns, start_ns);
+            pong.received(id, nonce, start_ns + 90_000);
+            pong.replied(id, start_ns + 100_000);
+            ping.returned(id, nonce, start_ns + 200_000);
+        }
+        let clocks = [ping_clock, pong_clock];
+        let rounds = Rounds::merge(ping, pong, None, scenario.period_ns(), clocks).unwrap();
+        Run::new(&scenario, &rounds, None)
+    }
+
+    #[test]
+    fn ways_of_one_clock_stand_in_a_line_and_the_clock_is_named_once() {
+        let here = StampClock::of_this_process();
+        let text = one_way_table(&[run(&here, &here), run(&here, &here)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "One way over udp (times in us)");
+        assert!(
+            lines[1].contains("there") && lines[1].contains("back"),
+            "{text}"
+        );
+        let cells: Vec<&str> = lines[3].split_whitespace().collect();
+        assert_eq!(
+            cells[5..],
+            ["90.0", "-", "90.0", "10.0", "100", "-", "100", "100"],
+            "{text}"
+        );
+        assert_eq!(lines[3], lines[4]);
+        assert!(
+            lines[5].starts_with("Both ends report CLOCK_MONOTONIC")
+                && lines[5].contains("no proof"),
+            "{text}"
+        );
+        assert_eq!(lines.len(), 6, "{text}");
+    }
+
+    #[test]
+    fn of_two_clocks_there_is_the_reason_and_no_number_anywhere() {
+        let here = StampClock::of_this_process();
+        let elsewhere = StampClock {
+            boot: Some("another".to_owned()),
+            ..here.clone()
+        };
+        let run = run(&here, &elsewhere);
+        assert_eq!(run.owd_us, Default::default());
+        assert_eq!(run.distribution.owd_us, None);
+        assert_eq!(run.rtt_us.median, Some(200.0), "round trips are right");
+        let text = one_way_table(&[run]);
+        assert!(
+            text.contains("two machines") && !text.contains("90.0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_came_back_has_no_ways() {
+        let run = silent_run(None);
+        assert_eq!(run.one_way.rounds, 0);
+        assert!(one_way_table(&[]).is_empty());
+    }
+}
