@@ -59,9 +59,9 @@ const RUN_KEYS: &[&str] = &[
 const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
 /// Job orders of the executor.
 const ORDERS: [&str; 2] = ["fifo", "priority"];
-/// Number of runs: payload sizes, undisturbed and with the flood; the flood with the other arbiter; receive work with
-/// one remedy at a time; each job order, undisturbed and with each disturbance from inside.
-const RUNS: usize = 12 + 3 + 11 + 2 + INSIDE.len() * ORDERS.len();
+/// Number of runs: payload sizes, undisturbed and with the flood; the flood with both arbiters; receive work with one
+/// remedy at a time; each job order, undisturbed and with each disturbance from inside.
+const RUNS: usize = 12 + 6 + 11 + 2 + INSIDE.len() * ORDERS.len();
 /// Number of these runs that are skipped without AF_XDP.
 const LANE_RUNS: usize = 7;
 
@@ -152,8 +152,13 @@ fn fault(report: &Value) -> Option<Fault> {
     if *drops != 0 {
         return Some(Fault::Stalled(format!("cable.ingress_drops is {drops}")));
     }
-    let invalid = runs.iter().find(|run| !run["invalid"].is_null());
-    invalid.map(|run| Fault::Wrong(format!("a run is invalid: {}", run["invalid"])))
+    let mut invalid = runs.iter().filter_map(|run| run["invalid"].as_str());
+    invalid
+        .next()
+        .map(|why| match why.starts_with("the flood reached") {
+            true => Fault::Stalled(why.to_owned()),
+            false => Fault::Wrong(format!("a run is invalid: {why}")),
+        })
 }
 
 /// Checks the comparison of job orders: less urgent work precedes the critical sample in FIFO order, but never in the

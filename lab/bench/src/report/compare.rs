@@ -217,11 +217,16 @@ fn at(block: &Block, comparison: &Comparison, cell: &Cell) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Text of a value of a cell.
-pub(crate) fn words(name: &str, value: &Value) -> String {
-    let text = value
+/// Level as a scenario file has it, without quotes.
+fn text(level: &Value) -> String {
+    level
         .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
+        .map_or_else(|| level.to_string(), str::to_owned)
+}
+
+/// Text of a value of a cell for people.
+pub(crate) fn words(name: &str, value: &Value) -> String {
+    let text = text(value);
     match name {
         "payload_bytes" => format!("{text} B"),
         "rate_hz" => format!("{text} Hz"),
@@ -259,15 +264,15 @@ impl Pair<'_> {
         });
         let pairs: Vec<[&[u64]; 2]> = pairs.collect();
         let interval = ratio(&pairs, measure.quantile());
-        let levels = levels.map(|level| words(&comparison.factor, level));
+        let words = levels.map(|level| words(&comparison.factor, level));
         let what: [&str; 2] = [of.into(), measure.into()];
         let [first, _] = self.runs[0];
         Ratio {
-            name: format!("{} / {}, {}", levels[0], levels[1], what.join(" ")),
+            name: format!("{} / {}, {}", words[0], words[1], what.join(" ")),
             payload_bytes: first.payload_bytes,
             block,
             factor: comparison.factor.clone(),
-            levels,
+            levels: levels.map(text),
             at: self.at.clone(),
             of,
             measure,
@@ -321,8 +326,8 @@ mod tests {
         let report = report(&text, |cell| 200 + u64::from(cell.payload_bytes));
         let of_step = report.ratios.iter().filter(|ratio| ratio.factor == "step");
         let of_step: Vec<_> = of_step.collect();
-        // 8 pairs, 4 disturbances, 2 links, 2 parts.
-        assert_eq!(of_step.len(), 8 * 4 * 2 * 2);
+        // 9 pairs, 4 disturbances, 2 links, 2 parts.
+        assert_eq!(of_step.len(), 9 * 4 * 2 * 2);
         // Without a link there is no hosts' part.
         for ratio in of_step.iter().filter(|ratio| ratio.of == Of::Rtt) {
             assert_eq!(

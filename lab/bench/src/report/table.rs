@@ -235,7 +235,11 @@ fn ratio_table(ratios: &[&Ratio]) -> String {
         if keys.contains(&of_key) {
             continue;
         }
-        let mut line = [ratio.levels.to_vec(), vec![ratio.at.clone()]].concat();
+        let levels = ratio
+            .levels
+            .clone()
+            .map(|level| words(&ratio.factor, &level.into()));
+        let mut line = [levels.to_vec(), vec![ratio.at.clone()]].concat();
         for wanted in &what {
             let mut same = ratios.iter().filter(|other| key(other) == of_key);
             let found = same.find(|other| (other.of, other.measure) == *wanted);

@@ -32,7 +32,7 @@ struct Seen {
     pictures: usize,
     /// Pictures that are too small to read, and labels that do not fit into their picture.
     unreadable: Vec<String>,
-    /// Number of table rows with runs.
+    /// Number of runs in the keys of the figures.
     rows: usize,
     /// Requests of the page to other servers.
     requests: Vec<String>,
