@@ -233,6 +233,10 @@ fn the_help_of_every_command_ends_with_the_exit_codes() {
         &["bench"],
         &["bench", "rtt"],
         &["bench", "throughput"],
+        &["bench", "run"],
+        &["bench", "list"],
+        &["bench", "show"],
+        &["bench", "report"],
     ] {
         let (code, out, _) = run(isolane(command).arg("--help"));
         assert_eq!(code, 0, "{command:?}");

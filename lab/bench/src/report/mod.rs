@@ -5,6 +5,7 @@
 
 mod bars;
 mod compare;
+mod csv;
 mod environment;
 mod page;
 mod run;
@@ -20,6 +21,7 @@ use crate::experiment;
 pub use bars::wrapped;
 pub(crate) use compare::words;
 pub use compare::{Measure, Of, Ratio, Series, ratios};
+pub use csv::csv;
 pub use environment::{Clock, Environment};
 pub use page::page;
 pub use run::{

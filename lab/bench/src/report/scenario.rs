@@ -118,6 +118,7 @@ pub enum Place {
     /// Two devices of the machine with their connection ([`TestHosts::of_devices`]).
     ///
     /// [`TestHosts::of_devices`]: crate::namespace::TestHosts::of_devices
+    #[serde(skip)]
     Devices,
 }
 

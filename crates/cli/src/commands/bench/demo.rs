@@ -103,7 +103,7 @@ impl Demo {
                 .set
                 .extend(seconds.map(|seconds| ("seconds".to_owned(), seconds.into())));
         }
-        measure::round_trips(hosts, loaded, &self.outputs, None)
+        measure::round_trips(hosts, loaded, self.outputs, None)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{env, fs, io, process};
 
 use clap::Args;
 use isolane_bench::experiment::{Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show};
-use isolane_bench::report::{self, Report, Run, Series, page, ratios, wrapped};
+use isolane_bench::report::{self, Report, Run, Series, csv, page, ratios, wrapped};
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
 use isolane_model::Word;
@@ -32,12 +32,28 @@ pub(super) struct Outputs {
     /// Write the results as one self-contained HTML page with figures
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(super) page: Option<PathBuf>,
+    /// Write a line for each run as comma-separated values
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(super) csv: Option<PathBuf>,
 }
 
-/// Parses a file name; refuses standard output, because a page is useless on a terminal.
+impl Outputs {
+    /// Writes the page and the table.
+    pub(super) fn write(&self, report: &Report) -> Result<(), Failure> {
+        if let Some(file) = &self.page {
+            write_text(&page(report), file)?;
+        }
+        if let Some(file) = &self.csv {
+            write_text(&csv(report), file)?;
+        }
+        Ok(())
+    }
+}
+
+/// Parses a file name; refuses standard output, which has the text.
 fn page_file(text: &str) -> Result<PathBuf, String> {
     match text {
-        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        "" | "-" => Err(String::from("name a file, such as demo.html")),
         file => Ok(PathBuf::from(file)),
     }
 }
@@ -134,7 +150,7 @@ fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
 pub(super) fn round_trips(
     hosts: BenchEnvironment,
     loaded: Loaded,
-    outputs: &Outputs,
+    outputs: Outputs,
     folder: Option<(&Path, bool)>,
 ) -> Result<ExitCode, Failure> {
     let explanation = hosts.without_hosts();
@@ -258,24 +274,23 @@ fn not_read(path: &Path, error: &io::Error) -> Failure {
 fn finish(
     report: &Report,
     measured: &Measured<Outcome>,
-    outputs: &Outputs,
+    mut outputs: Outputs,
     mut growing: Option<GrowingJson>,
 ) -> Result<ExitCode, Failure> {
     let mut text = text(report) + &failures(report, measured);
-    let mut page_file = outputs.page.clone();
     let is_bars = report.scenario.show == Show::Bars;
     if is_bars && !report.runs.is_empty() {
         if outputs.json.is_none()
-            && page_file.is_none()
+            && outputs.page.is_none()
             && let Some(folder) = result_folder()
         {
             let file = Destination::File(folder.join("demo.json"));
             growing = Some(GrowingJson::new(&file));
-            page_file = Some(folder.join("demo.html"));
+            outputs.page = Some(folder.join("demo.html"));
         }
         let json_file = growing.as_ref().and_then(GrowingJson::path);
         text.push('\n');
-        for (what, file) in [("Page", page_file.as_deref()), ("JSON", json_file)] {
+        for (what, file) in [("Page", outputs.page.as_deref()), ("JSON", json_file)] {
             if let Some(file) = file {
                 let _ = writeln!(text, "{what}: {}", file.display());
             }
@@ -286,9 +301,7 @@ fn finish(
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(report)?;
     }
-    if let Some(file) = &page_file {
-        write_text(&page(report), file)?;
-    }
+    outputs.write(report)?;
     show(&text, outputs.json.as_ref())?;
     if let Some(growing) = growing {
         growing.finish(report)?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::Args;
 use isolane_bench::experiment::{Levels, SHIPPED, What, shipped};
-use isolane_bench::report::page;
 use toml::{Table, Value};
 
 use super::environment::BenchEnvironment;
@@ -16,7 +15,7 @@ use super::measure::{self, Loaded, Outputs};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::MAX_REPETITIONS;
-use crate::output::{print, print_json, write_text};
+use crate::output::{print, print_json};
 use crate::settings::Settings;
 
 /// Options that change a scenario.
@@ -111,7 +110,7 @@ impl Run {
         let folder = self.folder.as_deref().map(|path| (path, self.resume));
         let hosts = BenchEnvironment::set_up()?;
         match loaded.scenario.measure {
-            What::RoundTrips => measure::round_trips(hosts, loaded, &self.outputs, folder),
+            What::RoundTrips => measure::round_trips(hosts, loaded, self.outputs, folder),
             What::Throughput => {
                 super::throughput::measure(hosts, loaded, self.outputs.json.as_ref())
             }
@@ -192,9 +191,7 @@ pub(crate) struct Report {
 impl Report {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let report = read(&self.from)?;
-        if let Some(file) = &self.outputs.page {
-            write_text(&page(&report), file)?;
-        }
+        self.outputs.write(&report)?;
         measure::show(&measure::text(&report), self.outputs.json.as_ref())?;
         if let Some(destination) = &self.outputs.json {
             print_json(&report, destination)?;
