@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "demo",
     "pub",
     "sub",
