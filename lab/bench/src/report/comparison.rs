@@ -9,7 +9,8 @@ use strum::IntoStaticStr;
 use super::text_table::{Align, aligned, cells};
 use super::{Disturbance, Order, Publisher, Run, Step, summary};
 use crate::cable::Arbiter;
-use crate::record::{Statistics, Window};
+use crate::record::Window;
+use crate::statistics::Statistics;
 
 /// Minimum number of seconds for a range.
 const LEAST_WINDOWS: usize = 3;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
 
-pub use ablation::{Baseline, Compared, Effect, Interval, Overall, Step, Unit, effects, overall};
+pub use ablation::{Baseline, Compared, Effect, Overall, Step, Unit, effects, overall};
 pub use comparison::{Kind, Measure, Of, Ratio, ratios};
 pub use environment::{Clock, Environment};
 pub use page::page;

@@ -11,11 +11,11 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::interval::{Interval, Unit, paired, ratio};
 use super::{Step, block_of, blocks, disturbance_words, steps_of};
 use crate::cable::Arbiter;
 use crate::report::text_table::{Align, aligned, cells};
 use crate::report::{Disturbance, Of, Publisher, Run};
+use crate::statistics::{Interval, paired_ratio, unpaired_ratio};
 
 /// Baseline of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,17 @@ impl Compared {
     }
 }
 
+/// Time span of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A whole run.
+    Repetition,
+    /// A second of a run. Seconds of one run are not independent, so an interval from seconds is narrower than one from
+    /// repetitions.
+    Second,
+}
+
 /// Effect of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
@@ -148,11 +159,10 @@ fn effects_in(block: &[&Run], quiet: &[&Run]) -> Vec<Effect> {
         let row = rows_of(block, step);
         for other in step.against(&steps) {
             let base = rows_of(block, other);
-            all.extend(effect(&row, &base, block, (step, Baseline::Step(other))));
+            all.extend(effect(&row, &base, (step, Baseline::Step(other))));
         }
         let base = rows_of(quiet, step);
-        let both = [block, quiet].concat();
-        all.extend(effect(&row, &base, &both, (step, Baseline::Undisturbed)));
+        all.extend(effect(&row, &base, (step, Baseline::Undisturbed)));
     }
     all
 }
@@ -164,33 +174,14 @@ fn rows_of<'a>(block: &[&'a Run], step: Step) -> Vec<&'a Run> {
         .collect()
 }
 
-/// Compares two rows, with the noise estimated from all rows; `None` if one has no runs.
-fn effect(
-    row: &[&Run],
-    base: &[&Run],
-    all: &[&Run],
-    (step, baseline): (Step, Baseline),
-) -> Option<Effect> {
+/// Compares two rows; `None` if one has no runs.
+fn effect(row: &[&Run], base: &[&Run], (step, baseline): (Step, Baseline)) -> Option<Effect> {
     let (first, _) = (row.first()?, base.first()?);
     let unit = match row.len().min(base.len()) {
         1 => Unit::Second,
         _ => Unit::Repetition,
     };
-    let of = |part: Of| {
-        let mut groups: Vec<Vec<&Run>> = Vec::new();
-        for &run in all.iter().filter(|run| run.invalid.is_none()) {
-            let is_same = |group: &&mut Vec<&Run>| {
-                let other = group[0];
-                (block_of(other), Step::of_run(other)) == (block_of(run), Step::of_run(run))
-            };
-            match groups.iter_mut().find(is_same) {
-                Some(group) => group.push(run),
-                None => groups.push(vec![run]),
-            }
-        }
-        let all: Vec<Vec<f64>> = groups.iter().map(|runs| p99s(runs, part, unit)).collect();
-        ratio(&p99s(row, part, unit), &p99s(base, part, unit), &all)
-    };
+    let of = |part: Of| unpaired_ratio(&p99s(row, part, unit), &p99s(base, part, unit));
     Some(Effect {
         payload_bytes: first.payload_bytes,
         compared: Compared::of(first, step, baseline),
@@ -248,8 +239,7 @@ pub(in crate::report) fn effects_table(runs: &[Run]) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "Ratios of p99s; in brackets, their 95 % interval, computed from {values} with the noise of all rows of a \
-         block.\nIf the interval contains 1, no difference was seen. Percentiles do not include lost pings."
+        "Ratios of p99s; in brackets, their 95 % interval, computed from {values}.\nIf the interval contains 1, no difference was seen. Percentiles do not include lost pings."
     );
     text
 }
@@ -378,7 +368,7 @@ fn overall_effect(
         let ratios = pairs
             .iter()
             .filter_map(|(run, other)| Some(p99(run)? / p99(other)?));
-        paired(&ratios.collect::<Vec<f64>>())
+        paired_ratio(&ratios.collect::<Vec<f64>>())
     };
     (!pairs.is_empty()).then(|| Overall {
         payload_bytes: group.iter().map(|block| block[0].payload_bytes).collect(),

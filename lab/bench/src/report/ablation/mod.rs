@@ -10,7 +10,6 @@
 //! A step may have no effect: then the interval of its ratio covers 1, and the text says that no difference was seen.
 
 mod effects;
-mod interval;
 mod step;
 
 use std::fmt::Write;
@@ -18,11 +17,10 @@ use std::fmt::Write;
 use super::text_table::{Align, aligned, cells};
 use super::{Disturbance, Publisher, Run};
 use crate::cable::Arbiter;
-use crate::record::Statistics;
+use crate::statistics::Statistics;
 
-pub use effects::{Baseline, Compared, Effect, Overall, effects, overall};
+pub use effects::{Baseline, Compared, Effect, Overall, Unit, effects, overall};
 pub(super) use effects::{effects_table, overall_table};
-pub use interval::{Interval, Unit};
 pub use step::Step;
 
 /// Common properties of a block's runs.
