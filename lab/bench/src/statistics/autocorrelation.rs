@@ -1,12 +1,12 @@
 //! Dependence between the values of a series, as far as it matters for a quantile.
 //!
 //! The error of a sample quantile is the error of the share of values at or below it. That share is the mean of an
-//! indicator series of zeros and ones, whose variance is the long-run variance of the indicator divided by the number of
-//! values. The indicator of independent values has the long-run variance p (1 - p). Dependence multiplies it by the
+//! indicator series of zeros and ones, whose variance is the long-run variance of the indicator divided by the number
+//! of values. The indicator of independent values has the long-run variance p (1 - p). Dependence multiplies it by the
 //! *inflation*.
 //!
-//! The inflation is the sum of the indicator's autocorrelations under the trapezoidal flat-top lag window of Politis and
-//! Romano (1995), with the bandwidth rule of Politis (2003), "Adaptive bandwidth choice", Journal of Nonparametric
+//! The inflation is the sum of the indicator's autocorrelations under the trapezoidal flat-top lag window of Politis
+//! and Romano (1995), with the bandwidth rule of Politis (2003), "Adaptive bandwidth choice", Journal of Nonparametric
 //! Statistics 15. The length of bootstrap blocks follows from the same autocorrelations: Politis and White (2004),
 //! "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23, as corrected by Patton,
 //! Politis and White (2009), for circular blocks.
@@ -18,8 +18,8 @@ const INSIGNIFICANT_LAGS: usize = 5;
 /// Largest lag examined, as a multiple of the square root of the number of values. A longer dependence is cut here.
 const MAX_LAG_FACTOR: f64 = 10.0;
 
-/// Block length as a multiple of the published rule, which balances bias and variance of the variance's estimate. Coverage
-/// suffers from the bias only, and longer blocks have less.
+/// Block length as a multiple of the published rule, which balances bias and variance of the variance's estimate.
+/// Coverage suffers more from the bias, and longer blocks have less.
 const BLOCK_FACTOR: usize = 2;
 /// Bound of the inflation, for negative autocorrelations. Estimates near 0 would make intervals too short.
 const LEAST_INFLATION: f64 = 0.5;
@@ -29,8 +29,8 @@ const LEAST_INFLATION: f64 = 0.5;
 pub(super) struct Dependence {
     /// Long-run variance of the indicator divided by that of independent values, which have 1.
     pub(super) inflation: f64,
-    /// Equivalent degrees of freedom of the inflation's estimate at frequency 0 (Priestley 1981, "Spectral Analysis and Time Series", section
-    /// 6.2.4).
+    /// Equivalent degrees of freedom of the inflation's estimate, a spectral estimate at frequency 0 (Priestley 1981,
+    /// "Spectral Analysis and Time Series", section 6.2.4).
     pub(super) freedom: f64,
     /// Length of bootstrap blocks: twice that of Politis and White, and at least twice the cube root of the number of
     /// values.

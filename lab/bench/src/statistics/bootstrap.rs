@@ -1,12 +1,11 @@
-//! Circular block bootstrap of a quantile (Politis and Romano 1992; Lahiri 2003, "Resampling Methods for Dependent
-//! Data").
+//! Circular block bootstrap of a quantile: Politis and Romano (1992), "A circular block-resampling procedure for
+//! stationary data"; Lahiri (2003), "Resampling Methods for Dependent Data".
 //!
 //! A resample joins blocks of successive values that start at random positions, so it keeps the dependence within
 //! blocks. A quantile depends on ranks only, and that of a resample lies close to that of the series. So the values are
-//! replaced by their ranks, only the ranks near the quantile are counted one by one, and those below are counted a block
-//! at a time.
+//! replaced by their ranks, only the ranks near the quantile are counted one by one, and those below are counted a
+//! block at a time.
 
-use super::autocorrelation::Dependence;
 use super::quantile::Quantile;
 
 /// Half the width of the counted ranks, in standard deviations of the rank. A resample beyond it is counted in full.
@@ -35,8 +34,8 @@ pub(super) struct BlockBootstrap<'a> {
 }
 
 impl<'a> BlockBootstrap<'a> {
-    /// Prepares the bootstrap of a series in time order; `sorted_ns` is the same series sorted. `None` if the series is
-    /// too short for the quantile.
+    /// Prepares the bootstrap of a series in time order; `sorted_ns` is the same series sorted. `None` if the series
+    /// has too few independent values for the quantile.
     pub(super) fn new(
         series_ns: &[u64],
         sorted_ns: &'a [u64],
@@ -44,7 +43,7 @@ impl<'a> BlockBootstrap<'a> {
     ) -> Option<BlockBootstrap<'a>> {
         let count = series_ns.len();
         let rank = quantile.rank(count)? - 1;
-        let dependence = Dependence::of(series_ns, sorted_ns[rank]);
+        let dependence = quantile.dependence(series_ns, sorted_ns[rank])?;
         let mut order: Vec<u32> = (0..count as u32).collect();
         order.sort_unstable_by_key(|&at| (series_ns[at as usize], at));
         let mut ranks = vec![0; count];

@@ -5,11 +5,11 @@
 //!   series of two groups of runs   --> quantile_ratio --> Interval --> verdict in words
 //! ```
 //!
-//! A quantile is the nearest rank of the sorted values, and is left out with fewer than ten values beyond it. Nothing is
-//! assumed about the distribution of values, and no value is trimmed. Successive values of a run depend on each other,
-//! because a stall delays several of them; intervals take that from the autocorrelation (`autocorrelation`). A verdict
-//! comes from an [`Interval`], never from two point estimates. Nothing here reads a clock or a random source: resamples
-//! repeat with their seed.
+//! A quantile is the nearest rank of the sorted values, and is left out with fewer than ten values beyond it. Nothing
+//! is assumed about the distribution of values, and no value is trimmed. Successive values of a run depend on each
+//! other, because a stall delays several of them; intervals take that from the autocorrelation (`autocorrelation`). A
+//! verdict comes from an [`Interval`], never from two point estimates. Nothing here reads a clock or a random source:
+//! resamples repeat with their seed.
 
 mod autocorrelation;
 mod bootstrap;

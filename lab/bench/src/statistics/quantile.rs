@@ -1,5 +1,7 @@
 //! Quantiles of a series, and their intervals from order statistics.
 
+use std::fmt;
+
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
@@ -9,6 +11,10 @@ use crate::limits::SAMPLES_BEYOND_PERCENTILE;
 /// Variance of the binomial count above which its normal approximation is used. The ranks then differ by less than 0.02
 /// standard deviations, and the continued fraction of the beta function would need many terms.
 const NORMAL_FROM_VARIANCE: f64 = 1000.0;
+
+/// Minimum effective number of values beyond a quantile with an interval. With fewer, the dependence between them
+/// cannot be estimated from the series, and intervals are too short.
+const MIN_EFFECTIVE_BEYOND: f64 = 5.0;
 
 /// Share of a distribution, exact in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +46,8 @@ impl Quantile {
         f64::from(self.millionths) / 1e6
     }
 
-    /// Rank of the quantile among `count` values, counted from 1: the smallest that at least this share does not exceed.
-    /// `None` if fewer than [`SAMPLES_BEYOND_PERCENTILE`] values lie beyond it.
+    /// Rank of the quantile among `count` values, counted from 1: the smallest that at least this share does not
+    /// exceed. `None` if fewer than [`SAMPLES_BEYOND_PERCENTILE`] values lie beyond it.
     pub(super) fn rank(self, count: usize) -> Option<usize> {
         let rank = (count as u128 * u128::from(self.millionths)).div_ceil(1_000_000) as usize;
         (count - rank >= SAMPLES_BEYOND_PERCENTILE).then_some(rank)
@@ -52,9 +58,18 @@ impl Quantile {
         self.rank(sorted_ns.len()).map(|rank| sorted_ns[rank - 1])
     }
 
+    /// Dependence between the values of a series around its quantile `estimate`. `None` if too few independent values
+    /// lie beyond it for an interval.
+    pub(super) fn dependence(self, series_ns: &[u64], estimate: u64) -> Option<Dependence> {
+        let dependence = Dependence::of(series_ns, estimate);
+        let effective = series_ns.len() as f64 / dependence.inflation;
+        let beyond = effective * (1.0 - self.share());
+        (beyond >= MIN_EFFECTIVE_BEYOND).then_some(dependence)
+    }
+
     /// 95 % confidence interval in nanoseconds of this quantile of the distribution that a series in time order comes
-    /// from. `sorted_ns` is the same series sorted. `None` without the quantile itself, or if the interval would reach
-    /// beyond the extreme values.
+    /// from. `sorted_ns` is the same series sorted. `None` without the quantile itself, with fewer than five
+    /// effective values beyond it, or if the interval would reach beyond the extreme values.
     ///
     /// The bounds are order statistics, so no distribution is assumed. The number of values at or below the true
     /// quantile is binomial; the ranks are fractional as in Hutson (1999), "Calculating nonparametric confidence
@@ -64,7 +79,7 @@ impl Quantile {
     /// the inflation's estimate.
     pub(super) fn interval(self, series_ns: &[u64], sorted_ns: &[u64]) -> Option<[f64; 2]> {
         let estimate = self.of_sorted(sorted_ns)?;
-        let dependence = Dependence::of(series_ns, estimate);
+        let dependence = self.dependence(series_ns, estimate)?;
         let tail = tail_for(dependence.freedom)?;
         let count = sorted_ns.len() as f64;
         let effective = count / dependence.inflation;
@@ -80,6 +95,13 @@ impl Quantile {
 pub(super) fn tail_for(freedom: f64) -> Option<f64> {
     let bound = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
     Some(Normal::standard().sf(bound))
+}
+
+impl fmt::Display for Quantile {
+    /// The percentile, such as `p99.9`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "p{}", f64::from(self.millionths) / 1e4)
+    }
 }
 
 /// Fractional rank r among `count` values whose order statistic is below the quantile `share` with `probability`:

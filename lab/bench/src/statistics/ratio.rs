@@ -9,12 +9,18 @@
 //! | the same number, at least 2 | Student's of the logarithms of the pairs' ratios |
 //! | different numbers, each at least 3 | Welch's of the logarithms of the runs' quantiles |
 //!
+//! The bootstrap's percentiles also cover where a quantile lies between two modes, such as undisturbed round trips and
+//! stalls. Symmetric, smoothed and order-statistic intervals of the ratio fail there. The percentiles cover slightly
+//! too often (96 to 97 %) if both groups are independent and alike with only 20 values beyond the quantile. They cover
+//! too rarely (92 %) if one group with as few values, and with autocorrelation, dominates the error. `coverage.rs`
+//! measures coverage.
+//!
 //! With several runs, the variation between repetitions contains that within runs, so runs are not resampled. A nested
 //! bootstrap of repetitions and blocks counts the variation within runs twice, and estimates that between five
-//! repetitions too small by a fifth: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section 3.8.
-//! Its intervals cover too often where runs differ little, and too rarely where they differ much. Student's interval of
-//! pairs is also the interval of Hartung and Knapp (2001), "On tests of the overall treatment effect in meta-analysis",
-//! Statistics in Medicine 20, for runs of equal weight.
+//! repetitions too small by a fifth: Davison and Hinkley (1997), "Bootstrap Methods and their Application", section
+//! 3.8. Its intervals cover too often where runs differ little, and too rarely where they differ much. Student's
+//! interval of pairs is also the interval of Hartung and Knapp (2001), "On tests of the overall treatment effect in
+//! meta-analysis", Statistics in Medicine 20, for runs of equal weight.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -26,12 +32,12 @@ const RESAMPLES: usize = 1000;
 /// Minimum number of unpaired values in a group. With two, the interval spans orders of magnitude.
 const MIN_UNPAIRED: usize = 3;
 
-/// Ratio of a quantile between two groups of runs. A run is a series in time order, in nanoseconds. Groups with the same
-/// number of runs are pairs in the given order: run n of both groups is repetition n, measured close in time. The same
-/// `seed` gives the same interval.
+/// Ratio of a quantile between two groups of runs. A run is a series in time order, in nanoseconds. Groups with the
+/// same number of runs are pairs in the given order: run n of both groups is repetition n, measured close in time. The
+/// same `seed` gives the same interval.
 ///
-/// The value is the geometric mean of the pairs' ratios, or the ratio of the geometric means of unpaired runs. `None` if
-/// a run is too short for the quantile, a quantile is 0, or the groups are too small (see the module's table).
+/// The value is the geometric mean of the pairs' ratios, or the ratio of the geometric means of unpaired runs. `None`
+/// if a run is too short for the quantile, a quantile is 0, or the groups are too small (see the module's table).
 pub fn quantile_ratio(
     dividend: &[&[u64]],
     divisor: &[&[u64]],
@@ -82,16 +88,16 @@ fn single_ratio(
     (interval.low > 0.0 && interval.high.is_finite()).then_some(interval)
 }
 
-/// Geometric mean of the ratios of pairs, with Student's interval of their logarithms. `None` with fewer than two pairs,
-/// or if a ratio is not positive.
+/// Geometric mean of the ratios of pairs, with Student's interval of their logarithms. `None` with fewer than two
+/// pairs, or if a ratio is not positive.
 pub fn paired_ratio(ratios: &[f64]) -> Option<Interval> {
     let pairs = Logarithms::of(ratios)?;
     let freedom = pairs.count - 1.0;
     exponential(pairs.mean, pairs.mean_variance()?.sqrt(), freedom)
 }
 
-/// Ratio of the geometric means of two groups of values, with Welch's interval of their logarithms. `None` if a group has
-/// fewer than three values, or one that is not positive.
+/// Ratio of the geometric means of two groups of values, with Welch's interval of their logarithms. `None` if a group
+/// has fewer than three values, or one that is not positive.
 pub fn unpaired_ratio(dividend: &[f64], divisor: &[f64]) -> Option<Interval> {
     if dividend.len().min(divisor.len()) < MIN_UNPAIRED {
         return None;
