@@ -115,6 +115,7 @@ const STEPS: &[Step] = &[
     // Some of these tests have run in the step before. They take seconds, and here give one table of all datapaths.
     step("conformance", SYSTEM, NOTHING, conformance::step),
     step("fuzz", ALL, NOTHING, fuzz::step),
+    step("statistics", ALL, NOTHING, |_| statistics()),
     step("documentation", DEFAULT, NOTHING, |_| documentation()),
     // The following steps run the command `isolane`, between hosts in namespaces.
     step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
@@ -225,6 +226,19 @@ fn lints() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Measures the coverage of the intervals of `isolane-bench`, which takes a minute or two.
+fn statistics() -> Result<Outcome> {
+    let mut coverage = cargo();
+    coverage.args([
+        "test",
+        "--package",
+        "isolane-bench",
+        "--lib",
+        "statistics::",
+    ]);
+    passes(coverage.args(["--", "--ignored"]))
+}
+
 fn documentation() -> Result<Outcome> {
     let mut doc = cargo();
     doc.args(["doc", "--workspace", "--no-deps"]);
@@ -259,7 +273,9 @@ mod tests {
                 "`cargo xtask test --system` runs: packages, classifier, tests as root"
             )
         );
-        assert!(lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, testbed"));
+        assert!(
+            lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, statistics, testbed")
+        );
         assert_eq!(not_in(Tier::All), "");
     }
 

@@ -1,11 +1,11 @@
-//! Timestamps of round trips, and the statistics derived from them.
+//! Timestamps of round trips, and the durations and windows derived from them.
 //!
 //! Each end fills its own recorder, reserved before the start. The ping side records when a message was due, sent and
 //! returned; the pong side records when it was received and answered. The timestamps of both ends, and of the cable if
 //! any, are then merged by id into [`Rounds`].
 //!
-//! Each timestamp has an array, and percentiles come from sorting exact values: a run has some ten thousand samples, so
-//! a histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
+//! Each timestamp has an array, and [`crate::statistics`] sorts exact values: a run has some ten thousand samples, so a
+//! histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
 
 mod recorder;
 mod rounds;
@@ -13,73 +13,11 @@ mod rounds;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{NANOS_PER_SECOND, micros};
-use crate::limits::SAMPLES_BEYOND_PERCENTILE;
+use crate::statistics::Quantile;
 
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, OneWay, Rounds, StampClock};
-
-/// Statistics in microseconds. A value that needs more samples is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Statistics {
-    /// Minimum.
-    pub min: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p99_9: Option<f64>,
-    /// Maximum.
-    pub max: Option<f64>,
-    /// Maximum minus minimum.
-    #[serde(default)]
-    pub jitter: Option<f64>,
-    /// Arithmetic mean.
-    pub mean: Option<f64>,
-    /// Sample variance (divided by n - 1), in square microseconds.
-    pub variance: Option<f64>,
-}
-
-impl Statistics {
-    /// Summarises all samples, in nanoseconds and in any order.
-    pub fn of(mut samples_ns: Vec<u64>) -> Statistics {
-        samples_ns.sort_unstable();
-        let count = samples_ns.len() as f64;
-        let mean = (!samples_ns.is_empty())
-            .then(|| samples_ns.iter().map(|&sample| micros(sample)).sum::<f64>() / count);
-        let variance = mean.filter(|_| samples_ns.len() > 1).map(|mean| {
-            let squares = samples_ns
-                .iter()
-                .map(|&sample| (micros(sample) - mean).powi(2));
-            squares.sum::<f64>() / (count - 1.0)
-        });
-        Statistics {
-            min: samples_ns.first().copied().map(micros),
-            median: percentile_us(&samples_ns, 500),
-            p99: percentile_us(&samples_ns, 990),
-            p99_9: percentile_us(&samples_ns, 999),
-            max: samples_ns.last().copied().map(micros),
-            jitter: samples_ns
-                .first()
-                .zip(samples_ns.last())
-                .map(|(a, b)| micros(b - a)),
-            mean,
-            variance,
-        }
-    }
-}
-
-/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of the
-/// samples do not exceed. `None` if fewer than [`SAMPLES_BEYOND_PERCENTILE`] samples lie beyond it.
-pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
-    let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
-    let beyond = sorted_ns.len() - rank;
-    if rank == 0 || beyond < SAMPLES_BEYOND_PERCENTILE {
-        return None;
-    }
-    Some(micros(sorted_ns[rank - 1]))
-}
 
 /// Statistics of one second of a series, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,8 +43,8 @@ pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
         let mut values: Vec<u64> = second.iter().map(|&(_, value)| value).collect();
         values.sort_unstable();
         Window {
-            median: percentile_us(&values, 500),
-            p99: percentile_us(&values, 990),
+            median: Quantile::MEDIAN.of_sorted(&values).map(micros),
+            p99: Quantile::P99.of_sorted(&values).map(micros),
             max: values.last().copied().map(micros),
         }
     };
@@ -173,46 +111,6 @@ fn bucket(sample_ns: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn known_values() {
-        let all = Statistics::of((1..=10_000).map(|sample| sample * 1000).collect());
-        assert_eq!(all.min, Some(1.0));
-        assert_eq!(all.median, Some(5000.0));
-        assert_eq!(all.p99, Some(9900.0));
-        assert_eq!(all.p99_9, Some(9990.0));
-        assert_eq!(all.max, Some(10_000.0));
-        assert_eq!(all.mean, Some(5000.5));
-        // n (n + 1) / 12
-        assert!((all.variance.unwrap() - 10_000.0 * 10_001.0 / 12.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
-        let of = |count: u64| Statistics::of((0..count).collect());
-        assert_eq!(of(19).median, None);
-        assert!(of(20).median.is_some());
-        assert_eq!(of(999).p99, None);
-        assert!(of(1000).p99.is_some());
-        assert_eq!(of(9_999).p99_9, None);
-        assert!(of(10_000).p99_9.is_some());
-    }
-
-    #[test]
-    fn what_cannot_be_said_is_null_and_never_zero() {
-        assert_eq!(Statistics::of(vec![]), Statistics::default());
-        let one = Statistics::of(vec![5000]);
-        assert_eq!(
-            (one.min, one.max, one.mean),
-            (Some(5.0), Some(5.0), Some(5.0))
-        );
-        assert_eq!((one.median, one.variance), (None, None));
-        let text = serde_json::to_value(Statistics::default()).unwrap();
-        for key in ["min", "median", "p99", "p99_9", "max", "mean", "variance"] {
-            assert!(text.as_object().unwrap()[key].is_null(), "{key}");
-        }
-    }
 
     #[test]
     fn one_bad_second_of_three_is_not_the_median_window() {
@@ -238,19 +136,6 @@ mod tests {
             .map(|window| window.max)
             .collect::<Vec<_>>();
         assert_eq!(maxima, [Some(200.0), Some(9000.0), Some(200.0)]);
-    }
-
-    proptest! {
-        #[test]
-        fn the_summary_is_ordered_and_does_not_depend_on_the_order(
-            mut samples in prop::collection::vec(0_u64..1_000_000_000, 1000..1200),
-        ) {
-            let all = Statistics::of(samples.clone());
-            let ordered = [all.min, all.median, all.p99, all.max].map(Option::unwrap);
-            prop_assert!(ordered.is_sorted());
-            samples.reverse();
-            prop_assert_eq!(Statistics::of(samples), all);
-        }
     }
 }
 

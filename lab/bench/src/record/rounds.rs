@@ -11,9 +11,10 @@ use std::fs;
 use serde::{Deserialize, Serialize};
 
 use super::recorder::{PingRecorder, PongRecorder, Stamp};
-use super::{Statistics, Window, windows};
+use super::{Window, windows};
 use crate::cable::RoundPassages;
 use crate::clock::micros;
+use crate::statistics::Statistics;
 
 /// Reasons why the timestamps of two ends cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,8 +6,10 @@ use toml::{Table, Value};
 
 use super::{Disturbance, Run, Step};
 use crate::experiment::{Block, Cell, Comparison, Scenario};
-use crate::record::Statistics;
-use crate::statistics::{Interval, Quantile, ratio};
+use crate::statistics::{Interval, Quantile, Statistics, quantile_ratio};
+
+/// Seed of the resamples, so that a ratio has the same interval when it is computed again.
+const SEED: u64 = 1;
 
 /// Compared part of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
@@ -255,15 +257,15 @@ impl Pair<'_> {
             of_run.map(|series| series.of(of))
         };
         let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
-            let times = [times(dividend)?, times(divisor)?];
+            let times = (times(dividend)?, times(divisor)?);
             // Fewer samples carry no quantile.
             let is_measured = measure
                 .of(dividend.part(of))
                 .and(measure.of(divisor.part(of)));
             is_measured.map(|_| times)
         });
-        let pairs: Vec<[&[u64]; 2]> = pairs.collect();
-        let interval = ratio(&pairs, measure.quantile());
+        let (dividends, divisors): (Vec<&[u64]>, Vec<&[u64]>) = pairs.unzip();
+        let interval = quantile_ratio(&dividends, &divisors, measure.quantile(), SEED);
         let words = levels.map(|level| words(&comparison.factor, level));
         let what: [&str; 2] = [of.into(), measure.into()];
         let [first, _] = self.runs[0];
@@ -277,7 +279,7 @@ impl Pair<'_> {
             of,
             measure,
             disturbance: first.disturbance,
-            pairs: pairs.len(),
+            pairs: dividends.len(),
             value: interval.map(|interval| interval.value),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),

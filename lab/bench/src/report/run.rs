@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{Cable, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage};
 use crate::experiment::Cell;
 use crate::process::Note;
-use crate::record::{Distribution, OneWay, Rounds, Statistics, Window, window_p99_median_us};
+use crate::record::{Distribution, OneWay, Rounds, Window, window_p99_median_us};
 use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
 use crate::scenario::transport::{BulkReader, Policing};
+use crate::statistics::Statistics;
 use crate::traffic_source::Target;
 use crate::{background_load, cable, multicast_load};
 

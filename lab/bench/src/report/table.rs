@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::compare::words;
 use super::{Measure, Of, Ratio, Report, Run, bars};
 use crate::experiment::{Block, Cell, Show};
-use crate::record::Statistics;
+use crate::statistics::Statistics;
 
 /// Columns of a text that is not shown on a terminal.
 const USUAL_COLUMNS: usize = 100;

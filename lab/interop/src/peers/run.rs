@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
-use isolane_bench::record::Statistics;
+use isolane_bench::statistics::Statistics;
 use isolane_support::disturbance::{Disturbance, Watch};
 use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command};
