@@ -10,6 +10,7 @@ mod page;
 mod run;
 mod scenario;
 pub mod summary;
+mod system_state;
 mod text_table;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ pub use run::{
     Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
+pub use system_state::{Frequencies, Softirqs, SystemActivity, SystemState, SystemTimes};
 pub use text_table::{Shown, tables};
 
 /// Schema name and version. A key never changes its meaning within a version.
@@ -194,7 +196,7 @@ mod tests {
             "datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us one_way host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
-             windows distribution remarks storm repetition took_s",
+             windows distribution remarks storm repetition took_s system",
         );
         has(
             "/runs/0/one_way",

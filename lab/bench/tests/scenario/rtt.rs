@@ -17,7 +17,7 @@ fn is_whole(outcome: &Outcome) -> &Run {
     let run = &outcome.run;
     assert_eq!(run.invalid, None, "{run:#?}");
     assert_eq!(run.samples, 2_000);
-    assert_eq!(outcome.rtt_ns.len() as u64 + run.lost, run.samples);
+    assert_eq!(outcome.rounds.rtt_ns().len() as u64 + run.lost, run.samples);
     assert_eq!(run.duplicates, 0);
     for flow in &run.flows {
         assert_eq!(flow.check(), Ok(()));
