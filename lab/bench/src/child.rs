@@ -381,7 +381,8 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PingRecorder, nonce};
+    use crate::cable::{Passages, RoundPassages};
+    use crate::record::{PingRecorder, nonce, stamp};
 
     /// Child whose messages are these bytes.
     fn child_that_writes(bytes: Vec<u8>) -> Running {
@@ -403,15 +404,28 @@ mod tests {
                 recorder.returned(id, nonce(5, id), due_ns + 80_000);
             }
         }
+        let stamps = |delay_ns| {
+            let times = (0..ROUNDS).map(|id| 13_700_000_000_000 + u64::from(id) * 100_000);
+            times
+                .map(|time_ns| Some(stamp(time_ns + delay_ns)))
+                .collect()
+        };
+        let direction = Passages {
+            arrived_ns: stamps(10_000),
+            sent_ns: stamps(40_000),
+        };
+        let passages = RoundPassages {
+            a_to_b: direction.clone(),
+            b_to_a: direction,
+        };
+        let sent = (recorder, passages);
         let mut bytes = Vec::new();
-        write(&Message::Result(&recorder), &mut bytes).expect("a message");
-        assert!(
-            bytes.len() < 3 * 9 * ROUNDS as usize + 200,
-            "{}",
-            bytes.len()
-        );
-        let received: PingRecorder = child_that_writes(bytes).finish().expect("a result");
-        assert!(received == recorder, "the recorders differ");
+        write(&Message::Result(&sent), &mut bytes).expect("a message");
+        let timestamps = (3 + 4) * ROUNDS as usize;
+        assert!(bytes.len() < 9 * timestamps + 200, "{}", bytes.len());
+        let received: (PingRecorder, RoundPassages) =
+            child_that_writes(bytes).finish().expect("a result");
+        assert!(received == sent, "the timestamps differ");
     }
 
     #[test]
