@@ -2,7 +2,7 @@
 //!
 //! Each end fills its own recorder, reserved before the start. The ping side records when a message was due, sent and
 //! returned; the pong side records when it was received and answered. The timestamps of both ends, and of the cable if
-//! any, are then merged by id into [`Rounds`].
+//! any, are then merged by id into [`Rounds`]. A [`Dataset`] stores the rounds of each run in a file.
 //!
 //! Each timestamp has an array, and percentiles come from sorting exact values: a run has some ten thousand samples, so
 //! a histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
