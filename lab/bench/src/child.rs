@@ -1,11 +1,12 @@
 //! Child processes of a test: start, readiness, stop and result.
 //!
 //! A child is the same program, started with a hidden argument and its configuration as JSON ([`Program`], [`main`]).
-//! It prints two lines to standard output and nothing else: that it is ready, and, after its standard input ends, its
-//! result. It is killed when the parent dies. A child that must wait until others are ready waits for a message on its
+//! It writes two messages to standard output and nothing else: that it is ready, and, after its standard input ends,
+//! its result. Messages are CBOR (RFC 8949), written and read as streams, so that a million timestamps need no memory
+//! beside their own arrays. It is killed when the parent dies. A child that must wait until others are ready waits for a message on its
 //! standard input ([`Running::go`], [`heard`]).
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::timespec;
-use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_LINE_BYTES};
+use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_MESSAGE_BYTES};
 use crate::namespace::{Place, TestHosts};
 use crate::process::Note;
 use crate::scenario::{in_process_load, rtt, throughput};
@@ -70,7 +71,8 @@ impl Program {
 
     /// Command that starts the program with `role` as its last argument.
     pub fn command(&self, role: &impl Serialize) -> Result<Command, ChildError> {
-        let role = serde_json::to_string(role).map_err(ChildError::Format)?;
+        let role =
+            serde_json::to_string(role).map_err(|error| ChildError::Format(error.to_string()))?;
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).arg(role);
         Ok(command)
@@ -89,7 +91,7 @@ pub enum ChildError {
     /// The child ended without a result, with this exit status.
     #[error("a child process ended without a result ({0})")]
     Ended(String),
-    /// The child printed nothing within this number of seconds.
+    /// The child's message was not complete within this number of seconds.
     #[error("a child process was silent for {0} s")]
     Silent(u64),
     /// The child reported an error.
@@ -97,13 +99,13 @@ pub enum ChildError {
     Failed(String),
     /// Parent and child disagree about the format: they are different programs.
     #[error("a child process and its parent do not understand each other: {0}")]
-    Format(#[source] serde_json::Error),
+    Format(String),
 }
 
-/// Line of a child's output.
+/// Message of a child to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line<R> {
+enum Message<R> {
     Ready { notes: Vec<Note> },
     Result(R),
     Error(String),
@@ -136,7 +138,7 @@ pub fn main(role: &str) -> ExitCode {
 
 /// Reports readiness to the parent, with the notes of the start.
 pub fn say_ready(notes: &[Note]) {
-    print_line(&Line::<()>::Ready {
+    send(&Message::<()>::Ready {
         notes: notes.to_vec(),
     });
 }
@@ -145,28 +147,27 @@ pub fn say_ready(notes: &[Note]) {
 pub fn report<R: Serialize>(result: Result<R, impl ToString>) -> ExitCode {
     match result {
         Ok(result) => {
-            print_line(&Line::Result(result));
+            send(&Message::Result(result));
             ExitCode::SUCCESS
         }
         Err(error) => {
-            print_line(&Line::<()>::Error(error.to_string()));
+            send(&Message::<()>::Error(error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
-fn print_line(line: &impl Serialize) {
-    let print = || -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        let mut output = io::stdout().lock();
-        output.write_all(&text)?;
-        output.flush()
-    };
-    if let Err(error) = print() {
+fn send(message: &impl Serialize) {
+    if let Err(error) = write(message, io::stdout().lock()) {
         // The parent is gone, and this process ends with it.
         eprintln!("cannot hand over: {error}");
     }
+}
+
+fn write(message: &impl Serialize, output: impl Write) -> io::Result<()> {
+    let mut output = BufWriter::new(output);
+    ciborium::into_writer(message, &mut output).map_err(io::Error::other)?;
+    output.flush()
 }
 
 /// Message of a parent to a child that is ready.
@@ -204,9 +205,7 @@ const GO: &[u8] = b"go\n";
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    output: ChildStdout,
-    /// Bytes read and not yet returned as a line.
-    pending: Vec<u8>,
+    output: BufReader<Output>,
     notes: Vec<Note>,
 }
 
@@ -252,18 +251,20 @@ impl Running {
         };
         Ok(Running {
             child,
-            output,
-            pending: Vec::new(),
+            output: BufReader::new(Output {
+                pipe: output,
+                deadline: Instant::now(),
+            }),
             notes: Vec::new(),
         })
     }
 
     /// Waits until the child is ready. Call once.
     pub fn wait_until_ready(&mut self) -> Result<(), ChildError> {
-        match self.line::<serde_json::Value>(CHILD_READY_SECONDS)? {
-            Line::Ready { notes } => self.notes = notes,
-            Line::Error(reason) => return Err(ChildError::Failed(reason)),
-            Line::Result(_) => return Err(self.ended()),
+        match self.receive::<()>(CHILD_READY_SECONDS)? {
+            Message::Ready { notes } => self.notes = notes,
+            Message::Error(reason) => return Err(ChildError::Failed(reason)),
+            Message::Result(_) => return Err(self.ended()),
         }
         Ok(())
     }
@@ -315,46 +316,29 @@ impl Running {
     }
 
     fn result<R: DeserializeOwned>(&mut self, seconds: u64) -> Result<R, ChildError> {
-        match self.line(seconds)? {
-            Line::Result(result) => {
+        match self.receive(seconds)? {
+            Message::Result(result) => {
                 // The process must be gone before the caller inspects what it left behind.
                 let _ = self.child.wait();
                 Ok(result)
             }
-            Line::Error(reason) => Err(ChildError::Failed(reason)),
-            Line::Ready { .. } => Err(self.ended()),
+            Message::Error(reason) => Err(ChildError::Failed(reason)),
+            Message::Ready { .. } => Err(self.ended()),
         }
     }
 
-    /// Next line the child prints within `seconds`.
-    fn line<R: DeserializeOwned>(&mut self, seconds: u64) -> Result<Line<R>, ChildError> {
-        let deadline = Instant::now() + Duration::from_secs(seconds);
-        let mut searched = 0;
-        loop {
-            if let Some(end) = self.pending[searched..]
-                .iter()
-                .position(|&byte| byte == b'\n')
-            {
-                let line: Vec<u8> = self.pending.drain(..=searched + end).collect();
-                return serde_json::from_slice(&line).map_err(ChildError::Format);
-            }
-            searched = self.pending.len();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || searched > MAX_CHILD_LINE_BYTES {
-                return Err(ChildError::Silent(seconds));
-            }
-            let mut source = [PollFd::new(&self.output, PollFlags::IN)];
-            match poll(&mut source, Some(&timespec(left.as_nanos() as u64))) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(error) => return Err(ChildError::Read(error.into())),
-            }
-            let mut chunk = [0; 8192];
-            match self.output.read(&mut chunk).map_err(ChildError::Read)? {
-                0 => return Err(self.ended()),
-                count => self.pending.extend_from_slice(&chunk[..count]),
-            }
-        }
+    /// Next message of the child, complete within `seconds`.
+    fn receive<R: DeserializeOwned>(&mut self, seconds: u64) -> Result<Message<R>, ChildError> {
+        self.output.get_mut().deadline = Instant::now() + Duration::from_secs(seconds);
+        let message = self.output.by_ref().take(MAX_CHILD_MESSAGE_BYTES);
+        ciborium::from_reader(message).map_err(|error| match error {
+            ciborium::de::Error::Io(error) => match error.kind() {
+                io::ErrorKind::TimedOut => ChildError::Silent(seconds),
+                io::ErrorKind::UnexpectedEof => self.ended(),
+                _ => ChildError::Read(error),
+            },
+            error => ChildError::Format(error.to_string()),
+        })
     }
 
     /// Error for a child that closed its output.
@@ -367,10 +351,93 @@ impl Running {
     }
 }
 
+/// Output of a child, which can be read until a deadline.
+#[derive(Debug)]
+struct Output {
+    pipe: ChildStdout,
+    deadline: Instant,
+}
+
+impl Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let mut source = [PollFd::new(&self.pipe, PollFlags::IN)];
+        // Readers repeat a call that a signal interrupted.
+        match poll(&mut source, Some(&timespec(left.as_nanos() as u64)))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.pipe.read(buffer),
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         // Both calls are harmless on a child that was already waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cable::{Passages, RoundPassages};
+    use crate::record::{PingRecorder, nonce, stamp};
+
+    /// Child whose messages are these bytes.
+    fn child_that_writes(bytes: Vec<u8>) -> Running {
+        let mut running = Running::of_command(Command::new("cat")).expect("cat");
+        let mut input = running.child.stdin.take().expect("a pipe");
+        std::thread::spawn(move || input.write_all(&bytes));
+        running
+    }
+
+    #[test]
+    fn a_million_rounds_are_handed_over_with_9_bytes_a_timestamp() {
+        const ROUNDS: u32 = 1_000_000;
+        const LOST: u32 = 77;
+        let mut recorder = PingRecorder::new(ROUNDS, 5);
+        for id in 0..ROUNDS {
+            let due_ns = 13_700_000_000_000 + u64::from(id) * 100_000;
+            recorder.sent(id, due_ns, due_ns + 2_000);
+            if id != LOST {
+                recorder.returned(id, nonce(5, id), due_ns + 80_000);
+            }
+        }
+        let stamps = |delay_ns| {
+            let times = (0..ROUNDS).map(|id| 13_700_000_000_000 + u64::from(id) * 100_000);
+            times
+                .map(|time_ns| Some(stamp(time_ns + delay_ns)))
+                .collect()
+        };
+        let direction = Passages {
+            arrived_ns: stamps(10_000),
+            sent_ns: stamps(40_000),
+        };
+        let passages = RoundPassages {
+            a_to_b: direction.clone(),
+            b_to_a: direction,
+        };
+        let sent = (recorder, passages);
+        let mut bytes = Vec::new();
+        write(&Message::Result(&sent), &mut bytes).expect("a message");
+        let timestamps = (3 + 4) * ROUNDS as usize;
+        assert!(bytes.len() < 9 * timestamps + 200, "{}", bytes.len());
+        let received: (PingRecorder, RoundPassages) =
+            child_that_writes(bytes).finish().expect("a result");
+        assert!(received == sent, "the timestamps differ");
+    }
+
+    #[test]
+    fn a_message_that_ends_early_is_that_of_a_child_that_ended() {
+        let mut bytes = Vec::new();
+        write(&Message::Result(vec![1_u64; 100]), &mut bytes).expect("a message");
+        bytes.pop();
+        let error = child_that_writes(bytes)
+            .finish::<Vec<u64>>()
+            .expect_err("half a message");
+        assert!(matches!(error, ChildError::Ended(_)), "{error}");
+        let error = child_that_writes(vec![1]).wait_until_ready();
+        assert!(matches!(error, Err(ChildError::Format(_))), "{error:?}");
     }
 }

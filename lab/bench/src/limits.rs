@@ -37,8 +37,11 @@ pub const QUEUE_FRAMES: u32 = 1_024;
 /// with a delay.
 pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
 
-/// Maximum number of timestamped rounds: ten minutes at 2 kHz, 48 MB of timestamps.
-pub const MAX_SAMPLES: u32 = 1_200_000;
+/// Maximum number of timestamped rounds: 1,000 s at 10 kHz. The parent keeps 72 bytes of each, 720 MB in all.
+pub const MAX_SAMPLES: u32 = 10_000_000;
+
+/// Rounds in a row group of a data set. The writer keeps a column of the group in memory, 1 MB.
+pub const ROW_GROUP_ROUNDS: usize = 1 << 17;
 
 /// Maximum number of UDP streams of a flood in one direction (default: 25).
 pub const MAX_STREAMS: u16 = 64;
@@ -69,14 +72,14 @@ pub const MAX_STORM_FRAMES_PER_S: f64 = 50_000.0;
 /// Receive buffer of each storm socket in bytes: room for a few datagrams, which are counted and read only at the end.
 pub const STORM_RECEIVE_BYTES: u32 = 8 << 10;
 
-/// Maximum length of a line a child prints, in bytes: the cable's timestamps of [`MAX_SAMPLES`] rounds as text.
-pub const MAX_CHILD_LINE_BYTES: usize = 256 << 20;
+/// Maximum length of a child's message in bytes: the cable's timestamps of [`MAX_SAMPLES`] rounds, 36 bytes each.
+pub const MAX_CHILD_MESSAGE_BYTES: u64 = 512 << 20;
 
 /// Time limit in seconds for a child to become ready. Opening sockets and locking memory take milliseconds; the rest is
 /// for a loaded machine.
 pub const CHILD_READY_SECONDS: u64 = 20;
 
-/// Time limit in seconds for a child to print its result after it was stopped.
+/// Time limit in seconds for a child to hand over its result after it was stopped.
 pub const CHILD_FINISH_SECONDS: u64 = 30;
 
 /// Minimum number of samples beyond a percentile. With fewer, the percentile is not stated.

@@ -1,6 +1,6 @@
 //! Disturbance of a measurement by other users of the processor: steal time, other processes, stalls.
 //!
-//! Steal and user time come from `/proc/stat` (proc_stat(5)). The measured programs are children that have ended, so
+//! Steal and user time come from `/proc/stat` ([`SystemTimes`]). The measured programs are children that have ended, so
 //! their user time is cutime in `/proc/self/stat` (proc_pid_stat(5)). Kernel threads have no user time, so their work
 //! for the measured programs does not count as that of other processes. On each core, a thread at SCHED_FIFO sleeps
 //! repeatedly for `PERIOD`. If it sleeps longer by `STALL` or more, that is a stall.
@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use isolane_bench::process::{Cores, pin_to_core, run_first_in_first_out};
+use isolane_bench::report::SystemTimes;
 use serde::Serialize;
 
 use crate::Result;
@@ -130,29 +131,14 @@ struct Times {
 
 impl Times {
     fn now() -> Result<Self> {
-        let stat = fs::read_to_string("/proc/stat")?;
         let own = fs::read_to_string("/proc/self/stat")?;
-        Self::parse(&stat, &own).ok_or_else(|| "/proc/stat cannot be read".into())
-    }
-
-    fn parse(stat: &str, own: &str) -> Option<Self> {
-        let numbers = |text: &str| -> Option<Vec<u64>> {
-            text.split_whitespace()
-                .map(|word| word.parse().ok())
-                .collect()
-        };
-        let times = numbers(stat.lines().next()?.strip_prefix("cpu ")?)?;
-        // The columns are user nice system idle iowait irq softirq steal. User and nice include the guests' columns.
-        let all = times.get(..8)?.iter().sum();
-        // The second field, the name in parentheses, may have any character. Field 3 follows it.
-        let mut fields = own.rsplit_once(')')?.1.split_whitespace();
-        let user = fields.nth(14 - 3)?.parse::<u64>().ok()?;
-        let children = fields.nth(1)?.parse::<u64>().ok()?;
-        Some(Self {
-            all,
-            steal: times[7],
-            user: times[0] + times[1],
-            own_user: user + children,
+        let own_user = own_user(&own).ok_or("/proc/self/stat cannot be read")?;
+        let system = SystemTimes::read().ok_or("/proc/stat cannot be read")?;
+        Ok(Self {
+            all: system.all,
+            steal: system.steal,
+            user: system.user,
+            own_user,
         })
     }
 
@@ -176,23 +162,24 @@ impl Times {
     }
 }
 
+/// User time of a process and of its children that have ended, in `/proc/self/stat`.
+fn own_user(own: &str) -> Option<u64> {
+    // The second field, the name in parentheses, may have any character. Field 3 follows it.
+    let mut fields = own.rsplit_once(')')?.1.split_whitespace();
+    let user = fields.nth(14 - 3)?.parse::<u64>().ok()?;
+    let children = fields.nth(1)?.parse::<u64>().ok()?;
+    Some(user + children)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_from_the_fields_that_proc_names() {
-        let stat = "cpu  100 20 30 400 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+    fn own_user_time_includes_that_of_ended_children() {
         let own = "77 (a) b) S 1 2 3 4 5 6 7 8 9 10 41 15 42 17 18 19";
-        let times = Times::parse(stat, own).expect("times");
-        let expected = Times {
-            all: 576,
-            steal: 8,
-            user: 120,
-            own_user: 83,
-        };
-        assert_eq!(times, expected);
-        assert_eq!(Times::parse("cpu  1 2 3", own), None);
+        assert_eq!(own_user(own), Some(83));
+        assert_eq!(own_user("77 (a) S 1"), None);
     }
 
     #[test]

@@ -74,9 +74,9 @@ pub struct Passages {
 
 impl Passages {
     /// Time that message `id` spent in the cable, in nanoseconds; `None` if it did not leave the cable.
-    pub fn duration_ns(&self, id: u32) -> Option<u64> {
-        let arrived = (*self.arrived_ns.get(id as usize)?)?;
-        let sent = (*self.sent_ns.get(id as usize)?)?;
+    pub fn duration_ns(&self, id: usize) -> Option<u64> {
+        let arrived = (*self.arrived_ns.get(id)?)?;
+        let sent = (*self.sent_ns.get(id)?)?;
         sent.get().checked_sub(arrived.get())
     }
 }

@@ -222,13 +222,6 @@ pub struct RoundPassages {
     pub b_to_a: Passages,
 }
 
-impl RoundPassages {
-    /// Time that round `id` spent in the cable, both directions together, in nanoseconds.
-    pub fn duration_ns(&self, id: u32) -> Option<u64> {
-        Some(self.a_to_b.duration_ns(id)? + self.b_to_a.duration_ns(id)?)
-    }
-}
-
 impl From<(Passages, Passages)> for RoundPassages {
     fn from((a_to_b, b_to_a): (Passages, Passages)) -> Self {
         RoundPassages { a_to_b, b_to_a }

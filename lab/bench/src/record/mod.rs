@@ -2,19 +2,23 @@
 //!
 //! Each end fills its own recorder, reserved before the start. The ping side records when a message was due, sent and
 //! returned; the pong side records when it was received and answered. The timestamps of both ends, and of the cable if
-//! any, are then merged by id into [`Rounds`].
+//! any, are then merged by id into [`Rounds`]. A [`Dataset`] stores the rounds of each run in a file.
 //!
 //! Each timestamp has an array, and [`crate::statistics`] sorts exact values: a run has some ten thousand samples, so a
 //! histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
 
+mod dataset;
 mod recorder;
 mod rounds;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{NANOS_PER_SECOND, micros};
 use crate::statistics::Quantile;
 
+pub use dataset::{Dataset, DatasetError};
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, OneWay, Rounds, StampClock};
@@ -66,39 +70,27 @@ pub fn window_p99_median_us(windows: &[Window]) -> Option<f64> {
 }
 
 /// Buckets per decade; each ends at 1.06 times its start.
-const PER_DECADE: u32 = 40;
+const PER_DECADE: i32 = 40;
 
-/// Sample counts per bucket. The counts add up to the series, without exception.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Distribution {
-    /// Buckets per decade.
-    pub per_decade: u32,
-    /// Number of the first bucket, counted from 1 us: bucket n starts at 10^(n / `per_decade`) us.
-    pub first: i32,
-    /// Samples of each bucket from the first on.
-    pub counts: Vec<u32>,
-}
+/// Histogram of a series: its buckets with samples, as [start in us, end in us, samples], in ascending order. The
+/// counts add up to the series, without exception.
+///
+/// All buckets are equally wide on a logarithmic axis. Those of an HDR histogram double their width at each power of
+/// two, which a figure would show as a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution(pub Vec<(f64, f64, u64)>);
 
 impl Distribution {
     /// Histogram of samples in nanoseconds, in any order; `None` if there are none.
     pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
-        let buckets = || samples_ns.iter().map(|&sample_ns| bucket(sample_ns));
-        let (first, last) = (buckets().min()?, buckets().max()?);
-        let mut counts = vec![0; (last - first + 1) as usize];
-        for bucket in buckets() {
-            counts[(bucket - first) as usize] += 1;
+        let mut counts = BTreeMap::new();
+        for &sample_ns in samples_ns {
+            *counts.entry(bucket(sample_ns)).or_default() += 1;
         }
-        Some(Distribution {
-            per_decade: PER_DECADE,
-            first,
-            counts,
-        })
-    }
-
-    /// Start of the bucket at index `at` of `counts`, in microseconds.
-    pub fn start_us(&self, at: usize) -> f64 {
-        let number = self.first + at as i32;
-        10_f64.powf(f64::from(number) / f64::from(self.per_decade))
+        let start_us = |bucket: i32| 10_f64.powf(f64::from(bucket) / f64::from(PER_DECADE));
+        let buckets = counts.into_iter();
+        let buckets = buckets.map(|(one, count)| (start_us(one), start_us(one + 1), count));
+        (!samples_ns.is_empty()).then(|| Distribution(buckets.collect()))
     }
 }
 
@@ -147,8 +139,10 @@ mod distribution_tests {
     #[test]
     fn a_sample_is_in_the_bucket_that_starts_below_it() {
         let one = Distribution::of(&[215_000]).unwrap();
-        assert_eq!(one.counts, [1]);
-        assert!(one.start_us(0) <= 215.0 && one.start_us(1) > 215.0);
+        let [(start_us, end_us, 1)] = one.0[..] else {
+            panic!("{one:?}");
+        };
+        assert!(start_us <= 215.0 && end_us > 215.0, "{one:?}");
     }
 
     #[test]
@@ -160,8 +154,10 @@ mod distribution_tests {
         #[test]
         fn every_sample_is_counted_once(samples in prop::collection::vec(any::<u64>(), 1..300)) {
             let all = Distribution::of(&samples).unwrap();
-            prop_assert_eq!(all.counts.iter().sum::<u32>() as usize, samples.len());
-            prop_assert!(all.counts.first() > Some(&0) && all.counts.last() > Some(&0));
+            let counts = all.0.iter().map(|&(_, _, count)| count);
+            prop_assert_eq!(counts.sum::<u64>() as usize, samples.len());
+            prop_assert!(all.0.iter().all(|&(_, _, count)| count > 0));
+            prop_assert!(all.0.is_sorted_by(|one, next| one.1 <= next.0));
         }
     }
 }

@@ -5,6 +5,8 @@
 //! reports its clock ([`StampClock`]), and [`Rounds::merge`] checks the order of all timestamps. The three components
 //! must also add up to the round trip. They do for any two clocks, so this check finds only missing timestamps, and
 //! arrivals before the ping was due. If a check fails, no one-way delays are reported, and the result gives the reason.
+//!
+//! [`Rounds`] has a column for each event. A [`Dataset`](super::Dataset) stores the columns in a file.
 
 use std::fs;
 
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recorder::{PingRecorder, PongRecorder, Stamp};
 use super::{Window, windows};
-use crate::cable::RoundPassages;
+use crate::cable::{Passages, RoundPassages};
 use crate::clock::micros;
 use crate::statistics::Statistics;
 
@@ -35,15 +37,27 @@ pub enum MergeError {
     SetBack(usize),
 }
 
-/// All rounds of a run, lost ones included. Times are in nanoseconds, of a shared clock or of each end's own.
+/// All rounds of a run, lost ones included, as columns of equal length. Times are in nanoseconds, of a shared clock or
+/// of each end's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    ping: PingRecorder,
-    pong: PongRecorder,
-    passages: Option<RoundPassages>,
-    period_ns: u64,
+    /// Scheduled times of the pings, by the ping end.
+    pub(super) intended_ns: Vec<Stamp>,
+    /// Times of the pings' `write`, by the ping end.
+    pub(super) sent_ns: Vec<Stamp>,
+    /// Arrivals of the pings, by the pong end.
+    pub(super) received_ns: Vec<Stamp>,
+    /// Times of the pongs' `write`, by the pong end.
+    pub(super) replied_ns: Vec<Stamp>,
+    /// Arrivals of the pongs, by the ping end.
+    pub(super) returned_ns: Vec<Stamp>,
+    /// Durations in the cable, there and back; `None` without a cable.
+    pub(super) cable_ns: Option<[Vec<Option<u64>>; 2]>,
+    /// Repeated messages, at both ends.
+    pub(super) duplicates: u64,
+    pub(super) period_ns: u64,
     /// Clock of both ends, or the reason why they do not share one.
-    clock: Result<String, String>,
+    pub(super) clock: Result<String, String>,
 }
 
 impl Rounds {
@@ -56,68 +70,77 @@ impl Rounds {
         period_ns: u64,
         [ping_clock, pong_clock]: [&StampClock; 2],
     ) -> Result<Rounds, MergeError> {
-        let clock = ping_clock.shared_with(pong_clock);
-        if ping.sent_ns.len() != pong.received.first_ns.len() {
+        let (rounds, of_pong) = (ping.sent_ns.len(), pong.replied_ns.len());
+        if rounds != of_pong {
             return Err(MergeError::DifferentRuns {
-                ping: ping.sent_ns.len(),
-                pong: pong.received.first_ns.len(),
+                ping: rounds,
+                pong: of_pong,
             });
         }
-        for id in 0..ping.sent_ns.len() {
-            let journey = [
-                ping.sent_ns[id],
-                pong.received.first_ns[id],
-                pong.replied_ns[id],
-                ping.returned.first_ns[id],
+        let durations = |one: &Passages| (0..rounds).map(|id| one.duration_ns(id)).collect();
+        let rounds = Rounds {
+            duplicates: ping.returned.duplicates + pong.received.duplicates,
+            intended_ns: ping.intended_ns,
+            sent_ns: ping.sent_ns,
+            received_ns: pong.received.first_ns,
+            replied_ns: pong.replied_ns,
+            returned_ns: ping.returned.first_ns,
+            cable_ns: passages.map(|both| [&both.a_to_b, &both.b_to_a].map(durations)),
+            period_ns,
+            clock: ping_clock.shared_with(pong_clock),
+        };
+        rounds.check_order()?;
+        Ok(rounds)
+    }
+
+    /// Checks that the timestamps of each round are in order.
+    pub(super) fn check_order(&self) -> Result<(), MergeError> {
+        let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();
+        for id in 0..self.sent_ns.len() {
+            let [sent, received, replied, returned] = [
+                self.sent_ns[id],
+                self.received_ns[id],
+                self.replied_ns[id],
+                self.returned_ns[id],
             ];
-            let [sent, received, replied, returned] = journey;
-            let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();
             if !in_order(&[sent, returned]) || !in_order(&[received, replied]) {
                 return Err(MergeError::SetBack(id));
             }
-            if clock.is_ok() && !in_order(&journey) {
+            if self.clock.is_ok() && !in_order(&[sent, received, replied, returned]) {
                 return Err(MergeError::NotOneClock(id));
             }
         }
-        Ok(Rounds {
-            ping,
-            pong,
-            passages,
-            period_ns,
-            clock,
-        })
+        Ok(())
     }
 
     /// Number of scheduled pings.
     pub fn samples(&self) -> u64 {
-        self.ping.sent_ns.len() as u64
+        self.sent_ns.len() as u64
     }
 
     /// Number of pings without a pong.
     pub fn lost(&self) -> u64 {
-        self.ping
-            .returned
-            .first_ns
-            .iter()
-            .filter(|stamp| stamp.is_none())
-            .count() as u64
+        let lost = self.returned_ns.iter().filter(|stamp| stamp.is_none());
+        lost.count() as u64
     }
 
     /// Repeated messages, at both ends.
     pub fn duplicates(&self) -> u64 {
-        self.ping.returned.duplicates + self.pong.received.duplicates
+        self.duplicates
     }
 
     /// Number of pings sent more than half a period after their due time.
     pub fn late_sends(&self) -> u64 {
-        self.sender_lateness_ns()
-            .filter(|late| late * 2 > self.period_ns)
-            .count() as u64
+        let late = (0..self.sent_ns.len()).filter(|&id| self.is_late(id));
+        late.count() as u64
     }
 
     /// Maximum lateness of the sender, in microseconds.
     pub fn sender_late_max_us(&self) -> Option<f64> {
-        self.sender_lateness_ns().max().map(micros)
+        self.durations(|id| self.lateness_ns(id))
+            .into_iter()
+            .max()
+            .map(micros)
     }
 
     /// Durations of the returned round trips in nanoseconds, from the scheduled start. With this open loop, a sender
@@ -129,13 +152,12 @@ impl Rounds {
     /// Forward durations of the pings that arrived, from the scheduled start, in nanoseconds. They are delays only if
     /// both ends share a clock (see [`Rounds::one_way`]).
     pub fn owd_ns(&self) -> Vec<u64> {
-        self.durations(|id| between(self.ping.intended_ns[id], self.pong.received.first_ns[id]))
+        self.durations(|id| between(self.intended_ns[id], self.received_ns[id]))
     }
 
     /// Components of the returned round trips, if one-way delays are valid.
     pub fn one_way(&self) -> OneWay {
-        let came_back =
-            (0..self.ping.sent_ns.len()).filter(|&id| self.ping.returned.first_ns[id].is_some());
+        let came_back = (0..self.sent_ns.len()).filter(|&id| self.returned_ns[id].is_some());
         let rounds: Vec<(usize, Option<Parts>)> =
             came_back.map(|id| (id, self.parts(id))).collect();
         OneWay::of(&self.clock, &rounds)
@@ -144,7 +166,7 @@ impl Rounds {
     /// Time in the cable of the returned round trips, in nanoseconds; empty without cable timestamps.
     pub fn cable_ns(&self) -> Vec<u64> {
         self.durations(|id| {
-            self.ping.returned.first_ns[id]?;
+            self.returned_ns[id]?;
             self.in_cable_ns(id)
         })
     }
@@ -166,21 +188,21 @@ impl Rounds {
 
     /// Groups values into windows by the second in which a ping was due.
     fn windows(&self, of: impl Fn(usize) -> Option<u64>) -> Vec<Window> {
-        let sample = |id: usize| Some((self.ping.intended_ns[id]?.get(), of(id)?));
-        let samples: Vec<(u64, u64)> = (0..self.ping.sent_ns.len()).filter_map(sample).collect();
+        let sample = |id: usize| Some((self.intended_ns[id]?.get(), of(id)?));
+        let samples: Vec<(u64, u64)> = (0..self.sent_ns.len()).filter_map(sample).collect();
         windows(&samples)
     }
 
     fn round_trip_ns(&self, id: usize) -> Option<u64> {
-        between(self.ping.intended_ns[id], self.ping.returned.first_ns[id])
+        between(self.intended_ns[id], self.returned_ns[id])
     }
 
     fn parts(&self, id: usize) -> Option<Parts> {
-        let (received, replied) = (self.pong.received.first_ns[id], self.pong.replied_ns[id]);
+        let (received, replied) = (self.received_ns[id], self.replied_ns[id]);
         Some(Parts {
-            there_ns: between(self.ping.intended_ns[id], received)?,
+            there_ns: between(self.intended_ns[id], received)?,
             turnaround_ns: between(received, replied)?,
-            back_ns: between(replied, self.ping.returned.first_ns[id])?,
+            back_ns: between(replied, self.returned_ns[id])?,
             round_trip_ns: self.round_trip_ns(id)?,
         })
     }
@@ -190,16 +212,22 @@ impl Rounds {
     }
 
     fn in_cable_ns(&self, id: usize) -> Option<u64> {
-        self.passages.as_ref()?.duration_ns(id as u32)
+        let [there, back] = self.cable_ns.as_ref()?;
+        there[id]?.checked_add(back[id]?)
     }
 
-    fn sender_lateness_ns(&self) -> impl Iterator<Item = u64> {
-        let both = self.ping.intended_ns.iter().zip(&self.ping.sent_ns);
-        both.filter_map(|(&intended, &sent)| between(intended, sent))
+    fn lateness_ns(&self, id: usize) -> Option<u64> {
+        between(self.intended_ns[id], self.sent_ns[id])
+    }
+
+    /// Returns whether ping `id` was sent more than half a period after its due time.
+    pub(super) fn is_late(&self, id: usize) -> bool {
+        let late_ns = self.lateness_ns(id);
+        late_ns.is_some_and(|late_ns| late_ns > self.period_ns / 2)
     }
 
     fn durations(&self, of: impl Fn(usize) -> Option<u64>) -> Vec<u64> {
-        (0..self.ping.sent_ns.len()).filter_map(of).collect()
+        (0..self.sent_ns.len()).filter_map(of).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::{Disturbance, Run, Step};
 use crate::experiment::{Block, Cell, Comparison, Scenario};
+use crate::record::Rounds;
 use crate::statistics::{Interval, Quantile, Statistics, quantile_ratio};
 
 /// Seed of the resamples, so that a ratio has the same interval when it is computed again.
@@ -70,7 +71,15 @@ pub struct Series {
 }
 
 impl Series {
-    fn of(&self, of: Of) -> &[u64] {
+    /// Series of a run.
+    pub fn of(number: u32, rounds: &Rounds) -> Series {
+        Series {
+            number,
+            rtt_ns: rounds.rtt_ns(),
+            host_ns: rounds.host_ns(),
+        }
+    }
+    fn part(&self, of: Of) -> &[u64] {
         match of {
             Of::Rtt => &self.rtt_ns,
             Of::Host => &self.host_ns,
@@ -254,7 +263,7 @@ impl Pair<'_> {
     ) -> Ratio {
         let times = |run: &Run| {
             let of_run = series.iter().find(|series| series.number == run.number);
-            of_run.map(|series| series.of(of))
+            of_run.map(|series| series.part(of))
         };
         let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
             let times = (times(dividend)?, times(divisor)?);

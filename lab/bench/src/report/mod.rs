@@ -11,6 +11,7 @@ mod page;
 mod run;
 mod scenario;
 mod step;
+mod system_state;
 mod table;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,7 @@ pub use run::{
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
 pub use step::Step;
+pub use system_state::{Frequencies, Softirqs, SystemActivity, SystemState, SystemTimes};
 pub use table::text;
 
 /// Schema name and version. A key never changes its meaning within a version.
@@ -208,11 +210,7 @@ mod tests {
             run.repetition = planned.repetition;
             run.cell = Some(planned.cell);
             report.add(run);
-            series.push(Series {
-                number: planned.number,
-                rtt_ns: rounds.rtt_ns(),
-                host_ns: rounds.host_ns(),
-            });
+            series.push(Series::of(planned.number, &rounds));
         }
         report.ratios = ratios(&report.scenario, &report.runs, &series);
         report.is_complete = true;
@@ -254,7 +252,7 @@ mod tests {
             "number block cell datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us one_way host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
-             windows distribution remarks storm repetition took_s",
+             windows distribution remarks storm repetition took_s system",
         );
         has(
             "/runs/0/one_way",

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cable, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage};
+use super::{
+    Cable, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage, SystemActivity,
+};
 use crate::experiment::Cell;
 use crate::process::Note;
 use crate::record::{Distribution, OneWay, Rounds, Window, window_p99_median_us};
@@ -94,6 +96,9 @@ pub struct Run {
     pub repetition: u32,
     /// Durations of the run's phases; null without hosts.
     pub took_s: Option<Took>,
+    /// Activity of the system while the round trips were measured; null in memory.
+    #[serde(default)]
+    pub system: Option<SystemActivity>,
     /// Policing of the receivers at both ends.
     pub policing: Policing,
     /// Reader of the flood's or storm's traffic to the bulk level.
@@ -185,7 +190,7 @@ pub struct Windows {
 }
 
 /// Histograms of a run's series; null without samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distributions {
     /// Round trip.
     pub rtt_us: Option<Distribution>,
@@ -302,6 +307,7 @@ impl Run {
             storm: None,
             repetition: 1,
             took_s: None,
+            system: None,
             policing: Policing::default(),
             bulk_reader: None,
             lanes: None,

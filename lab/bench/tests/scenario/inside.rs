@@ -15,7 +15,7 @@ fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
     let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
     let run = outcome.run;
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!(outcome.rtt_ns.len() as u64 + run.lost, run.samples);
+    assert_eq!(outcome.rounds.rtt_ns().len() as u64 + run.lost, run.samples);
     for flow in &run.flows {
         assert_eq!(flow.check(), Ok(()));
     }

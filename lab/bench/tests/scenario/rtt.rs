@@ -1,7 +1,8 @@
 //! Round trips.
 
 use isolane_bench::cable::Arbiter;
-use isolane_bench::report::{Disturbance, Order, Publisher, Run};
+use isolane_bench::record::Dataset;
+use isolane_bench::report::{Disturbance, Order, Publisher, Run, Scenario};
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::scenario::{ScenarioError, plan};
 
@@ -17,7 +18,7 @@ fn is_whole(outcome: &Outcome) -> &Run {
     let run = &outcome.run;
     assert_eq!(run.invalid, None, "{run:#?}");
     assert_eq!(run.samples, 2_000);
-    assert_eq!(outcome.rtt_ns.len() as u64 + run.lost, run.samples);
+    assert_eq!(outcome.rounds.rtt_ns().len() as u64 + run.lost, run.samples);
     assert_eq!(run.duplicates, 0);
     for flow in &run.flows {
         assert_eq!(flow.check(), Ok(()));
@@ -40,6 +41,19 @@ fn has_whole_ways(run: &Run) {
     let sum_us: f64 = means.into_iter().flatten().sum();
     let whole_us = run.rtt_us.mean.expect("round trips");
     assert!((sum_us - whole_us).abs() < 0.001, "{sum_us} of {whole_us}");
+}
+
+/// Asserts that the results of a run are those of its file.
+fn has_the_same_results_from_its_file(scenario: &Scenario, outcome: &Outcome) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = Dataset::in_folder(folder.path());
+    dataset.write(1, &outcome.rounds).expect("a file");
+    let rounds = dataset.read(1).expect("rounds");
+    let (run, of_file) = (&outcome.run, Run::new(scenario, &rounds, None));
+    assert_eq!(of_file.rtt_us, run.rtt_us);
+    assert_eq!((of_file.owd_us, of_file.host_us), (run.owd_us, run.host_us));
+    assert_eq!(of_file.windows, run.windows);
+    assert_eq!(of_file.one_way, run.one_way);
 }
 
 #[test]
@@ -83,6 +97,9 @@ fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
         // 186 bytes each way at 40 Mbit/s, and never less.
         assert!(cable >= 2.0 * 37.0, "{cable}");
         assert!(run.rtt_us.min.unwrap() > cable);
+        let system = run.system.as_ref().expect("the system's activity");
+        assert!(system.interrupts > Some(0), "{system:?}");
+        has_the_same_results_from_its_file(&config.scenario, &outcome);
     }
 }
 

@@ -1,12 +1,15 @@
 //! Measurement of a scenario: planned runs, results, and the files that they are written to.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{env, fs, io, process};
 
 use clap::Args;
 use isolane_bench::experiment::{Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show};
+use isolane_bench::record::Dataset;
 use isolane_bench::report::{self, Report, Run, Series, csv, page, ratios, wrapped};
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
@@ -161,9 +164,17 @@ pub(super) fn round_trips(
     let left_out = hosts.leave_out_lanes(&mut planned);
     let mut report = Report::new(loaded.scenario, loaded.sha256);
     report.left_out = left_out;
-    let mut folder = match folder {
+    let mut series = Vec::new();
+    let folder = match folder {
         None => None,
-        Some((path, is_resumed)) => Some(open(path, is_resumed, &mut report)?),
+        Some((path, is_resumed)) => {
+            let folder = open(path, is_resumed, &mut report)?;
+            let data = Dataset::in_folder(path);
+            for run in &report.runs {
+                series.push(series_of(&data, run.number).map_err(|error| not_read(path, &error))?);
+            }
+            Some(Arc::new(Mutex::new(folder)))
+        }
     };
     let done: Vec<u32> = report.runs.iter().map(|run| run.number).collect();
     planned.retain(|run| !done.contains(&run.number));
@@ -174,25 +185,24 @@ pub(super) fn round_trips(
         config: planned,
     });
     let mut growing = outputs.json.as_ref().map(GrowingJson::new);
-    let mut series = Vec::new();
     let keep = |outcome: &Outcome| {
         report.add(outcome.run.clone());
-        series.push(Series {
-            number: outcome.run.number,
-            rtt_ns: outcome.rtt_ns.clone(),
-            host_ns: outcome.host_ns.clone(),
-        });
+        series.push(Series::of(outcome.run.number, &outcome.rounds));
         if let Some(growing) = &mut growing {
             growing.keep(&report);
         }
-        if let Some(folder) = &mut folder
-            && let Err(error) = folder.add(&outcome.run)
-        {
+    };
+    let of_runs = folder.clone();
+    let run = move |hosts: &BenchEnvironment, planned: &Planned| {
+        let outcome = measure(hosts, planned)?;
+        // Written before the next run begins, which it would disturb.
+        if let Some(Err(error)) = of_runs.as_deref().map(|folder| store(folder, &outcome)) {
             tell(format!(
-                "a run is not in {}: {error}",
-                folder.path().display()
+                "run {} is not in the folder: {error}",
+                planned.number
             ));
         }
+        Ok(outcome)
     };
     let about = match &explanation {
         Some(_) => "round trips over 127.0.0.1 or in memory",
@@ -204,14 +214,34 @@ pub(super) fn round_trips(
     report.missing.clone_from(&measured.missing);
     report.is_complete = !measured.interrupted;
     if let Some(folder) = &folder {
-        folder
-            .finish(&report)
-            .map_err(|error| not_written(folder.path(), &error))?;
+        let folder = locked(folder);
+        let finished = folder.finish(&report);
+        finished.map_err(|error| not_written(folder.path(), &error))?;
     }
     finish(&report, &measured, outputs, growing)
 }
 
-fn run(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
+/// Adds a run and its timestamps to the folder.
+fn store(folder: &Mutex<Folder>, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
+    let mut folder = locked(folder);
+    let number = u16::try_from(outcome.run.number)?;
+    // A run with a line has its timestamps.
+    Dataset::in_folder(folder.path()).write(number, &outcome.rounds)?;
+    Ok(folder.add(&outcome.run)?)
+}
+
+fn locked(folder: &Mutex<Folder>) -> MutexGuard<'_, Folder> {
+    folder.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Times of a run, from the folder of its measurement.
+fn series_of(data: &Dataset, number: u32) -> io::Result<Series> {
+    let read = u16::try_from(number).map(|number| data.read(number));
+    let rounds = read.map_err(io::Error::other)?.map_err(io::Error::other)?;
+    Ok(Series::of(number, &rounds))
+}
+
+fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
     let mut config = planned.cell.round_trips();
     config.repetition = planned.repetition;
     let mut outcome = hosts.measure(&config)?;
@@ -256,7 +286,13 @@ pub(super) fn read(path: &Path) -> Result<Report, Failure> {
     if let Some(finished) = finished.filter(|finished| finished.runs.len() >= runs.len()) {
         return Ok(finished);
     }
+    let data = Dataset::in_folder(path);
+    let series = runs.iter().map(|run| series_of(&data, run.number));
+    let series: Vec<Series> = series
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_read(path, &error))?;
     runs.into_iter().for_each(|run| report.add(run));
+    report.ratios = ratios(&report.scenario, &report.runs, &series);
     Ok(report)
 }
 

@@ -118,17 +118,12 @@ pub(super) fn style(run: &Run) -> CurveStyle {
 }
 
 fn curve(run: &Run, name: String) -> Curve {
-    let buckets = run.distribution.rtt_us.iter().flat_map(|distribution| {
-        let filled = distribution
-            .counts
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
-        filled.map(|(index, &count)| Bucket {
-            low_us: distribution.start_us(index),
-            high_us: distribution.start_us(index + 1),
-            count: count.into(),
-        })
+    let distribution = run.distribution.rtt_us.iter();
+    let buckets = distribution.flat_map(|distribution| &distribution.0);
+    let buckets = buckets.map(|&(low_us, high_us, count)| Bucket {
+        low_us,
+        high_us,
+        count,
     });
     Curve {
         name,

@@ -1,6 +1,7 @@
 //! Both ends of a round trip: the ping end starts it, the pong end answers.
 
 use std::cell::RefCell;
+use std::mem;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::thread;
@@ -164,7 +165,7 @@ impl Ping {
     /// Merges the publisher's and the reader's timestamps.
     pub(super) fn finish(self, participant: &Participant) -> Result<PingReport, EndError> {
         let published = self.publisher.finish()?;
-        let mut recorder = self.recorder.borrow().clone();
+        let mut recorder = self.recorder.replace(PingRecorder::new(0, 0));
         published.schedule.record_into(&mut recorder);
         let written = published.schedule.offered_and_refused();
         let bulk = self.bulk.as_ref();
@@ -269,9 +270,10 @@ impl Pong {
     }
 
     pub(super) fn finish(self, participant: &Participant) -> PongReport {
-        let answers = self.answers.borrow();
+        let mut answers = self.answers.borrow_mut();
         let written = [answers.offered, answers.refused];
-        let (recorder, bulk) = (answers.recorder.clone(), self.bulk.as_ref());
+        let recorder = mem::replace(&mut answers.recorder, PongRecorder::new(0, 0));
+        let bulk = self.bulk.as_ref();
         EndReport::new(participant, &self.config, recorder, written, bulk)
     }
 }

@@ -12,7 +12,7 @@ use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
     BackgroundLoadSettings, Cable, Counted, Disturbance, Disturbed, EndLanes, Inversions, Lanes,
-    Ledger, MulticastLoadSettings, Place, Run, RunCores, Took,
+    Ledger, MulticastLoadSettings, Place, Run, RunCores, SystemActivity, Took,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
@@ -24,10 +24,8 @@ use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 pub struct Outcome {
     /// Entry for the report.
     pub run: Run,
-    /// Durations of all returned round trips in nanoseconds.
-    pub rtt_ns: Vec<u64>,
-    /// Hosts' shares of them.
-    pub host_ns: Vec<u64>,
+    /// Timestamps of all round trips.
+    pub rounds: Rounds,
 }
 
 /// Reports of the parts of a run.
@@ -40,6 +38,7 @@ pub(super) struct Parts {
     pub(super) cores: Option<RunCores>,
     pub(super) notes: Vec<Note>,
     pub(super) took: Option<Took>,
+    pub(super) system: Option<SystemActivity>,
 }
 
 impl Parts {
@@ -54,6 +53,7 @@ impl Parts {
             cores: None,
             notes: Vec::new(),
             took: None,
+            system: None,
         }
     }
 
@@ -219,6 +219,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     });
     run.repetition = config.repetition;
     run.took_s = parts.took;
+    run.system = parts.system;
     run.cable = parts.cable.map(|report| Cable {
         ingress_drops: report.ingress_drops(),
         ..Cable::of(&config.cable)
@@ -233,11 +234,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
             run.notes.push(note);
         }
     }
-    Ok(Outcome {
-        run,
-        rtt_ns: rounds.rtt_ns(),
-        host_ns: rounds.host_ns(),
-    })
+    Ok(Outcome { run, rounds })
 }
 
 /// Remarks on how to read a run.

@@ -3,15 +3,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::EndConfig;
 use super::outcome::{Outcome, Parts, outcome};
+use super::{EndConfig, PingReport};
 use crate::background_load::BackgroundLoad;
 use crate::cable::{self, Cable, Observe};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::multicast_load::MulticastLoad;
 use crate::namespace::{Host, TestHosts, TestHostsConfig};
 use crate::process::{HOST_PRIORITY, Note};
-use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
+use crate::report::{
+    Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, SystemActivity, SystemState, Took,
+};
 use crate::scenario::in_process_load::{self, BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
@@ -214,9 +216,7 @@ pub fn run_between_prepared_hosts(
     ]
     .concat();
     let settle = watch.lap_s();
-    ends.ping.go().map_err(ScenarioError::of("the ping end"))?;
-    let ping = ends.ping.wait(config.seconds.into());
-    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
+    let (ping, system) = measure(config, ends.ping)?;
     let measure = watch.lap_s();
     // Senders end before receivers, and the cable last.
     let achieved = disturbance.finish()?;
@@ -229,6 +229,7 @@ pub fn run_between_prepared_hosts(
         cable,
         achieved,
         cores: Some(config.cores()),
+        system: Some(system),
         notes,
         took: Some(Took {
             set_up,
@@ -268,17 +269,31 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     let mut ends = Ends { ping, pong };
     ends.wait_until_ready()?;
     let notes = [ends.pong.notes(), ends.ping.notes()].concat();
-    ends.ping.go().map_err(ScenarioError::of("the ping end"))?;
-    let ping = ends.ping.wait(config.seconds.into());
-    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
+    let (ping, system) = measure(config, ends.ping)?;
     let pong = ends.pong.finish();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let parts = Parts {
         cores: Some(config.cores()),
+        system: Some(system),
         notes,
         ..Parts::of_ends(ping, pong)
     };
     outcome(config, parts)
+}
+
+/// Starts the round trips, waits until they are over, and compares the system's state before and after.
+fn measure(
+    config: &Config,
+    mut ping: Running,
+) -> Result<(PingReport, SystemActivity), ScenarioError> {
+    let of_ping = || ScenarioError::of("the ping end");
+    let cores = config.cores();
+    // The ping end waits for `go`, and has ended when its report is here.
+    let before = SystemState::read(cores);
+    ping.go().map_err(of_ping())?;
+    let report = ping.wait(config.seconds.into()).map_err(of_ping())?;
+    let system = SystemState::read(cores).since(&before, cores);
+    Ok((report, system))
 }
 
 /// Both ends as processes. Dropping the value kills both.

@@ -165,11 +165,12 @@ pub(super) struct Result {
 
 impl Result {
     pub(super) fn of(cell: Cell, outcome: Outcome, frames: [Counters; 2]) -> Result {
-        let mut sorted_ns = outcome.rtt_ns.clone();
+        let rtt_ns = outcome.rounds.rtt_ns();
+        let mut sorted_ns = rtt_ns.clone();
         sorted_ns.sort_unstable();
         Result {
             cell,
-            samples_hash: format!("{:016x}", hash(&outcome.rtt_ns)),
+            samples_hash: format!("{:016x}", hash(&rtt_ns)),
             median_us: percentile_us(&sorted_ns, 500),
             p99_us: percentile_us(&sorted_ns, 990),
             p99_9_us: percentile_us(&sorted_ns, 999),

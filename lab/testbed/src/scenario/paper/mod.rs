@@ -212,7 +212,7 @@ fn measure(
     })?;
     let after = counters(hosts)?;
     let frames = [0, 1].map(|host| tools::between(&before[host], &after[host]));
-    let rtt_ns = outcome.rtt_ns.clone();
+    let rtt_ns = outcome.rounds.rtt_ns();
     Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
 }
 
