@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use super::{
-    discovered::{DISCOVERED_SCHEMA, Line, ListSource, discovered_socket_name},
+    discovery_list::{DISCOVERED_SCHEMA, Line, ListSource, discovered_socket_name},
     server::{is_allowed, listen_at},
     snapshot::{Identity, protocol_counts},
 };
