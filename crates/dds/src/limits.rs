@@ -163,7 +163,7 @@ pub const HANDLE_LINGER: Duration = Duration::from_secs(2);
 pub const HANDLE_QUEUE: usize = 16;
 
 /// Calls of handles that wait for the participant's thread: more than threads that create endpoints at once. A thread
-/// that finds no room tries again.
+/// that finds no room tries again. Dropped [`ReaderHandle`](crate::ReaderHandle)s have room in addition.
 pub const HANDLE_CALLS: usize = 64;
 
 /// Samples taken from a writer handle's ring per activation.

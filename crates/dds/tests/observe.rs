@@ -23,7 +23,8 @@ use std::{
 };
 
 use isolane::{
-    EndpointKind, Level, Limits, Network, Participant, Qos, StateMask, TopicType,
+    Announces, EndpointKind, Level, Limits, Network, Participant, Qos, StateMask,
+    StaticDescription, TopicType,
     observe::{DiscoveredList, EndpointSample, LatencySample, SCHEMA, Snapshot, parse_socket_name},
 };
 
@@ -299,6 +300,7 @@ fn a_participant_lists_itself_and_all_that_it_has_discovered() {
     let (list, _) = list(&[&here, &there], Duration::ZERO);
     assert_eq!((list.source.name.as_str(), list.source.domain), ("seen", 3));
     assert_eq!(list.source.guid_prefix, here.guid().prefix.to_string());
+    assert!(list.source.discovers_all);
     let names = list
         .participants
         .iter()
@@ -315,6 +317,139 @@ fn a_participant_lists_itself_and_all_that_it_has_discovered() {
     assert_eq!(endpoints, expected);
     assert_eq!(list.endpoints[1].data.qos, here.subscriptions()[0].data.qos);
     drop(reader);
+}
+
+#[test]
+fn a_disabled_participant_gives_a_source_without_an_age_and_no_entity() {
+    let network = Network::new(1);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let builder = builder.name("seen").observable(true).enabled(false);
+    let participant = builder.build().unwrap();
+    let writer = participant.create_writer::<Tick>("Ticks", &Qos::reliable());
+    // Housekeeping, which notes the age, has run.
+    participant.run_for(Duration::from_millis(1_500));
+    let (disabled, _) = list(&[&participant], Duration::ZERO);
+    assert_eq!(
+        (disabled.source.name.as_str(), disabled.source.age_us),
+        ("seen", 0.0)
+    );
+    assert!(disabled.participants.is_empty() && disabled.endpoints.is_empty());
+    assert_eq!(disabled.omitted, 0);
+
+    participant.enable().unwrap();
+    participant.run_for(Duration::from_millis(1_500));
+    let (enabled, _) = list(&[&participant], Duration::ZERO);
+    assert!(enabled.source.age_us > 0.0);
+    assert_eq!(
+        (enabled.participants.len(), enabled.endpoints.len()),
+        (1, 1)
+    );
+    drop(writer);
+}
+
+#[test]
+fn only_a_participant_that_announces_all_discovers_all() {
+    for (announces, discovers_all) in [
+        (Announces::All, true),
+        (Announces::Itself, false),
+        (Announces::Nothing, false),
+    ] {
+        let network = Network::new(1);
+        let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+        let described = StaticDescription::new("pedal", "10.0.0.1:32768".parse().unwrap());
+        let builder = builder.described_as(described.announces(announces));
+        let participant = builder.observable(true).build().unwrap();
+        let (list, _) = list(&[&participant], Duration::ZERO);
+        assert_eq!(list.source.discovers_all, discovers_all, "{announces:?}");
+    }
+}
+
+/// Stream of which a little is read every 2 ms.
+struct Slow(UnixStream);
+
+impl Read for Slow {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        thread::sleep(Duration::from_millis(2));
+        let some = buffer.len().min(4 << 10);
+        self.0.read(&mut buffer[..some])
+    }
+}
+
+#[test]
+fn a_list_read_while_endpoints_come_and_go_is_whole_and_names_each_remaining_one_once() {
+    const WRITERS: usize = 400;
+    let limits = Limits {
+        local_endpoints: 2 * WRITERS as u16,
+        ..Limits::default()
+    };
+    let network = Network::new(2);
+    let builder = |host| {
+        let builder = Participant::builder(0).memory(&network, [10, 0, 0, host]);
+        builder.limits(limits)
+    };
+    let here = builder(1).observable(true).build().unwrap();
+    let there = builder(2).build().unwrap();
+    let qos = Qos::best_effort().user_data(&[7; 256]);
+    let create = |number: usize| {
+        let topic = format!("{number:0>200}");
+        there.create_writer::<Tick>(&topic, &qos).unwrap()
+    };
+    // Every other one will be deleted.
+    let (mut deleted, remaining): (Vec<_>, Vec<_>) = (0..WRITERS)
+        .map(|number| (number, create(number)))
+        .partition(|(number, _)| number % 2 == 0);
+    let run = || {
+        here.run_for(Duration::from_millis(1));
+        there.run_for(Duration::from_millis(1));
+    };
+    let begin = Instant::now();
+    while here.publications().len() < WRITERS {
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "{} are known",
+            here.publications().len()
+        );
+        run();
+    }
+    let before = here.publications();
+    let name = format!("{}/discovered", name(&here));
+    let reader = thread::spawn(move || {
+        let stream = connect(&name).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        DiscoveredList::read(BufReader::new(Slow(stream)), |_| true).unwrap()
+    });
+    let (mut created, mut number) = (Vec::new(), WRITERS);
+    while !reader.is_finished() {
+        assert!(begin.elapsed() < 2 * PATIENCE, "nothing was answered");
+        // More are deleted than created, so that the table has free places between the others.
+        let gone = (!deleted.is_empty()).then(|| deleted.swap_remove(deleted.len() / 2));
+        if gone.is_some() && deleted.len() % 4 == 0 {
+            created.push(create(number));
+            number += 1;
+        }
+        drop(gone);
+        run();
+    }
+    let list = reader.join().unwrap().expect("it is wanted");
+    assert!(created.len() > 5, "only {} were created", created.len());
+    let mut listed: BTreeMap<String, usize> = BTreeMap::new();
+    for endpoint in &list.endpoints {
+        *listed
+            .entry(endpoint.data.topic_name.as_str().into())
+            .or_default() += 1;
+    }
+    assert!(listed.values().all(|count| *count == 1), "{listed:?}");
+    for (number, _) in &remaining {
+        assert!(
+            listed.contains_key(&format!("{number:0>200}")),
+            "{number} is missing"
+        );
+    }
+    // The table has changed before its last part was sent.
+    let is_former = |topic: &String| before.iter().any(|it| it.data.topic_name.as_str() == topic);
+    let former = listed.keys().filter(|topic| is_former(topic)).count();
+    assert!(former < WRITERS, "nothing has changed meanwhile");
+    assert_eq!(list.omitted, 0);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use isolane::{Guid, GuidPrefix, RemoteEndpoint};
 use isolane_wire::builtin_data::ParticipantData;
 use serde::Serialize;
 
+use super::observable::{Address, Process, open_stream, participants};
 use super::participant::refused;
-use super::top::discovery::{Address, Process, open_stream, participants};
 use crate::limits::WATCHED_PARTICIPANTS;
 
 /// Maximum wait for a part of an answer. A participant that sleeps elsewhere than in epoll looks for connections once a

@@ -8,6 +8,7 @@ pub(crate) mod endpoint;
 mod ledger_text;
 pub(crate) mod list;
 pub(crate) mod manual;
+mod observable;
 mod participant;
 pub(crate) mod spy;
 pub(crate) mod top;

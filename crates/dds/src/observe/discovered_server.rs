@@ -9,7 +9,9 @@ use std::os::fd::OwnedFd;
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
-use isolane_rtps::{Announces, EndpointKind, Priority, RemoteEndpoint};
+use isolane_rtps::{
+    Announces, EndpointKind, Priority, RemoteEndpoint, limits::DISCOVERY_SLOT_BYTES,
+};
 use isolane_wire::time::Instant;
 use rustix::{
     event::epoll::EventFlags,
@@ -18,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    discovered::{DISCOVERED_SCHEMA, Line, ListSource, discovered_socket_name},
+    discovery_list::{DISCOVERED_SCHEMA, Line, ListSource, discovered_socket_name},
     server::{is_allowed, listen_at},
     snapshot::{Identity, protocol_counts},
 };
@@ -40,6 +42,8 @@ pub(crate) struct DiscoveredServer {
     is_armed: bool,
     /// Connections refused since housekeeping.
     refused: u16,
+    /// Maximum length in bytes of a listed announcement: [`DISCOVERY_SLOT_BYTES`], less in a test.
+    max_bytes: usize,
 }
 
 /// Client, and its place in the list.
@@ -82,7 +86,7 @@ impl DiscoveredServer {
         }
         match client.section {
             Section::Done => self.client = None,
-            _ => client.fill(state, &self.identity, self.since),
+            _ => client.fill(state, (&self.identity, self.since), self.max_bytes),
         }
         true
     }
@@ -155,7 +159,12 @@ impl Client {
     }
 
     /// Writes the next lines, at most [`LISTED_ITEMS`] of a section.
-    fn fill(&mut self, state: &State, identity: &Identity, since: Option<Instant>) {
+    fn fill(
+        &mut self,
+        state: &State,
+        (identity, since): (&Identity, Option<Instant>),
+        max_bytes: usize,
+    ) {
         self.text.clear();
         self.sent = 0;
         let (protocol, from) = (&state.protocol, self.index);
@@ -164,14 +173,17 @@ impl Client {
                 self.write(&Line::Source(source(state, identity, since)));
                 // A disabled participant does not announce itself (DDS 1.4 §2.2.2.1.1.7).
                 let own = protocol.is_enabled().then(|| protocol.participant_data());
-                self.write_entities(own.map(|data| (0, Line::participant(&data))).into_iter());
+                self.write_entities(
+                    own.map(|data| (0, Line::participant(&data, max_bytes)))
+                        .into_iter(),
+                );
             }
             Section::OwnWriters => {
                 let ids = protocol.local_writers_from(from);
                 let enabled = ids.filter(|(_, id)| protocol.is_writer_enabled(*id));
                 self.write_entities(enabled.filter_map(|(index, id)| {
                     let data = protocol.writer_data(id)?;
-                    Some((index, Line::endpoint(EndpointKind::Writer, data)))
+                    Some((index, Line::endpoint(EndpointKind::Writer, data, max_bytes)))
                 }));
             }
             Section::OwnReaders => {
@@ -179,19 +191,22 @@ impl Client {
                 let enabled = ids.filter(|(_, id)| protocol.is_reader_enabled(*id));
                 self.write_entities(enabled.filter_map(|(index, id)| {
                     let data = protocol.reader_data(id)?;
-                    Some((index, Line::endpoint(EndpointKind::Reader, data)))
+                    Some((index, Line::endpoint(EndpointKind::Reader, data, max_bytes)))
                 }));
             }
             Section::Participants => {
                 let all = protocol.remote_participants_from(from);
                 self.write_entities(
-                    all.map(|(index, peer)| (index, Line::participant(&peer.data))),
+                    all.map(|(index, peer)| (index, Line::participant(&peer.data, max_bytes))),
                 );
             }
             Section::Endpoints => {
                 let all = protocol.remote_endpoints_from(from);
                 self.write_entities(all.map(|(index, endpoint): (u16, RemoteEndpoint)| {
-                    (index, Line::endpoint(endpoint.kind, &endpoint.data))
+                    (
+                        index,
+                        Line::endpoint(endpoint.kind, &endpoint.data, max_bytes),
+                    )
                 }));
             }
             Section::End => {
@@ -286,6 +301,7 @@ impl State {
             client: None,
             is_armed,
             refused: 0,
+            max_bytes: DISCOVERY_SLOT_BYTES,
         }));
         Ok(())
     }
@@ -317,5 +333,66 @@ impl State {
         let again = server.step(self);
         self.monitoring.discovered = Some(server);
         again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::BufReader,
+        os::{
+            linux::net::SocketAddrExt,
+            unix::net::{SocketAddr, UnixStream},
+        },
+        thread,
+        time::Duration,
+    };
+
+    use crate::{Network, Participant, Qos, TopicType, observe::DiscoveredList};
+
+    #[derive(TopicType)]
+    #[topic(crate = "crate::types")]
+    struct Tick {
+        _number: u32,
+    }
+
+    #[test]
+    fn an_entity_with_a_longer_announcement_is_counted_and_has_no_line() {
+        let network = Network::new(1);
+        let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+        let participant = builder.observable(true).build().unwrap();
+        let long = Qos::reliable().user_data(&[7; 256]);
+        let _writers = [
+            ("a", Qos::reliable()),
+            ("b", long.clone()),
+            ("c", Qos::reliable()),
+        ]
+        .map(|(topic, qos)| participant.create_writer::<Tick>(topic, &qos).unwrap());
+        let _reader = participant.create_reader::<Tick>("d", &long).unwrap();
+        let set = |max_bytes| {
+            let mut state = participant.core().state.borrow_mut();
+            state.monitoring.discovered.as_mut().unwrap().max_bytes = max_bytes;
+        };
+        let list = || {
+            let name = participant.observable_at().unwrap() + "/discovered";
+            let reader = thread::spawn(move || {
+                let address = SocketAddr::from_abstract_name(name).unwrap();
+                let stream = UnixStream::connect_addr(&address).unwrap();
+                DiscoveredList::read(BufReader::new(stream), |_| true).unwrap()
+            });
+            let is_read = participant.run_until(Duration::from_secs(30), || reader.is_finished());
+            assert!(is_read, "nothing was answered");
+            let list = reader.join().unwrap().expect("it is wanted");
+            let endpoints = list.endpoints.iter();
+            let topics: Vec<String> = endpoints
+                .map(|endpoint| endpoint.data.topic_name.as_str().to_owned())
+                .collect();
+            (list.participants.len(), topics.concat(), list.omitted)
+        };
+        assert_eq!(list(), (1, String::from("abcd"), 0));
+        set(320);
+        assert_eq!(list(), (1, String::from("ac"), 2));
+        set(0);
+        assert_eq!(list(), (0, String::new(), 5));
     }
 }

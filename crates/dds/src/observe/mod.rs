@@ -16,16 +16,18 @@
 //! calls blocks. A client is dropped if it has not read its last snapshot when the next one is due. Without observers
 //! the cost is one `accept` a second, two where the loop does not sleep in epoll.
 
-mod discovered;
 mod discovered_server;
+mod discovery_list;
 mod json_writer;
 mod latency;
 mod schema;
 mod server;
 mod snapshot;
 
-pub use self::discovered::{DISCOVERED_SCHEMA, DiscoveredList, ListSource, discovered_socket_name};
 pub(crate) use self::discovered_server::DiscoveredServer;
+pub use self::discovery_list::{
+    DISCOVERED_SCHEMA, DiscoveredList, ListSource, discovered_socket_name,
+};
 pub(crate) use self::latency::LatencyHistogram;
 pub use self::schema::{
     Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LatencySample,

@@ -2,8 +2,10 @@
 //!
 //! The thread builds the participant, because a participant never leaves its thread, and runs its loop. Handles push
 //! calls into a ring and wake the loop through its eventfd. The loop makes one of these calls between two
-//! activations. A lock orders the handles that push. The loop's thread takes no lock and never waits for room in its own
-//! ring: its calls, such as that of a callback that drops a [`ReaderHandle`], wait in a list of the thread, and the loop
+//! activations. A lock orders the handles that push. A call waits for room, except the call of a dropped
+//! [`ReaderHandle`]: otherwise two loops whose callbacks drop handles of each other could wait for each other. The loop's
+//! thread takes no lock and never waits for room in its own
+//! ring: the calls of its own callbacks wait in a list of the thread, and the loop
 //! makes all of them after the activation. Samples do not pass through this ring: see [`WriterHandle`] and
 //! [`ReaderHandle`].
 
@@ -22,7 +24,7 @@ use std::{
 
 use isolane_rtps::ReaderId;
 use isolane_wire::cdr::TopicType;
-use rtrb::{Producer, PushError, RingBuffer};
+use rtrb::{Producer, RingBuffer};
 
 use crate::{
     error::BuildError,
@@ -81,21 +83,25 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn send(&self, mut call: Call) -> Result<(), ThreadEnded> {
+    /// Pushes a call, and waits while the ring has no room for it. A [`Call::RemoveReader`] never waits: only such calls
+    /// use the ring's last slots, which are as many as the participant has readers at most.
+    pub(crate) fn send(&self, call: Call) -> Result<(), ThreadEnded> {
         if self.is_here() {
             // While the thread ends and its list is gone, all readers are gone too.
             let _ = OWN_CALLS.try_with(|calls| calls.borrow_mut().push(call));
             wake(&self.wake);
             return Ok(());
         }
+        let is_removal = matches!(call, Call::RemoveReader(..));
         loop {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             if calls.is_abandoned() {
                 return Err(ThreadEnded);
             }
-            match calls.push(call) {
-                Ok(()) => break,
-                Err(PushError::Full(refused)) => call = refused,
+            let reserved = calls.buffer().capacity() - HANDLE_CALLS;
+            if calls.slots() > if is_removal { 0 } else { reserved } {
+                let _ = calls.push(call);
+                break;
             }
             drop(calls);
             thread::sleep(RETRY);
@@ -206,7 +212,6 @@ impl Participant {
     pub fn spawn<E: From<BuildError> + Send + 'static>(
         build: impl FnOnce() -> Result<Self, E> + Send + 'static,
     ) -> Result<ParticipantHandle, E> {
-        let (calls, mut received) = RingBuffer::<Call>::new(HANDLE_CALLS);
         let (built, result) = mpsc::sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -223,8 +228,10 @@ impl Participant {
                 .io
                 .poller
                 .wake_descriptor();
+            let readers = participant.core().state.borrow().protocol.max_readers();
+            let (calls, mut received) = RingBuffer::<Call>::new(HANDLE_CALLS + readers);
             // The thread that spawns waits for the result.
-            let _ = built.send(Ok(Arc::clone(&descriptor)));
+            let _ = built.send(Ok((calls, Arc::clone(&descriptor))));
             participant.run_while(|| {
                 for call in OWN_CALLS.take() {
                     call.make(participant);
@@ -251,9 +258,10 @@ impl Participant {
             let panic = thread.join().expect_err("it ended without a result");
             resume_unwind(panic);
         };
+        let (calls, wake) = built?;
         let caller = Caller {
             calls: Arc::new(Mutex::new(calls)),
-            wake: built?,
+            wake,
             thread: thread.thread().id(),
         };
         Ok(ParticipantHandle {

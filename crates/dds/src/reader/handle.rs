@@ -61,7 +61,8 @@ impl Shared {
 /// Samples pass from the loop's thread to this one by value, which allocates what their strings and sequences need, and
 /// each wake-up of this thread is a system call of the loop. The waker of a task runs on the loop's thread. A critical
 /// sample is best handled by a callback on that thread ([`ParticipantHandle::with`](crate::ParticipantHandle::with)).
-/// Samples that are not of the type are counted as rejected. Dropping the handle deletes the reader.
+/// Samples that are not of the type are counted as rejected. Dropping the handle deletes the reader, and does not wait for
+/// it.
 ///
 /// As a [`Stream`] it yields each sample, and ends with the participant's thread.
 pub struct ReaderHandle<T: TopicType> {

@@ -119,6 +119,77 @@ fn after_a_dropped_wait_samples_stay_in_the_cache_where_history_applies() {
 }
 
 #[test]
+fn loops_that_drop_handles_of_each_other_do_not_wait_though_their_rings_of_calls_are_full() {
+    let participants = [spawned(225), spawned(226)];
+    let (dropped, are_dropped) = mpsc::channel();
+    // Each loop waits in a call until both rings are full, and then drops the handles of the other participant.
+    let mut callers = Vec::new();
+    let mut starts = Vec::new();
+    let handles: Vec<_> = participants
+        .iter()
+        .rev()
+        .map(|there| {
+            let readers: Vec<_> = (0..3)
+                .map(|_| there.create_reader::<Message>("Crossed", &Qos::reliable()))
+                .collect();
+            (
+                readers,
+                there.create_writer::<Message>("Crossed", &Qos::reliable()),
+            )
+        })
+        .collect();
+    for (here, of_the_other) in participants.iter().zip(handles) {
+        let (started, has_started) = mpsc::channel();
+        let (go, are_full) = mpsc::channel();
+        let (called, dropped) = (here.clone(), dropped.clone());
+        callers.push(thread::spawn(move || {
+            called.with(move |_| {
+                started.send(()).unwrap();
+                are_full.recv().unwrap();
+                drop(of_the_other);
+                dropped.send(()).unwrap();
+            })
+        }));
+        has_started.recv_timeout(PATIENCE).unwrap();
+        starts.push(go);
+    }
+    for participant in &participants {
+        callers.extend((0..=HANDLE_CALLS).map(|_| {
+            let participant = participant.clone();
+            thread::spawn(move || participant.with(|_| {}))
+        }));
+    }
+    thread::sleep(Duration::from_millis(300));
+    for go in starts {
+        go.send(()).unwrap();
+    }
+    for _ in 0..2 {
+        if are_dropped.recv_timeout(PATIENCE).is_err() {
+            // Dropping them would wait too.
+            std::mem::forget(participants);
+            panic!("the loops wait for each other");
+        }
+    }
+    for caller in callers {
+        caller.join().unwrap().unwrap();
+    }
+    for participant in &participants {
+        let end = Instant::now() + PATIENCE;
+        let endpoints = || {
+            let counted = participant.with(|it| {
+                let report = it.report();
+                report.readers.len() + report.writers.len()
+            });
+            counted.unwrap()
+        };
+        while endpoints() > 0 {
+            assert!(Instant::now() < end, "{} endpoints are left", endpoints());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
 fn a_reader_handle_dropped_on_the_loops_thread_does_not_wait_for_room_among_the_calls() {
     let participant = spawned(222);
     let reader = participant.create_reader::<Message>("Crowded", &Qos::reliable());

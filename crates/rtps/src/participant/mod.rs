@@ -215,6 +215,12 @@ impl LocalParticipant {
             || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
     }
 
+    /// Returns the maximum number of readers, without the built-in ones.
+    #[must_use]
+    pub fn max_readers(&self) -> usize {
+        self.shared.config.limits.local_endpoints.into()
+    }
+
     /// Returns the domain.
     #[must_use]
     pub fn domain(&self) -> u32 {

@@ -1,20 +1,18 @@
-//! Finds the observable participants of this network namespace by their sockets in `/proc/net/unix`. Keeps a connection
-//! to each participant, with the last two snapshots received from it.
+//! Connections to the observable participants of this network namespace, each with the last two snapshots received
+//! from it.
 //!
 //! No operation blocks, because the other process may be stopped, or may not be isolane.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use isolane::observe::{SCHEMA, Snapshot, parse_socket_name, socket_name};
-use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use isolane::observe::{SCHEMA, Snapshot, socket_name};
 
 use super::sample::{Sample, Seen};
-use crate::limits::{SNAPSHOT_BYTES, UNIX_SOCKETS_BYTES, WATCHED_PARTICIPANTS};
+use crate::commands::observable::{Address, Process, open_stream, participants};
+use crate::limits::{SNAPSHOT_BYTES, WATCHED_PARTICIPANTS};
 
 /// Interval between searches for participants.
 const FIND_EVERY: Duration = Duration::from_millis(500);
@@ -102,40 +100,6 @@ impl Watcher {
     }
 }
 
-/// Address of a participant: its process id in its own PID namespace, and its number within the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::commands) struct Address {
-    pub(in crate::commands) pid: u32,
-    pub(in crate::commands) number: u32,
-}
-
-/// Lists the participants that run now.
-///
-/// # Errors
-/// `/proc/net/unix` cannot be read.
-pub(in crate::commands) fn participants() -> io::Result<BTreeSet<Address>> {
-    let mut text = Vec::new();
-    File::open("/proc/net/unix")?
-        .take(UNIX_SOCKETS_BYTES)
-        .read_to_end(&mut text)?;
-    Ok(listening(&String::from_utf8_lossy(&text)))
-}
-
-/// Flags of a listening socket in `/proc/net/unix`. They distinguish it from accepted connections, which have the same
-/// name.
-const LISTENING: &str = "00010000";
-
-fn listening(text: &str) -> BTreeSet<Address> {
-    let of_line = |line: &str| {
-        let mut words = line.split_whitespace();
-        let flags = words.nth(3)?;
-        let name = words.nth(3)?.strip_prefix('@')?;
-        let (pid, number) = parse_socket_name(name)?;
-        (flags == LISTENING).then_some(Address { pid, number })
-    };
-    text.lines().filter_map(of_line).collect()
-}
-
 /// Time without a snapshot after which a participant counts as silent. Participants send one each second.
 const SILENT_AFTER: Duration = Duration::from_millis(3_500);
 
@@ -152,13 +116,6 @@ pub(super) struct Connection {
     heard: Instant,
     /// Reason why no snapshots arrive, if there was an error.
     problem: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::commands) struct Process {
-    pub(in crate::commands) pid: u32,
-    pub(in crate::commands) user_id: u32,
-    pub(super) program: Option<String>,
 }
 
 impl Connection {
@@ -291,49 +248,9 @@ fn is_stopped(pid: u32) -> bool {
     matches!(state, Some('T' | 't'))
 }
 
-/// Connects to an abstract socket without blocking.
-pub(in crate::commands) fn open_stream(name: &str) -> io::Result<UnixStream> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(
-        &socket,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
-    )?;
-    Ok(socket.into())
-}
-
-impl Process {
-    pub(in crate::commands) fn behind(stream: &UnixStream) -> Option<Self> {
-        let peer = socket_peercred(stream).ok()?;
-        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
-        let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-        Some(Self {
-            pid,
-            user_id: peer.uid.as_raw(),
-            program: program.map(|name| name.trim_end().to_owned()),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn listening_sockets_of_that_name_are_participants_and_no_others() {
-        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 101 /run/isolane/7/0\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 102 @isolane/4711/1\n\
-            0000000000000000: 00000003 00000000 00000000 0001 03 103 @isolane/4711/1\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 104 @isolane/4711/0\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 105 @isolane/x/0\n\
-            0000000000000000: 00000003 00000000 00000000 0001 03 106\n";
-        let found: Vec<(u32, u32)> = listening(text)
-            .into_iter()
-            .map(|address| (address.pid, address.number))
-            .collect();
-        assert_eq!(found, [(4711, 0), (4711, 1)]);
-    }
 
     #[test]
     fn the_newest_whole_line_counts_and_what_follows_it_stays() {

@@ -1,6 +1,6 @@
 //! `isolane top`: shows the live state of the isolane processes on this host, as they report it.
 //!
-//! `discovery` finds the processes by their sockets in `/proc/net/unix` of this network namespace. It reads a snapshot
+//! `discovery` connects to the processes that [`super::observable`] finds in this network namespace, and reads a snapshot
 //! of each participant per second. `sample` computes rates from two snapshots, and is the JSON form. `lines` is the
 //! text form. `view` is a scrollable view on the terminal.
 //!

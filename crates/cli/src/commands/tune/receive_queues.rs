@@ -479,3 +479,81 @@ impl Answer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pair of ports whose datagrams all arrived on these queues.
+    fn pair(port: u16, there: u32, here: u32) -> Pair {
+        let counts = |queue| QueueCounts {
+            by_queue: [(queue, 3)].into(),
+            unknown: 0,
+        };
+        Pair {
+            port,
+            peer_port: port + 1_000,
+            at_peer: counts(there),
+            at_host: counts(here),
+            lost: 0,
+        }
+    }
+
+    /// Text of `isolane tune ports` for these pairs, if queue 2 of this host is requested.
+    fn text(pairs: Vec<Pair>) -> String {
+        let ports = Ports {
+            peer: Ipv4Addr::new(10, 9, 0, 2),
+            level: Level::MAX,
+            ports: Vec::new(),
+            peer_ports: Vec::new(),
+            queue: Some(2),
+            peer_queue: None,
+            times: 3,
+            json: None,
+        };
+        let fitting: Vec<&Pair> = pairs.iter().filter(|pair| ports.fits(pair)).collect();
+        let report = ReceiveQueueReport {
+            pairs: pairs.clone(),
+            peer_boot: None,
+        };
+        ports.text(&report, &fitting)
+    }
+
+    #[test]
+    fn pairs_of_the_same_queues_are_one_row_and_a_line_with_the_number_of_the_others() {
+        let alike = vec![pair(7_007, 1, 2), pair(7_015, 1, 2), pair(7_023, 1, 2)];
+        let expected = "  port  peer port  queue there  queue here  lost\n\
+                        * 7007       8007            1           2     0\n \
+                        the 2 other pairs have the same queues\n\
+                        \n\
+                        * pairs of ports whose datagrams all arrive on one queue there and queue 2 here: 3 of 3\n\
+                        describe the participant here with `port = 7000` and its peer with `port = 8000`: their level 7 \
+                        then uses the first such pair\n";
+        assert_eq!(text(alike), expected);
+
+        let one = text(vec![pair(7_007, 1, 2)]);
+        assert!(one.contains("7007") && !one.contains("other"), "{one}");
+    }
+
+    #[test]
+    fn pairs_that_differ_in_a_queue_or_in_losses_have_a_row_each() {
+        let lossy = Pair {
+            lost: 1,
+            ..pair(7_023, 1, 2)
+        };
+        for other in [pair(7_023, 1, 3), pair(7_023, 0, 2), lossy] {
+            let differ = vec![pair(7_007, 1, 2), pair(7_015, 1, 2), other.clone()];
+            let text = text(differ);
+            let rows: Vec<&str> = text.lines().skip(1).take(3).collect();
+            let fits = other.lost == 0 && other.at_host.single_queue() == Some(2);
+            for (row, (port, mark)) in rows.iter().zip([
+                (7_007, "*"),
+                (7_015, "*"),
+                (7_023, if fits { "*" } else { " " }),
+            ]) {
+                assert!(row.starts_with(&format!("{mark} {port} ")), "{text}");
+            }
+            assert!(!text.contains("other pairs"), "{text}");
+        }
+    }
+}

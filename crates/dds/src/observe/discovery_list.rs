@@ -144,14 +144,18 @@ impl Line {
         serde_json::from_slice(&text).map_err(|_| ErrorKind::InvalidData.into())
     }
 
-    /// Creates the line of a participant; `None` if its announcement is too long.
-    pub(super) fn participant(data: &ParticipantData) -> Option<Self> {
-        Announcement::of(|buffer| data.emit(buffer)).map(Self::Participant)
+    /// Creates the line of a participant; `None` if its announcement is longer than `max_bytes`.
+    pub(super) fn participant(data: &ParticipantData, max_bytes: usize) -> Option<Self> {
+        Announcement::of(|buffer| data.emit(buffer), max_bytes).map(Self::Participant)
     }
 
-    /// Creates the line of an endpoint; `None` if its announcement is too long.
-    pub(super) fn endpoint(kind: EndpointKind, data: &EndpointData) -> Option<Self> {
-        let announcement = Announcement::of(|buffer| data.emit(buffer))?;
+    /// Creates the line of an endpoint; `None` if its announcement is longer than `max_bytes`.
+    pub(super) fn endpoint(
+        kind: EndpointKind,
+        data: &EndpointData,
+        max_bytes: usize,
+    ) -> Option<Self> {
+        let announcement = Announcement::of(|buffer| data.emit(buffer), max_bytes)?;
         Some(match kind {
             EndpointKind::Writer => Self::Writer(announcement),
             EndpointKind::Reader => Self::Reader(announcement),
@@ -164,9 +168,12 @@ impl Line {
 pub(super) struct Announcement(Vec<u8>);
 
 impl Announcement {
-    fn of(emit: impl FnOnce(&mut [u8]) -> Result<usize, BufferTooSmall>) -> Option<Self> {
+    fn of(
+        emit: impl FnOnce(&mut [u8]) -> Result<usize, BufferTooSmall>,
+        max_bytes: usize,
+    ) -> Option<Self> {
         let mut buffer = [0; DISCOVERY_SLOT_BYTES];
-        let length = emit(&mut buffer).ok()?;
+        let length = emit(&mut buffer[..max_bytes]).ok()?;
         Some(Self(buffer[..length].to_vec()))
     }
 }
@@ -234,7 +241,7 @@ mod tests {
     #[test]
     fn a_list_is_read_only_if_it_is_whole_and_of_this_schema() {
         let data = ParticipantData::new(GuidPrefix([7; 12]));
-        let participant = Line::participant(&data).unwrap();
+        let participant = Line::participant(&data, DISCOVERY_SLOT_BYTES).unwrap();
         let whole = [
             source(DISCOVERED_SCHEMA),
             participant,
