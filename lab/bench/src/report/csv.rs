@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use super::{Report, Run};
-use crate::experiment::Cell;
 
 /// Members of a run that are columns; those with members of their own have a column for each.
 const MEMBERS: [&str; 12] = [
@@ -46,7 +45,7 @@ fn fields(report: &Report, run: &Run) -> Vec<(String, String)> {
         .and_then(|index| report.scenario.blocks.get(index));
     let block = block.map_or_else(String::new, |block| block.name.clone());
     let mut fields = vec![("block".to_owned(), block)];
-    let cell = serde_json::to_value(run.cell.clone().unwrap_or_else(Cell::default));
+    let cell = serde_json::to_value(run.cell.clone().unwrap_or_default());
     flatten("", &cell.unwrap_or_default(), &mut fields);
     let Ok(Value::Object(mut run)) = serde_json::to_value(run) else {
         return fields;
