@@ -37,7 +37,7 @@ fn a_killed_measurement_is_resumed_with_the_runs_that_are_missing() {
     let mut seed = 7_u64;
     for number in 0..kills {
         let folder = outer.path().join(number.to_string());
-        // Until shortly before the end of all runs.
+        // A pseudo-random time, before all runs end.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let delay = Duration::from_millis((seed >> 33) % 7_000);
         let mut running = measurement(&folder, false).spawn().expect("it starts");

@@ -1,7 +1,7 @@
 //! Effect of recording on the median round trip, in interleaved pairs of two builds of this program.
 //!
 //! `once FOLDER` measures for 3 s at 10 kHz with 64 bytes, writes the timestamps to a data set in FOLDER, and prints the
-//! median in microseconds. `once` writes nothing. `pairs N OTHER FOLDER` runs this program with FOLDER, and OTHER
+//! median in microseconds. `once` without a folder writes no data set. `pairs N OTHER FOLDER` runs this program with FOLDER, and OTHER
 //! without, N times each. It prints the median of the ratios with its order statistics, which need no distribution.
 
 use std::error::Error;

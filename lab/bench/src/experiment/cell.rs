@@ -15,13 +15,13 @@ use crate::scenario::{plan, rtt};
 pub struct Cell {
     /// Name of the run in tables and figures.
     pub label: Option<String>,
-    /// Way of the datagrams: `udp`, `xdp`, `udp-loopback` or `memory`; a `step` has precedence.
+    /// Datapath: `udp`, `xdp`, `udp-loopback` or `memory`; a `step` has precedence.
     pub datapath: Datapath,
     /// Mechanisms of this step of an ablation and of all steps before it.
     pub step: Option<Step>,
     /// Order in which participants run jobs, unless a `step` sets it.
     pub order: Order,
-    /// Caller of `write`; by default a thread on the link with waiting frames, and a job elsewhere.
+    /// Caller of `write`; by default a thread at the place `link`, and a job at other places and in memory.
     pub publisher: Option<Publisher>,
     /// Disturbing traffic or work.
     pub disturbance: Load,
@@ -74,7 +74,7 @@ impl Default for Cell {
     }
 }
 
-/// Way of the datagrams.
+/// Datapath of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -109,7 +109,7 @@ pub enum Load {
     None,
     /// [`Disturbance::Flood`].
     Flood,
-    /// A flood that a bulk reader of the participants receives. Bulk lanes and their budgets exist for it.
+    /// A flood that a bulk reader of the participants receives. Bulk lanes and budgets protect against it.
     ReadFlood,
     /// [`Disturbance::Storm`].
     Storm,
@@ -148,7 +148,7 @@ impl Cell {
         Table::try_from(self).unwrap_or_default()
     }
 
-    /// Value of this name; `None` if it is not set, or if there is no such value.
+    /// Value with this name; `None` if it is not set, or if the name is unknown.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.values().remove(name)
     }

@@ -24,7 +24,7 @@ pub struct Scenario {
     /// Advice on reading the numbers, printed after them.
     #[serde(default)]
     pub reading: String,
-    /// What each run measures.
+    /// Quantity that each run measures.
     #[serde(default)]
     pub measure: What,
     /// Repetitions of all cells.
@@ -69,7 +69,7 @@ pub enum RunOrder {
     /// As in the file: cells of a block follow each other, and the levels of its last factor are adjacent.
     #[default]
     Listed,
-    /// As in the file, but each repetition begins the levels of the last factor with the next one.
+    /// As `listed`, but each repetition starts one level later in the last factor.
     Rotated,
     /// Random, from the seed.
     Random,
@@ -86,7 +86,7 @@ pub enum Show {
     Bars,
 }
 
-/// Cells that are read together.
+/// Cells with a common heading, table and figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
@@ -94,13 +94,14 @@ pub struct Block {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// Disturbance in the concluding sentence, with its preposition.
+    /// End of a clause of the concluding sentence, such as "under the flood".
     #[serde(default)]
     pub under: String,
     /// Explanation for first-time readers: what the rows are, and what they show.
     #[serde(default)]
     pub meaning: String,
-    /// Needs two test hosts; if false, the block is measured only where there are none.
+    /// False for a block that is measured only on a machine without test hosts. The other blocks of such a scenario are
+    /// measured only where there are test hosts.
     #[serde(default = "yes")]
     pub hosts: bool,
     /// Values of all cells of the block.
@@ -112,7 +113,7 @@ pub struct Block {
     /// Explicit cells.
     #[serde(default, rename = "cell")]
     pub cells: Vec<Table>,
-    /// Ratios.
+    /// Comparisons between the runs of the block.
     #[serde(default, rename = "compare")]
     pub comparisons: Vec<Comparison>,
 }
@@ -139,7 +140,7 @@ pub struct Comparison {
     pub factor: String,
     /// Levels of dividend and divisor.
     pub pairs: Vec<[Value; 2]>,
-    /// Factors over whose levels one ratio is formed, from pairs of runs with the same levels.
+    /// Pooled factors: one ratio covers all their levels, from pairs of runs with the same level.
     #[serde(default)]
     pub over: Vec<String>,
     /// Compared statistics.
@@ -200,7 +201,7 @@ impl Planned {
 /// Reasons why a scenario cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The file is no scenario.
+    /// The file cannot be parsed as a scenario.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     /// The values of a cell are wrong.
@@ -221,8 +222,8 @@ pub enum ScenarioError {
         /// The level.
         level: Value,
     },
-    /// Nothing is measured.
-    #[error("it has no runs")]
+    /// The scenario has no runs.
+    #[error("the scenario has no runs")]
     Empty,
 }
 
@@ -235,8 +236,8 @@ impl Scenario {
         Ok(toml::from_str(text)?)
     }
 
-    /// Replaces the levels of factors. A name that is no factor of a block becomes its first factor; with one level, a
-    /// value of it. Explicit cells keep what they set.
+    /// Replaces the levels of factors. With another name, several levels become the block's first
+    /// factor; a single level becomes a value of the block. Explicit cells keep what they set.
     pub fn vary(&mut self, levels: &Levels) {
         for block in &mut self.blocks {
             for (name, levels) in levels {
@@ -258,7 +259,7 @@ impl Scenario {
         }
     }
 
-    /// Runs in their order, with or without test hosts.
+    /// Plans all runs in their order, for a machine with or without test hosts.
     pub fn plan(&self, has_hosts: bool) -> Result<Vec<Planned>, ScenarioError> {
         let mut runs = Vec::new();
         for repetition in 1..=self.repetitions {
@@ -295,7 +296,7 @@ impl Scenario {
 }
 
 impl Block {
-    /// Distinct cells in their order; the levels of the last factor begin with the one at `rotation`.
+    /// Distinct cells in their order. The last factor starts at its level with the index `rotation`.
     fn cells_of(&self, set: &Table, rotation: usize) -> Result<Vec<Cell>, ScenarioError> {
         let explicit = match self.cells.is_empty() {
             true => vec![Table::new()],

@@ -1,4 +1,4 @@
-//! Folder of a measurement: what was planned, and each finished run.
+//! Folder of a measurement: its plan and each finished run.
 //!
 //! `manifest.json` states the plan, and `runs.jsonl` has a line for each finished run. A line is written whole and
 //! synchronised, so a killed measurement loses at most the run that was being made. A last line without its end is
@@ -22,12 +22,12 @@ impl Folder {
     /// Creates the folder of a new measurement.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is something with this name.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the path exists.
     pub fn create(path: &Path, manifest: &impl Serialize) -> io::Result<Folder> {
         fs::create_dir(path)?;
         let runs = File::create_new(runs_file(path))?;
         let text = serde_json::to_vec_pretty(manifest)?;
-        // The manifest comes last: a folder without one was never complete enough to be resumed.
+        // Only a folder with a manifest can be resumed, so it is written last.
         let temporary = path.join("manifest.json.new");
         write_synchronised(&temporary, &text)?;
         fs::rename(temporary, path.join("manifest.json"))?;

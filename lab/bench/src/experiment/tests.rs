@@ -161,7 +161,7 @@ fn what_is_wrong_in_a_file_is_named() {
     for (text, named) in [
         ("title = 1", "line 1"),
         ("title = \"t\"\nblocks = []", "unknown field `blocks`"),
-        ("title = \"t\"\nblock = []", "it has no runs"),
+        ("title = \"t\"\nblock = []", "the scenario has no runs"),
         (
             &format!("title = \"t\"\n{block}set = {{ payload = 64 }}"),
             "block \"The block\": unknown field `payload`, expected one of `label`",

@@ -12,7 +12,7 @@ pub(super) struct Group<'a> {
     ratios: Vec<&'a Ratio>,
 }
 
-/// Blocks that have at least two bars, or one of a disturbed run.
+/// Blocks with at least two bars, or with one of a disturbed run.
 pub(super) fn groups(report: &Report) -> Vec<Group<'_>> {
     let group = |(index, block)| {
         let of_block = report.runs.iter().filter(|run| run.block == Some(index));
@@ -77,7 +77,7 @@ fn finding(ratio: &Ratio) -> Option<String> {
         let [value, low, high] = [value, high, low].map(f64::recip);
         format!("{value:.1} times longer ({low:.1} to {high:.1})")
     } else {
-        format!("not clearly different ({low:.1} to {high:.1} times shorter)")
+        format!("not clearly different (ratio {low:.1} to {high:.1})")
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn longest_us(groups: &[Group<'_>]) -> f64 {
     p99s.fold(0.0, f64::max)
 }
 
-/// Loss and priority inversions of a run, where they say something.
+/// Lost round trips and priority inversions of a run, if there are any.
 pub(super) fn remark(run: &Run) -> String {
     let mut words = Vec::new();
     if run.lost > 0 {
@@ -113,7 +113,7 @@ pub(super) fn milliseconds(us: Option<f64>) -> String {
     format!("{:.decimals$} ms", us / 1e3)
 }
 
-/// Cells of a full bar on a terminal.
+/// Width of a full bar in characters.
 const BAR_CELLS: usize = 24;
 
 /// Bars and conclusion for a terminal, at most 100 columns wide. Empty without bars.
@@ -235,7 +235,7 @@ mod tests {
         );
         let alike = conclude(&of(500, 500));
         assert!(
-            alike.contains("not clearly different (1.0 to 1.0 times shorter) under the flood"),
+            alike.contains("not clearly different (ratio 1.0 to 1.0) under the flood"),
             "{alike}"
         );
     }

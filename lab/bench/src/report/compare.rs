@@ -41,7 +41,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Value of a run's part.
+    /// This statistic of a series.
     pub fn of(self, statistics: &Statistics) -> Option<f64> {
         match self {
             Measure::Median => statistics.median,
@@ -100,7 +100,7 @@ pub struct Ratio {
     pub factor: String,
     /// Levels of dividend and divisor.
     pub levels: [String; 2],
-    /// Values that both have, and that other ratios of the block do not.
+    /// Values of both runs that distinguish this ratio from the others of the block.
     pub at: String,
     /// Compared part of the round trip.
     pub of: Of,
@@ -228,14 +228,14 @@ fn at(block: &Block, comparison: &Comparison, cell: &Cell) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Level as a scenario file has it, without quotes.
+/// Text of a level as in the scenario file, without quotes.
 fn text(level: &Value) -> String {
     level
         .as_str()
         .map_or_else(|| level.to_string(), str::to_owned)
 }
 
-/// Text of a value of a cell for people.
+/// Text of a value of a cell for people, with its unit.
 pub(crate) fn words(name: &str, value: &Value) -> String {
     let text = text(value);
     match name {
@@ -267,7 +267,7 @@ impl Pair<'_> {
         };
         let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
             let times = (times(dividend)?, times(divisor)?);
-            // Fewer samples carry no quantile.
+            // A run with too few samples has no such quantile.
             let is_measured = measure
                 .of(dividend.part(of))
                 .and(measure.of(divisor.part(of)));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Report, Run};
 
-/// Members of a run that are columns; those with members of their own have a column for each.
+/// Members of a run that become columns. A nested member becomes a column for each of its members.
 const MEMBERS: [&str; 12] = [
     "number",
     "repetition",
@@ -38,7 +38,7 @@ pub fn csv(report: &Report) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Names and values of a run. They are the same for all runs, because unavailable values are null.
+/// Names and values of a run. All runs have the same names: an unavailable value is an empty field.
 fn fields(report: &Report, run: &Run) -> Vec<(String, String)> {
     let block = run
         .block

@@ -44,9 +44,9 @@ pub struct Report {
     pub schema: String,
     /// Environment of the measurement.
     pub environment: Environment,
-    /// What was to be measured.
+    /// Scenario of the measurement, after options.
     pub scenario: experiment::Scenario,
-    /// SHA-256 of the scenario's file, in hexadecimal digits; options may have changed levels.
+    /// SHA-256 of the scenario's file in hexadecimal digits, before options changed it.
     pub scenario_sha256: String,
     /// False until all runs have ended, and after an interruption.
     pub is_complete: bool,

@@ -32,7 +32,7 @@ pub struct SystemActivity {
     pub throttled_periods: Option<u64>,
     /// Reductions of the frequency because of heat, on the run's cores (`core_throttle_count`).
     pub thermal_throttles: Option<u64>,
-    /// Frequencies of the run's cores before and after the run.
+    /// Minimum and maximum frequency of the run's cores, read before and after the run.
     pub frequency_khz: Option<Frequencies>,
 }
 

@@ -102,8 +102,8 @@ impl Row<'_> {
     }
 }
 
-/// Column with the two lines of its heading, and its cells. Columns with a greater number are left out first where the
-/// terminal is too narrow.
+/// Column: rank, two lines of heading, and its cells. On a narrow terminal, columns with the highest rank are left out
+/// first.
 type Column = (u8, &'static str, &'static str, fn(&Row<'_>) -> String);
 
 const COLUMNS: [Column; 11] = [
@@ -252,7 +252,7 @@ fn ratio_table(ratios: &[&Ratio]) -> String {
         true => String::new(),
         false => {
             aligned(&lines, 3)
-                + "Ratios with their 95 % intervals. In brackets alone: no difference seen. Lost round trips are not in them.\n"
+                + "Ratios with their 95 % intervals. An interval without a ratio includes 1: no difference was seen. Lost round trips do not count.\n"
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `isolane demo`: a demonstration on this machine.
 //!
 //! A critical topic makes round trips between two hosts over a link. In some runs a flood fills the link; in others the
-//! hosts or participants do other work. By default a few runs are shown as bars (scenario `demo`); `--full` measures the
-//! scenario `demo-full`.
+//! hosts or participants do other work. By default it measures the scenario `demo` and prints bars; with
+//! `--full` it measures `demo-full`.
 
 use std::time::Duration;
 

@@ -35,13 +35,13 @@ pub(super) struct Outputs {
     /// Write the results as one self-contained HTML page with figures
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(super) page: Option<PathBuf>,
-    /// Write a line for each run as comma-separated values
+    /// Write the results as comma-separated values to this file, a line for each run
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(super) csv: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// Writes the page and the table.
+    /// Writes the page and the CSV file.
     pub(super) fn write(&self, report: &Report) -> Result<(), Failure> {
         if let Some(file) = &self.page {
             write_text(&page(report), file)?;
@@ -68,10 +68,13 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Parses the text of a scenario, which is `what`.
+    /// Parses the text of a scenario. `what` names it in errors.
     pub(super) fn parse(what: &str, text: &str) -> Result<Self, Failure> {
         let scenario = Scenario::parse(text).map_err(|error| {
-            Failure::wrong_usage(format!("{what} is no scenario"), error.to_string())
+            Failure::wrong_usage(
+                format!("cannot parse the scenario {what}"),
+                error.to_string(),
+            )
         })?;
         let digest = Sha256::digest(text);
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -90,7 +93,7 @@ pub(super) fn levels<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Vec
     values.into_iter().map(Into::into).collect()
 }
 
-/// Replaces levels by those of options.
+/// Replaces the levels of factors by those given as options.
 pub(super) fn vary<const N: usize>(scenario: &mut Scenario, options: [(&str, Vec<Value>); N]) {
     let options = options
         .into_iter()
@@ -120,11 +123,11 @@ pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<
     Ok(planned)
 }
 
-/// Chooses the datapath for a machine without test hosts. Refuses what the machine does not allow.
+/// Chooses the datapath for a machine without test hosts. Returns an error for a run that this machine cannot measure.
 fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
     let refused = |why: &str| {
         let what = format!("nothing was measured over `{}`", cell.datapath.word());
-        Err(Failure::forbidden(what, why).with_remedy("run as root, with --datapath udp"))
+        Err(Failure::forbidden(what, why).with_remedy("run as root, with the datapath udp"))
     };
     let has_hosts = hosts.hosts.is_ok() && cell.datapath.has_hosts();
     if cell.disturbance != Load::None && !has_hosts {
@@ -195,7 +198,7 @@ pub(super) fn round_trips(
     let of_runs = folder.clone();
     let run = move |hosts: &BenchEnvironment, planned: &Planned| {
         let outcome = measure(hosts, planned)?;
-        // Written before the next run begins, which it would disturb.
+        // Before the next run begins, because writing would disturb it.
         if let Some(Err(error)) = of_runs.as_deref().map(|folder| store(folder, &outcome)) {
             tell(format!(
                 "run {} is not in the folder: {error}",
@@ -225,7 +228,7 @@ pub(super) fn round_trips(
 fn store(folder: &Mutex<Folder>, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     let mut folder = locked(folder);
     let number = u16::try_from(outcome.run.number)?;
-    // A run with a line has its timestamps.
+    // The timestamps come first, so that a run with a line has them.
     Dataset::in_folder(folder.path()).write(number, &outcome.rounds)?;
     Ok(folder.add(&outcome.run)?)
 }
@@ -268,7 +271,7 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
     if earlier.scenario != report.scenario {
         return Err(Failure::wrong_usage(
             format!("{} is of another scenario or other options", path.display()),
-            "a resumed measurement makes the missing runs of the same plan",
+            "repeat the original command with --resume, or name a new folder",
         ));
     }
     tell(format!("{} runs are there already", runs.len()));
@@ -368,7 +371,7 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-/// Lines about runs without a result, and with bars also about invalid ones, which tables show.
+/// Lines about runs without a result. With bars, also lines about invalid runs, which only tables show.
 fn failures(report: &Report, measured: &Measured<Outcome>) -> String {
     let failures = measured.failures();
     if report.scenario.show == Show::Tables {

@@ -43,7 +43,7 @@ pub(crate) enum Bench {
     /// Measure a scenario: a shipped one, or a file
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench run rtt --set payload_bytes=64,256 --folder result", "measure, and keep each finished run"),
-        ("isolane bench run rtt --set payload_bytes=64,256 --folder result --resume", "make the runs that are missing"),
+        ("isolane bench run rtt --set payload_bytes=64,256 --folder result --resume", "measure the runs that are missing"),
         ("isolane bench run my.toml --only link --page link.html", "measure one block of a file, and write a page"),
     ], "bench list, bench show, bench report"))]
     Run(Run),

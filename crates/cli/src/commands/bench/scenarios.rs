@@ -24,7 +24,7 @@ pub(super) struct Changes {
     /// Name of a shipped scenario (`isolane bench list`), or a file
     #[arg(value_name = "SCENARIO")]
     scenario: String,
-    /// Set a value, or the levels of a factor, as payload_bytes=64,1024; may be repeated
+    /// Set a value or the levels of a factor, such as payload_bytes=64,1024; may be repeated
     #[arg(long, value_name = "NAME=VALUES", value_parser = set)]
     set: Vec<(String, Vec<Value>)>,
     /// Measure only the blocks with these names, separated by commas
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 fn set(text: &str) -> Result<(String, Vec<Value>), String> {
     let (name, values) = text
         .split_once('=')
-        .ok_or_else(|| String::from("write NAME=VALUE, as seconds=5"))?;
+        .ok_or_else(|| String::from("write NAME=VALUES, such as seconds=5"))?;
     let value = |text: &str| {
         let parsed = format!("value = {text}").parse::<Table>().ok();
         let parsed = parsed.and_then(|mut table| table.remove("value"));
@@ -93,12 +93,12 @@ pub(crate) struct Run {
     changes: Changes,
     #[command(flatten)]
     outputs: Outputs,
-    /// Keep the plan and each finished run in this new folder
+    /// Write the plan and each finished run to this folder, which must not exist unless --resume is given
     ///
     /// If the measurement is killed, `--resume` continues it, and `isolane bench report` shows the finished runs.
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Make the missing runs of the measurement in --folder
+    /// Measure only the runs that are missing in --folder
     #[arg(long, requires = "folder")]
     resume: bool,
 }
@@ -156,7 +156,7 @@ impl Show {
             Failure::wrong_usage("the scenario cannot be measured", error.to_string())
         })?;
         let seconds: u64 = runs.iter().map(|run| u64::from(run.cell.seconds)).sum();
-        // A run also takes about a second to start and to end.
+        // Starting and ending a run takes about a second.
         let time = Duration::from_secs(seconds + runs.len() as u64);
         let mut text = format!(
             "{}\n{} runs, about {}\n",

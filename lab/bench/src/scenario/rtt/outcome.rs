@@ -344,8 +344,8 @@ fn weak_flood(config: &Config, run: &Run) -> Option<String> {
     );
     (reached < asked * LEAST_OF_FLOOD).then(|| {
         format!(
-            "the flood reached {reached:.2} of the link's rate, {asked:.2} were wanted (at least {LEAST_OF_FLOOD} of it \
-             are a result)"
+            "the flood reached {reached:.2} times the link's rate instead of {asked:.2}; a run is valid from {:.2}",
+            asked * LEAST_OF_FLOOD
         )
     })
 }
