@@ -5,8 +5,9 @@ use strum::IntoStaticStr;
 use toml::{Table, Value};
 
 use crate::cable::Arbiter;
+use crate::process::Cores;
 use crate::report::{Disturbance, Order, Place, Publisher, Step};
-use crate::scenario::throughput::Reliability;
+use crate::scenario::throughput::{self, Reliability};
 use crate::scenario::{plan, rtt};
 
 /// Values of one run. A scenario file sets them by these names; the defaults are those of [`Cell::default`].
@@ -204,6 +205,17 @@ impl Cell {
         match self.disturbance {
             Load::ReadFlood => config.read_as_bulk(),
             _ => config,
+        }
+    }
+
+    /// Configuration of a throughput run.
+    pub fn throughput(&self) -> throughput::Config {
+        throughput::Config {
+            reliability: self.reliability,
+            latency_budget_us: self.latency_budget_us,
+            payload_bytes: self.payload_bytes,
+            seconds: self.seconds,
+            cores: Cores::of_machine(),
         }
     }
 }

@@ -98,11 +98,6 @@ impl BenchEnvironment {
     }
 }
 
-/// Refuses an invalid configuration before anything is measured.
-pub(super) fn check(config: &rtt::Config) -> Result<(), Failure> {
-    config.check().map_err(|error| failure(&error.into()))
-}
-
 /// Converts an error to a failure for the user.
 pub(super) fn failure(error: &ScenarioError) -> Failure {
     let code = match error {

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{env, fs, io, process};
 
 use clap::Args;
-use isolane_bench::experiment::{Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show};
+use isolane_bench::experiment::{
+    Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What,
+};
 use isolane_bench::record::Dataset;
 use isolane_bench::report::{self, Report, Run, Series, csv, page, ratios, wrapped};
 use isolane_bench::scenario::ScenarioError;
@@ -118,7 +120,11 @@ pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<
     })?;
     for run in &mut planned {
         reach(&mut run.cell, hosts)?;
-        environment::check(&run.cell.round_trips())?;
+        let checked = match scenario.measure {
+            What::RoundTrips => run.cell.round_trips().check(),
+            What::Throughput => run.cell.throughput().check(),
+        };
+        checked.map_err(|error| environment::failure(&error.into()))?;
     }
     Ok(planned)
 }
@@ -179,6 +185,16 @@ pub(super) fn round_trips(
             Some(Arc::new(Mutex::new(folder)))
         }
     };
+    let is_planned = |run: &Run| {
+        let mut planned = planned.iter();
+        planned.any(|it| it.number == run.number && Some(&it.cell) == run.cell.as_ref())
+    };
+    if let Some(other) = report.runs.iter().find(|run| !is_planned(run)) {
+        return Err(Failure::wrong_usage(
+            format!("run {} of the folder is not in this plan", other.number),
+            "the machine allowed other runs when the measurement began: resume it with the same rights",
+        ));
+    }
     let done: Vec<u32> = report.runs.iter().map(|run| run.number).collect();
     planned.retain(|run| !done.contains(&run.number));
     let scenario = report.scenario.clone();

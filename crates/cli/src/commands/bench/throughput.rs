@@ -5,12 +5,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use clap::Args;
-use isolane_bench::experiment::{Cell, Datapath, Planned};
+use isolane_bench::experiment::{Datapath, Planned};
 use isolane_bench::namespace::{TestHosts, TestHostsConfig};
-use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::ScenarioError;
-use isolane_bench::scenario::throughput::{self, Config, Report, Run};
+use isolane_bench::scenario::throughput::{self, Report, Run};
 use isolane_bench::scenario::transport::{Lanes, Transport};
 
 use super::environment::BenchEnvironment;
@@ -121,21 +120,7 @@ pub(super) fn measure(
 }
 
 fn run_one(hosts: &BenchEnvironment, planned: &Planned) -> Result<Run, ScenarioError> {
-    let Cell {
-        datapath,
-        payload_bytes,
-        seconds,
-        reliability,
-        latency_budget_us,
-        ..
-    } = planned.cell;
-    let config = Config {
-        reliability,
-        latency_budget_us,
-        payload_bytes,
-        seconds,
-        cores: Cores::of_machine(),
-    };
+    let config = planned.cell.throughput();
     let mut run = match &hosts.hosts {
         // With a single receive queue, all frames reach the lanes' queue. Runs over sockets use a single queue too.
         Ok(_) => {
@@ -143,7 +128,7 @@ fn run_one(hosts: &BenchEnvironment, planned: &Planned) -> Result<Run, ScenarioE
                 queues: 1,
                 ..TestHostsConfig::default()
             })?;
-            let transport = match datapath {
+            let transport = match planned.cell.datapath {
                 Datapath::Xdp => Transport::Xdp(Lanes::default()),
                 _ => Transport::Udp,
             };

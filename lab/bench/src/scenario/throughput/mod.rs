@@ -86,7 +86,7 @@ pub struct EndConfig {
 impl EndConfig {
     /// Checks whether the configuration can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        RttMessage::of_size(self.run.payload_bytes).map(drop)
+        self.run.check()
     }
 
     fn qos(&self) -> Qos {
@@ -123,6 +123,13 @@ pub struct Config {
     pub seconds: u32,
     /// Cores of the writer (`hosts`) and the reader (`cable`).
     pub cores: Cores,
+}
+
+impl Config {
+    /// Checks whether the run can be measured.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        RttMessage::of_size(self.payload_bytes).map(drop)
+    }
 }
 
 /// Result of a run.
