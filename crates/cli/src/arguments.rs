@@ -141,11 +141,13 @@ impl Call {
         }
         let own = grammar.get_arguments().filter(|it| !it.is_global_set());
         let json = matches.try_get_one::<Destination>("json").ok().flatten();
-        let page = matches.try_get_one::<PathBuf>("page").ok().flatten();
-        let page = page.map(|path| Destination::File(path.clone()));
+        let files = ["page", "csv"].into_iter().filter_map(|name| {
+            let path = matches.try_get_one::<PathBuf>(name).ok().flatten()?;
+            Some(Destination::File(path.clone()))
+        });
         Ok(Self {
             options: own.filter_map(|option| written(option, matches)).collect(),
-            outputs: json.cloned().into_iter().chain(page).collect(),
+            outputs: json.cloned().into_iter().chain(files).collect(),
             name: name.join(" "),
             common,
             command,

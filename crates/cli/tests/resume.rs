@@ -67,6 +67,12 @@ fn a_killed_measurement_is_resumed_with_the_runs_that_are_missing() {
             .collect();
         assert_eq!(cells, expected, "killed after {delay:?}");
         assert_eq!(report["is_complete"], true);
+        let lines = std::fs::read_to_string(folder.join("runs.jsonl")).expect("runs");
+        assert_eq!(lines.lines().count(), PAYLOADS.len(), "none is doubled");
+        let files = std::fs::read_dir(folder.join("rounds.parquet")).expect("a data set");
+        let names = files.map(|file| file.expect("an entry").file_name());
+        let whole = names.filter(|name| name.to_string_lossy().starts_with("run-"));
+        assert_eq!(whole.count(), PAYLOADS.len());
     }
 
     let other = measurement(&outer.path().join("0"), true)

@@ -154,6 +154,14 @@ impl Cell {
         self.values().remove(name)
     }
 
+    /// Returns whether the value of this name is the level of a scenario file, which may write 1.0 as 1.
+    pub(crate) fn has(&self, name: &str, level: &Value) -> bool {
+        let number = |value: &Value| value.as_float().or(value.as_integer().map(|it| it as f64));
+        self.value(name).is_some_and(|value| {
+            value == *level || number(&value).is_some_and(|it| Some(it) == number(level))
+        })
+    }
+
     /// Replaces values that are not set by those that follow from the others, and values without an effect by their
     /// defaults, so that cells with the same runs are equal.
     pub(super) fn complete(&mut self) {

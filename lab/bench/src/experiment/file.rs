@@ -173,14 +173,13 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Name that distinguishes the run from the others: its label, or the levels of its block's factors.
+    /// Name that distinguishes the run from the others: its label and the levels of its block's factors.
     pub fn title(&self, scenario: &Scenario) -> String {
         let block = &scenario.blocks[self.block];
         let level = |factor: &Factor| Some(words(&factor.name, &self.cell.value(&factor.name)?));
-        let mut title = self.cell.label.clone().unwrap_or_else(|| {
-            let levels: Vec<String> = block.factors.iter().filter_map(level).collect();
-            levels.join(", ")
-        });
+        let label = self.cell.label.clone().into_iter();
+        let levels = label.chain(block.factors.iter().filter_map(level));
+        let mut title = levels.collect::<Vec<String>>().join(", ");
         let is_moved = self.cell.place.is_some_and(|place| place != Place::Link);
         if is_moved && self.cell.disturbance == Load::None && self.cell.label.is_none() {
             title = format!(
@@ -222,6 +221,17 @@ pub enum ScenarioError {
         /// The level.
         level: Value,
     },
+    /// An option changes a value of explicit cells.
+    #[error("block {block:?}: its cells set {name}, which no option changes")]
+    Fixed {
+        /// Title of the block.
+        block: String,
+        /// Name of the value.
+        name: String,
+    },
+    /// The scenario has more runs than a result can number.
+    #[error("the scenario has more than {} runs", u16::MAX)]
+    TooMany,
     /// The scenario has no runs.
     #[error("the scenario has no runs")]
     Empty,
@@ -237,10 +247,19 @@ impl Scenario {
     }
 
     /// Replaces the levels of factors. With another name, several levels become the block's first
-    /// factor; a single level becomes a value of the block. Explicit cells keep what they set.
-    pub fn vary(&mut self, levels: &Levels) {
+    /// factor; a single level becomes a value of the block.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Fixed`] for a value that explicit cells set.
+    pub fn vary(&mut self, levels: &Levels) -> Result<(), ScenarioError> {
         for block in &mut self.blocks {
             for (name, levels) in levels {
+                if block.cells.iter().any(|cell| cell.contains_key(name)) {
+                    return Err(ScenarioError::Fixed {
+                        block: block.title.clone(),
+                        name: name.clone(),
+                    });
+                }
                 let known = block.factors.iter_mut().find(|factor| factor.name == *name);
                 match (known, levels.as_slice()) {
                     (Some(factor), _) => factor.levels.clone_from(levels),
@@ -257,6 +276,7 @@ impl Scenario {
                 }
             }
         }
+        Ok(())
     }
 
     /// Plans all runs in their order, for a machine with or without test hosts.
@@ -279,6 +299,9 @@ impl Scenario {
                     repetition,
                     cell,
                 }));
+            }
+            if runs.len() + of_repetition.len() > usize::from(u16::MAX) {
+                return Err(ScenarioError::TooMany);
             }
             if self.order == RunOrder::Random {
                 shuffle(&mut of_repetition, self.seed ^ u64::from(repetition));
@@ -326,7 +349,7 @@ impl Block {
         let parsed = tables.into_iter().map(|table| {
             Cell::deserialize(Value::Table(table)).map_err(|error| ScenarioError::Cell {
                 block: self.title.clone(),
-                why: error.message().to_owned(),
+                why: error.to_string().trim().replace('\n', " "),
             })
         });
         let parsed: Vec<Cell> = parsed.collect::<Result<_, _>>()?;
@@ -349,6 +372,12 @@ impl Block {
                 _ => vec![cell],
             };
             for mut cell in placed {
+                if !cell.flood_factor.is_finite() {
+                    return Err(ScenarioError::Cell {
+                        block: self.title.clone(),
+                        why: "flood_factor is no finite number".to_owned(),
+                    });
+                }
                 cell.complete();
                 if !cells.contains(&cell) {
                     cells.push(cell);
@@ -368,7 +397,7 @@ impl Block {
                 continue;
             }
             for level in comparison.pairs.iter().flatten() {
-                let has = |cell: &Cell| cell.value(factor).as_ref() == Some(level);
+                let has = |cell: &Cell| cell.has(factor, level);
                 if !cells.iter().any(has) {
                     return Err(ScenarioError::Level {
                         block: self.title.clone(),

@@ -25,7 +25,10 @@ impl Folder {
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the path exists.
     pub fn create(path: &Path, manifest: &impl Serialize) -> io::Result<Folder> {
         fs::create_dir(path)?;
-        let runs = File::create_new(runs_file(path))?;
+        let runs = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(runs_file(path))?;
         let text = serde_json::to_vec_pretty(manifest)?;
         // Only a folder with a manifest can be resumed, so it is written last.
         let temporary = path.join("manifest.json.new");
@@ -81,8 +84,13 @@ impl Folder {
     pub fn add(&mut self, run: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(run)?;
         line.push(b'\n');
-        self.runs.write_all(&line)?;
-        self.runs.sync_data()
+        let before = self.runs.metadata()?.len();
+        let written = self.runs.write_all(&line);
+        if written.is_err() {
+            // A part of a line would spoil the next one.
+            let _ = self.runs.set_len(before);
+        }
+        written.and_then(|()| self.runs.sync_data())
     }
 
     /// Writes the result of the whole measurement as `report.json`.

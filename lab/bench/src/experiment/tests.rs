@@ -145,7 +145,7 @@ fn options_replace_levels_and_add_factors() {
     levels.insert("payload_bytes".into(), vec![100.into()]);
     levels.insert("seconds".into(), vec![1.into()]);
     levels.insert("rate_hz".into(), vec![10.into(), 20.into()]);
-    scenario.vary(&levels);
+    scenario.vary(&levels).expect("no explicit cells");
     let runs = scenario.plan(true).expect("runs");
     let rates: Vec<_> = runs.iter().map(|run| run.cell.rate_hz).collect();
     assert_eq!(rates, [10, 20]);
@@ -156,11 +156,32 @@ fn options_replace_levels_and_add_factors() {
 }
 
 #[test]
+fn no_option_changes_what_explicit_cells_set() {
+    let mut scenario = Scenario::parse(shipped("demo").expect("shipped")).expect("a scenario");
+    let of = |name: &str, level: &str| Levels::from([(name.to_owned(), vec![level.into()])]);
+    let error = scenario
+        .vary(&of("step", "lane"))
+        .expect_err("cells have steps");
+    assert!(error.to_string().contains("its cells set step"), "{error}");
+    scenario
+        .vary(&of("order", "fifo"))
+        .expect("no cell sets it");
+}
+
+#[test]
 fn what_is_wrong_in_a_file_is_named() {
     let block = "[[block]]\nname = \"b\"\ntitle = \"The block\"\n";
     for (text, named) in [
         ("title = 1", "line 1"),
         ("title = \"t\"\nblocks = []", "unknown field `blocks`"),
+        (
+            &format!("title = \"t\"\n{block}set = {{ flood_factor = nan }}"),
+            "flood_factor is no finite number",
+        ),
+        (
+            &format!("title = \"t\"\nrepetitions = 70000\n{block}"),
+            "more than 65535 runs",
+        ),
         ("title = \"t\"\nblock = []", "the scenario has no runs"),
         (
             &format!("title = \"t\"\n{block}set = {{ payload = 64 }}"),

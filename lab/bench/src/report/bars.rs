@@ -52,12 +52,13 @@ impl Group<'_> {
     }
 }
 
-/// Conclusion from the ratios of all blocks, in one sentence. `None` without bars.
+/// Conclusion from the ratios of all blocks, in one sentence. `None` if no block with bars has a clause of it.
 pub(super) fn conclusion(groups: &[Group<'_>]) -> Option<String> {
-    groups.first()?;
+    let has_clause = |group: &&Group<'_>| !group.block.under.is_empty();
+    groups.iter().find(has_clause)?;
     let clauses: Vec<String> = groups
         .iter()
-        .filter(|group| !group.block.under.is_empty())
+        .filter(has_clause)
         .filter_map(|group| Some(format!("{} {}", group.findings()?, group.block.under)))
         .collect();
     Some(match clauses.as_slice() {
@@ -70,7 +71,11 @@ pub(super) fn conclusion(groups: &[Group<'_>]) -> Option<String> {
 /// Words for a ratio of the time without isolane's mechanisms to the time with them.
 fn finding(ratio: &Ratio) -> Option<String> {
     let value = ratio.value?;
-    let (low, high) = ratio.low.zip(ratio.high).unwrap_or((value, value));
+    let Some((low, high)) = ratio.low.zip(ratio.high) else {
+        return Some(format!(
+            "not compared (ratio {value:.1}, too few independent samples for an interval)"
+        ));
+    };
     Some(if low > 1.0 {
         format!("{value:.1} times shorter ({low:.1} to {high:.1})")
     } else if high < 1.0 {
@@ -119,9 +124,9 @@ const BAR_CELLS: usize = 24;
 /// Bars and conclusion for a terminal, at most 100 columns wide. Empty without bars.
 pub(super) fn text(report: &Report) -> String {
     let groups = groups(report);
-    let Some(conclusion) = conclusion(&groups) else {
+    if groups.is_empty() {
         return String::new();
-    };
+    }
     let longest_us = longest_us(&groups);
     // Writing to a string cannot fail.
     let mut text = format!(
@@ -146,7 +151,7 @@ pub(super) fn text(report: &Report) -> String {
         "Bars are linear from 0 to {}: \u{2588} up to the median, \u{2591} up to p99.\n",
         milliseconds(Some(longest_us))
     );
-    text + &wrapped(&conclusion)
+    text + &conclusion(&groups).map_or_else(String::new, |sentence| wrapped(&sentence))
 }
 
 /// Bar of [`BAR_CELLS`] cells: full up to the median, light up to p99.

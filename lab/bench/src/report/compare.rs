@@ -110,9 +110,9 @@ pub struct Ratio {
     pub disturbance: Option<Disturbance>,
     /// Number of pairs of runs.
     pub pairs: usize,
-    /// Ratio; null where a run has too few samples.
+    /// Ratio; null where a run has too few samples, or where several pairs have no interval.
     pub value: Option<f64>,
-    /// Lower end of its 95 % interval.
+    /// Lower end of its 95 % interval; null where too few samples are independent.
     pub low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub high: Option<f64>,
@@ -172,10 +172,10 @@ fn pairs<'a>(
     let factor = comparison.factor.as_str();
     let mut pairs: Vec<(Table, Pair<'a>)> = Vec::new();
     for (dividend, cell) in of_level(runs, factor, levels[0]) {
-        let common = others(cell, factor);
+        let common = others(block, cell, factor);
         let mut divisors = of_level(runs, factor, levels[1]);
         let is_partner = |(run, cell): &(&Run, &Cell)| {
-            run.repetition == dividend.repetition && others(cell, factor) == common
+            run.repetition == dividend.repetition && others(block, cell, factor) == common
         };
         let Some((divisor, _)) = divisors.find(is_partner) else {
             continue;
@@ -187,7 +187,7 @@ fn pairs<'a>(
             None => {
                 let pair = Pair {
                     runs: vec![[dividend, divisor]],
-                    at: at(block, comparison, cell),
+                    at: at(block, comparison, cell, runs),
                 };
                 pairs.push((key, pair));
             }
@@ -204,23 +204,27 @@ fn of_level<'a>(
     let with_cells = runs
         .iter()
         .filter_map(|run| Some((*run, run.cell.as_ref()?)));
-    with_cells.filter(move |(_, cell)| cell.value(factor).as_ref() == Some(level))
+    with_cells.filter(move |(_, cell)| cell.has(factor, level))
 }
 
-/// Values of a cell except the compared factor and the label. Labelled cells may differ in everything.
-fn others(cell: &Cell, factor: &str) -> Table {
+/// Values of a cell that the other run of a pair has too: all except the compared factor and the label. Labelled cells
+/// may differ in everything but the factors of their block.
+fn others(block: &Block, cell: &Cell, factor: &str) -> Table {
     let mut values = cell.values();
     values.remove(factor);
     values.remove("label");
-    match factor {
-        "label" => Table::new(),
-        _ => values,
+    if factor == "label" {
+        values.retain(|name, _| block.factors.iter().any(|factor| factor.name == *name));
     }
+    values
 }
 
-/// Values of the block's factors that are neither compared nor pooled.
-fn at(block: &Block, comparison: &Comparison, cell: &Cell) -> String {
+/// Values of the block's factors that are neither compared nor pooled, and the place if the block has several.
+fn at(block: &Block, comparison: &Comparison, cell: &Cell, runs: &[&Run]) -> String {
     let names = block.factors.iter().map(|factor| factor.name.as_str());
+    let mut places = runs.iter().filter_map(|run| run.cell.as_ref()?.place);
+    let place = (!places.all(|place| Some(place) == cell.place)).then_some("place");
+    let names = names.chain(place.filter(|_| comparison.factor != "label"));
     let others = names.filter(|name| {
         comparison.factor != *name && !comparison.over.iter().any(|over| over == name)
     });
@@ -274,6 +278,16 @@ impl Pair<'_> {
             is_measured.map(|_| times)
         });
         let (dividends, divisors): (Vec<&[u64]>, Vec<&[u64]>) = pairs.unzip();
+        // One pair has a ratio even if its samples depend on each other too much for an interval.
+        let quotient = match &self.runs[..] {
+            [[dividend, divisor]] if dividends.len() == 1 => {
+                let of_run = |run: &Run| measure.of(run.part(of)).filter(|us| *us > 0.0);
+                of_run(dividend)
+                    .zip(of_run(divisor))
+                    .map(|(one, other)| one / other)
+            }
+            _ => None,
+        };
         let interval = quantile_ratio(&dividends, &divisors, measure.quantile(), SEED);
         let words = levels.map(|level| words(&comparison.factor, level));
         let what: [&str; 2] = [of.into(), measure.into()];
@@ -289,7 +303,7 @@ impl Pair<'_> {
             measure,
             disturbance: first.disturbance,
             pairs: dividends.len(),
-            value: interval.map(|interval| interval.value),
+            value: interval.map(|interval| interval.value).or(quotient),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
         }
@@ -347,6 +361,31 @@ mod tests {
                 "payloads and repetitions"
             );
         }
+    }
+
+    #[test]
+    fn labelled_runs_are_compared_at_the_same_levels_of_their_block() {
+        let text = r#"
+            title = "labels"
+            [[block]]
+            name = "b"
+            title = "b"
+            factor = [{ name = "payload_bytes", levels = [64, 128] }]
+            cell = [{ label = "one", order = "fifo" }, { label = "two" }]
+            compare = [{ factor = "label", pairs = [["one", "two"]], measures = ["p99"] }]
+        "#;
+        let report = report(text, |cell| {
+            let factor = if cell.order == Order::Fifo { 4 } else { 2 };
+            u64::from(cell.payload_bytes) * 10 * factor
+        });
+        let ratios: Vec<_> = report
+            .ratios
+            .iter()
+            .map(|ratio| (ratio.at.as_str(), ratio.value, ratio.pairs))
+            .collect();
+        assert_eq!(ratios, [("64 B", Some(2.0), 1), ("128 B", Some(2.0), 1)]);
+        let table = crate::report::text(&report, None);
+        assert!(table.contains("one    128 B"), "{table}");
     }
 
     #[test]

@@ -186,13 +186,22 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
 
 /// Names of the values in which the rows differ; only the label if each row has one.
 fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
-    if rows.iter().all(|row| row.cell.label.is_some()) {
-        return vec!["label".to_owned()];
-    }
     let factors = block.factors.iter().map(|factor| factor.name.clone());
+    if rows.iter().all(|row| row.cell.label.is_some()) {
+        return ["label".to_owned()].into_iter().chain(factors).collect();
+    }
     let mut names: Vec<String> = factors.collect();
     names.extend(Cell::default().values().keys().cloned());
-    names.extend(["place", "publisher", "label"].map(str::to_owned));
+    let unset = [
+        "place",
+        "publisher",
+        "label",
+        "step",
+        "link_bits_per_s",
+        "queue_frames",
+        "flood_payload_bytes",
+    ];
+    names.extend(unset.map(str::to_owned));
     let first = rows[0].cell;
     let mut seen: Vec<String> = Vec::new();
     names.retain(|name| {

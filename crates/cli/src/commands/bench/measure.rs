@@ -23,7 +23,7 @@ use super::environment::{self, BenchEnvironment};
 use super::interruptible_runs::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{GrowingJson, print, tell, terminal_columns, write_text};
+use crate::output::{GrowingJson, count_of, print, tell, terminal_columns, write_text};
 use crate::values::{Destination, MeasuredDatapath};
 
 /// Files for the results, in addition to the text.
@@ -40,9 +40,17 @@ pub(super) struct Outputs {
     /// Write the results as comma-separated values to this file, a line for each run
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(super) csv: Option<PathBuf>,
+    /// True for `isolane demo`, which chooses files if the user names none, and names its longer form.
+    #[arg(skip)]
+    pub(super) is_demo: bool,
 }
 
 impl Outputs {
+    /// Returns whether there is a page or a CSV file.
+    pub(super) fn has_files(&self) -> bool {
+        self.page.is_some() || self.csv.is_some()
+    }
+
     /// Writes the page and the CSV file.
     pub(super) fn write(&self, report: &Report) -> Result<(), Failure> {
         if let Some(file) = &self.page {
@@ -96,13 +104,22 @@ pub(super) fn levels<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Vec
 }
 
 /// Replaces the levels of factors by those given as options.
-pub(super) fn vary<const N: usize>(scenario: &mut Scenario, options: [(&str, Vec<Value>); N]) {
+pub(super) fn vary<const N: usize>(
+    scenario: &mut Scenario,
+    options: [(&str, Vec<Value>); N],
+) -> Result<(), Failure> {
     let options = options
         .into_iter()
         .map(|(name, levels)| (name.to_owned(), levels));
     let mut options: Levels = BTreeMap::from_iter(options);
     options.retain(|_, levels| !levels.is_empty());
-    scenario.vary(&options);
+    replace(scenario, &options)
+}
+
+/// Replaces the levels of factors.
+pub(super) fn replace(scenario: &mut Scenario, levels: &Levels) -> Result<(), Failure> {
+    let replaced = scenario.vary(levels);
+    replaced.map_err(|error| Failure::wrong_usage("cannot set a value", error.to_string()))
 }
 
 /// Level of the factor `datapath`.
@@ -232,12 +249,14 @@ pub(super) fn round_trips(
     report.ratios = ratios(&report.scenario, &report.runs, &series);
     report.missing.clone_from(&measured.missing);
     report.is_complete = !measured.interrupted;
-    if let Some(folder) = &folder {
+    // The other outputs are written even if the folder cannot be.
+    let kept = folder.as_deref().map_or(Ok(()), |folder| {
         let folder = locked(folder);
         let finished = folder.finish(&report);
-        finished.map_err(|error| not_written(folder.path(), &error))?;
-    }
-    finish(&report, &measured, outputs, growing)
+        finished.map_err(|error| not_written(folder.path(), &error))
+    });
+    let code = finish(&report, &measured, outputs, growing)?;
+    kept.map(|()| code)
 }
 
 /// Adds a run and its timestamps to the folder.
@@ -290,7 +309,8 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
             "repeat the original command with --resume, or name a new folder",
         ));
     }
-    tell(format!("{} runs are there already", runs.len()));
+    let finished = count_of(runs.len() as u64, "finished run");
+    tell(format!("{finished} in {}", path.display()));
     runs.into_iter().for_each(|run| report.add(run));
     Ok(folder)
 }
@@ -333,8 +353,7 @@ fn finish(
     mut growing: Option<GrowingJson>,
 ) -> Result<ExitCode, Failure> {
     let mut text = text(report) + &failures(report, measured);
-    let is_bars = report.scenario.show == Show::Bars;
-    if is_bars && !report.runs.is_empty() {
+    if outputs.is_demo && report.scenario.show == Show::Bars && !report.runs.is_empty() {
         if outputs.json.is_none()
             && outputs.page.is_none()
             && let Some(folder) = result_folder()
@@ -361,12 +380,18 @@ fn finish(
     if let Some(growing) = growing {
         growing.finish(report)?;
     }
-    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
+    let is_valid = report.runs.iter().all(|run| run.invalid.is_none());
+    Ok(measured.exit_code(|_| is_valid))
 }
 
 /// Text of a report for this terminal.
 pub(super) fn text(report: &Report) -> String {
     let mut text = report::text(report, terminal_columns());
+    if !report.is_complete {
+        let ended = count_of(report.runs.len() as u64, "run");
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\nThis result is incomplete: {ended} ended.");
+    }
     if report.scenario.show == Show::Bars {
         return text;
     }

@@ -106,7 +106,7 @@ impl Rtt {
                 ("rate_hz", levels([self.rate])),
                 ("seconds", levels(seconds)),
             ],
-        );
+        )?;
         if !self.ablation {
             let datapaths = self.datapath.into_iter().map(measure::datapath_word);
             vary(
@@ -115,7 +115,7 @@ impl Rtt {
                     ("datapath", levels(datapaths)),
                     ("order", levels(self.order)),
                 ],
-            );
+            )?;
         }
         scenario.repetitions = self.repetitions.unwrap_or(scenario.repetitions);
         measure::round_trips(hosts, loaded, self.outputs, None)

@@ -81,7 +81,16 @@ impl Changes {
                 .blocks
                 .retain(|block| self.only.contains(&block.name));
         }
-        scenario.vary(&self.set.into_iter().collect::<Levels>());
+        let mut levels = Levels::new();
+        for (name, values) in self.set {
+            if levels.insert(name.clone(), values).is_some() {
+                return Err(Failure::wrong_usage(
+                    format!("--set {name} was given twice"),
+                    "all levels belong to one option, such as --set payload_bytes=64,1024",
+                ));
+            }
+        }
+        measure::replace(scenario, &levels)?;
         scenario.repetitions = self.repetitions.unwrap_or(scenario.repetitions);
         Ok(loaded)
     }
@@ -111,6 +120,12 @@ impl Run {
         let hosts = BenchEnvironment::set_up()?;
         match loaded.scenario.measure {
             What::RoundTrips => measure::round_trips(hosts, loaded, self.outputs, folder),
+            What::Throughput if self.folder.is_some() || self.outputs.has_files() => {
+                Err(Failure::wrong_usage(
+                    "a throughput scenario has no folder, page or CSV file",
+                    "its result is the text and --json",
+                ))
+            }
             What::Throughput => {
                 super::throughput::measure(hosts, loaded, self.outputs.json.as_ref())
             }

@@ -68,7 +68,7 @@ impl Throughput {
                 ("reliability", levels(reliability)),
                 ("latency_budget_us", levels(budget)),
             ],
-        );
+        )?;
         measure(hosts, loaded, self.json.as_ref())
     }
 }
@@ -121,9 +121,10 @@ pub(super) fn measure(
 
 fn run_one(hosts: &BenchEnvironment, planned: &Planned) -> Result<Run, ScenarioError> {
     let config = planned.cell.throughput();
-    let mut run = match &hosts.hosts {
+    let has_hosts = planned.cell.datapath.has_hosts();
+    let mut run = match hosts.hosts.as_ref().ok().filter(|_| has_hosts) {
         // With a single receive queue, all frames reach the lanes' queue. Runs over sockets use a single queue too.
-        Ok(_) => {
+        Some(_) => {
             let joined = TestHosts::without_cable(&TestHostsConfig {
                 queues: 1,
                 ..TestHostsConfig::default()
@@ -134,7 +135,7 @@ fn run_one(hosts: &BenchEnvironment, planned: &Planned) -> Result<Run, ScenarioE
             };
             throughput::run_between_hosts(&joined, &hosts.program, transport, &config)
         }
-        Err(_) => throughput::run_over_loopback(&hosts.program, &config),
+        None => throughput::run_over_loopback(&hosts.program, &config),
     }?;
     run.number = planned.number;
     run.repetition = planned.repetition;

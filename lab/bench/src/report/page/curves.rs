@@ -19,7 +19,13 @@ pub(super) struct Figure<'a> {
 /// Figures of a block, from the first repetition.
 pub(super) fn figures<'a>(report: &'a Report, index: usize) -> Vec<Figure<'a>> {
     let block = &report.scenario.blocks[index];
-    let compared = block.comparisons.first().map(|first| first.factor.as_str());
+    // A factor with one level is not compared.
+    let is_varied = |name: &str| {
+        let mut factors = block.factors.iter();
+        factors.all(|factor| factor.name != name || factor.levels.len() > 1)
+    };
+    let mut compared = block.comparisons.iter().map(|it| it.factor.as_str());
+    let compared = compared.find(|name| is_varied(name));
     let mut groups: Vec<(Table, Vec<&'a Run>)> = Vec::new();
     let of_block = |run: &&Run| run.block == Some(index) && run.repetition == 1;
     for run in report.runs.iter().filter(of_block) {
