@@ -364,7 +364,7 @@ fn only_a_participant_that_announces_all_discovers_all() {
     }
 }
 
-/// Stream of which a little is read every 2 ms.
+/// Stream that returns at most 4 KiB every 2 ms.
 struct Slow(UnixStream);
 
 impl Read for Slow {
@@ -394,7 +394,7 @@ fn a_list_read_while_endpoints_come_and_go_is_whole_and_names_each_remaining_one
         let topic = format!("{number:0>200}");
         there.create_writer::<Tick>(&topic, &qos).unwrap()
     };
-    // Every other one will be deleted.
+    // The writers with even numbers are deleted during the reading.
     let (mut deleted, remaining): (Vec<_>, Vec<_>) = (0..WRITERS)
         .map(|number| (number, create(number)))
         .partition(|(number, _)| number % 2 == 0);

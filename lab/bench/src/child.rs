@@ -1,10 +1,10 @@
 //! Child processes of a test: start, readiness, stop and result.
 //!
 //! A child is the same program, started with a hidden argument and its configuration as JSON ([`Program`], [`main`]).
-//! It writes two messages to standard output and nothing else: that it is ready, and, after its standard input ends,
-//! its result. Messages are CBOR (RFC 8949), written and read as streams, so that a million timestamps need no memory
-//! beside their own arrays. It is killed when the parent dies. A child that must wait until others are ready waits for a message on its
-//! standard input ([`Running::go`], [`heard`]).
+//! A child writes two messages to standard output: it is ready, and its result after its standard input has ended.
+//! Messages are CBOR (RFC 8949), written and read as streams, so a million timestamps need no second buffer. A child is
+//! killed when its parent dies. A child that must wait until others are ready waits for a message on its standard input
+//! ([`Running::go`], [`heard`]).
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;

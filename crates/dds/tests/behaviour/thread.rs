@@ -165,7 +165,7 @@ fn loops_that_drop_handles_of_each_other_do_not_wait_though_their_rings_of_calls
     }
     for _ in 0..2 {
         if are_dropped.recv_timeout(PATIENCE).is_err() {
-            // Dropping them would wait too.
+            // Leaks the participants, because dropping them would also wait.
             std::mem::forget(participants);
             panic!("the loops wait for each other");
         }

@@ -66,10 +66,10 @@ pub enum What {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunOrder {
-    /// As in the file: cells of a block follow each other, and the levels of its last factor are adjacent.
+    /// Order of the file: cells of a block follow each other, and the levels of its last factor are adjacent.
     #[default]
     Listed,
-    /// As `listed`, but each repetition starts one level later in the last factor.
+    /// Order of the file, but each repetition starts one level later in the last factor.
     Rotated,
     /// Random, from the seed.
     Random,

@@ -62,7 +62,7 @@ impl Folder {
     /// Reads the manifest and the finished runs of a measurement.
     ///
     /// # Errors
-    /// As [`resume`](Folder::resume).
+    /// An error of the system, or [`InvalidData`](io::ErrorKind::InvalidData) if a file is not of this version.
     pub fn read<M: DeserializeOwned, R: DeserializeOwned>(path: &Path) -> io::Result<(M, Vec<R>)> {
         let manifest = serde_json::from_slice(&fs::read(path.join("manifest.json"))?)?;
         let text = fs::read(runs_file(path))?;

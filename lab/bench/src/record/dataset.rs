@@ -3,7 +3,7 @@
 //!
 //! [`Dataset::write`] writes a run after its end, never while it is measured. The file gets its name when it is
 //! complete and on the disk, so a measurement that is killed leaves whole files only. Readers ignore the hidden file
-//! that it may leave beside them. [`Dataset::read`] returns the same [`Rounds`], from which a report can be made.
+//! that it may leave in the folder. [`Dataset::read`] returns the same [`Rounds`], from which a report can be made.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -48,7 +48,7 @@ const COLUMNS: [(&str, (Physical, Repetition)); 11] = [
     ("stage_cable_back_ns", TIME),
 ];
 
-/// Keys of the file's metadata: what [`Rounds`] has beside its columns.
+/// Keys of the file's metadata, for the fields of [`Rounds`] that are not columns.
 const PERIOD_NS: &str = "isolane.period_ns";
 const DUPLICATES: &str = "isolane.duplicates";
 /// Name of the clock that both ends share.
@@ -118,7 +118,7 @@ impl Dataset {
                 let _ = fs::remove_file(&partial);
                 return Err(error);
             }
-            // The name is on the disk when the folder is.
+            // The synchronised folder makes the new name durable.
             Ok(File::open(&self.folder)?.sync_all()?)
         };
         match write() {
@@ -280,7 +280,7 @@ fn read_rounds(file: File, run: i32) -> Result<Rounds> {
             .iter()
             .map(|&(name, (physical, _))| (name, physical)))
     {
-        return Err(refuse("its columns are others"));
+        return Err(refuse("its columns are not those of a data set of isolane"));
     }
     let all = usize::try_from(metadata.num_rows()).unwrap_or(usize::MAX);
     if all > MAX_SAMPLES as usize {
@@ -297,7 +297,9 @@ fn read_rounds(file: File, run: i32) -> Result<Rounds> {
         if runs.iter().any(|&of_row| of_row != Some(run))
             || !numbers.iter().copied().enumerate().all(is_next)
         {
-            return Err(refuse("its rows are those of another run, or not in order"));
+            return Err(refuse(
+                "a row has the number of another run, or is out of order",
+            ));
         }
         rows += numbers.len();
         for (index, _) in COLUMNS

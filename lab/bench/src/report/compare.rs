@@ -41,7 +41,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// This statistic of a series.
+    /// Value of the statistic in a summary.
     pub fn of(self, statistics: &Statistics) -> Option<f64> {
         match self {
             Measure::Median => statistics.median,
@@ -79,6 +79,7 @@ impl Series {
             host_ns: rounds.host_ns(),
         }
     }
+
     fn part(&self, of: Of) -> &[u64] {
         match of {
             Of::Rtt => &self.rtt_ns,
