@@ -6,7 +6,7 @@
 //! killed when its parent dies. A child that must wait until others are ready waits for a message on its standard input
 //! ([`Running::go`], [`heard`]).
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -198,6 +198,9 @@ pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
     }))
 }
 
+/// Maximum length of a program's line.
+const MAX_LINE_BYTES: u64 = 4_096;
+
 /// Line that a parent writes to start a waiting child.
 const GO: &[u8] = b"go\n";
 
@@ -240,7 +243,8 @@ impl Running {
         Running::of_command(program.command(role)?)
     }
 
-    fn of_command(mut command: Command) -> Result<Running, ChildError> {
+    /// Starts a program that writes lines of text ([`Running::line`]) instead of messages.
+    pub(crate) fn of_command(mut command: Command) -> Result<Running, ChildError> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -341,8 +345,31 @@ impl Running {
         })
     }
 
+    /// Next line of a program that writes text, complete within `seconds`; `None` after the last one.
+    pub(crate) fn line(&mut self, seconds: u64) -> Result<Option<String>, ChildError> {
+        self.output.get_mut().deadline = Instant::now() + Duration::from_secs(seconds);
+        let mut line = String::new();
+        let mut output = self.output.by_ref().take(MAX_LINE_BYTES);
+        match output.read_line(&mut line) {
+            Ok(0) => Ok(None),
+            Ok(_) => Ok(Some(line.trim_end().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(ChildError::Silent(seconds))
+            }
+            Err(error) => Err(ChildError::Read(error)),
+        }
+    }
+
+    /// Waits for a program whose output has ended, and checks its exit status.
+    pub(crate) fn exit(mut self) -> Result<(), ChildError> {
+        match self.child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(self.ended()),
+        }
+    }
+
     /// Error for a child that closed its output.
-    fn ended(&mut self) -> ChildError {
+    pub(crate) fn ended(&mut self) -> ChildError {
         let _ = self.child.kill();
         ChildError::Ended(match self.child.wait() {
             Ok(status) => status.to_string(),

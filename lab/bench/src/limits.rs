@@ -40,6 +40,9 @@ pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
 /// Maximum number of timestamped rounds: 1,000 s at 10 kHz. The parent keeps 72 bytes of each, 720 MB in all.
 pub const MAX_SAMPLES: u32 = 10_000_000;
 
+/// Maximum size of a message that a system under test writes or reads, in bytes.
+pub const MAX_SYSTEM_MESSAGE_BYTES: u32 = 1 << 20;
+
 /// Rounds in a row group of a data set. The writer keeps a column of the group in memory, 1 MB.
 pub const ROW_GROUP_ROUNDS: usize = 1 << 17;
 

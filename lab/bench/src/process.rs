@@ -9,8 +9,11 @@ use std::{fmt, fs, io};
 use rustix::mm::MlockAllFlags;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, CpuSet, capabilities};
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::NANOS_PER_SECOND;
+use crate::report::EndUsage;
 use crate::system;
 
 /// SCHED_FIFO priority of the cable: above the hosts and everything that disturbs them.
@@ -42,6 +45,55 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "could not {}: {} ({})", self.tried, self.why, self.cost)
+    }
+}
+
+/// Resources of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// User and system time of all threads, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// Number of threads.
+    pub threads: u64,
+}
+
+impl Usage {
+    /// Resources up to now. Memory and threads are 0 if `/proc` does not have them.
+    pub fn now() -> Usage {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            number.unwrap_or(0)
+        };
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        Usage {
+            cpu_ns: cpu.tv_sec as u64 * NANOS_PER_SECOND + cpu.tv_nsec as u64,
+            resident_bytes: field("VmRSS:") * 1_024,
+            threads: field("Threads:"),
+        }
+    }
+
+    /// Resources with the CPU time since `before`.
+    #[must_use]
+    pub fn since(self, before: &Usage) -> Usage {
+        Usage {
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            ..self
+        }
+    }
+
+    /// Resources of an end that handled this number of samples.
+    pub(crate) fn per_sample(self, samples: u64) -> EndUsage {
+        let is_known = |value: u64| Some(value).filter(|value| *value > 0);
+        EndUsage {
+            cpu_us_per_sample: is_known(samples)
+                .map(|samples| self.cpu_ns as f64 / 1e3 / samples as f64),
+            resident_bytes: is_known(self.resident_bytes),
+            threads: is_known(self.threads),
+        }
     }
 }
 

@@ -106,8 +106,7 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     valgrind.arg("--toggle-collect=*in_turn*").arg(program);
     valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
     let collected = collected_instructions(&mut valgrind)?;
-    // The example first runs a tenth of the rounds as warm-up, and callgrind counts them too.
-    Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
+    Ok(collected as f64 / f64::from(ROUNDS))
 }
 
 /// Checks the copy counter: for the same path with an intentional copy, it must count one copy more.

@@ -1,43 +1,46 @@
-/* What the compared programs share: command line, clocks, signals, and what they print.
+/* Common part of the programs of systems under test: command line, clocks, and output.
  *
- * Each DDS implementation has one program, `end`, that is one end of a measurement; isolane's is
- * crates/dds/examples/measured_end. `cargo xtask peers` runs two of a kind against each other, in
- * two network namespaces, pinned to cores. Plain C that is also C++, so that the systems differ only in
- * what is the implementation's own. Everywhere samples are handled in the callback of the reader, on
- * the thread on which the implementation makes it, and threads sleep while nothing happens.
+ * Each system has one program, `end`, which is one end of a measurement; isolane's is
+ * crates/dds/examples/measured_end. `isolane bench run` starts two of a kind, in two network namespaces and
+ * pinned to cores. docs/reference/systems-under-test.md has the contract. Plain C that is also C++, so that the
+ * programs differ only in what is the system's own. Samples are handled in the reader's callback, on the thread
+ * on which the system calls it. Threads sleep while nothing happens.
  *
  *   end ping|pong|writer|reader [options]
  *
- *   ping    writes RTTPing, waits for RTTPong with the same id and nonce, writes the next at once;
- *           after 300 ms of that, records each round trip for the given seconds. What has not come back after
- *           100 ms is lost, and the next ping leaves.
- *   pong    answers until the ping has gone.
- *   writer  writes Throughput as fast as `write` lets it, or at a rate. What a period finds still
- *           running is not made up for.
- *   reader  counts until the writer has gone.
+ *   ping    writes RTTPing at a fixed rate, whether or not earlier pings have returned
+ *   pong    answers each RTTPing with RTTPong of the same id and nonce
+ *   writer  writes Throughput as fast as `write` allows, or at a rate
+ *   reader  counts
  *
+ *   --version            print name and version, and end
  *   --domain N           DDS domain (0)
  *   --payload-bytes N    serialised size of the message, without encapsulation header (32)
  *   --reliable           RELIABLE, KEEP_ALL, write may block for 1 s; or
  *   --best-effort        BEST_EFFORT, KEEP_LAST 1, the default
- *   --max-samples N      RESOURCE_LIMITS of the reliable ones (256)
- *   --seconds N          how long is measured (2)
- *   --rate-hz N          writer: samples a second; 0 as fast as it goes, the default
- *   --best               streams: the settings that the implementation documents for throughput, instead of
- *                        its defaults; each program says which
- *   --samples-file FILE  ping: writes all round trips there, in nanoseconds, as 32-bit numbers
+ *   --max-samples N      RESOURCE_LIMITS of reliable endpoints (256)
+ *   --seconds N          duration (2)
+ *   --rate-hz N          pings or samples per second; 0, the default, is full speed, for writers only
+ *   --seed N             ping, pong: seed of the nonces
+ *   --rounds-file FILE   ping, pong: file for the timestamps
+ *   --best               settings that the system's documentation recommends for throughput
  *
- * Printed are lines of a name and a number, once measuring is over:
+ * An end that has found the other one prints `ready`. `ping` and `writer` begin when they read a line. `pong` and
+ * `reader` end when their standard input ends. Then an end prints lines of a name and a number:
  *
- *   samples              round trips; written and accepted; received
- *   lost                 ping: without an answer; writer: refused
- *   out_of_order         reader: not after the one before
- *   elapsed_ns           of the measurement; reader: from the first sample to the last
- *   cpu_ns, cpu_samples  writer, reader: user and system time of the process, and of how many samples
- *   resident_bytes, threads  writer, reader: of the process, as /proc/self/status has them
+ *   samples              written and accepted; received
+ *   lost                 writer: refused
+ *   out_of_order         reader: with an id below that of an earlier sample
+ *   elapsed_ns           writer: of writing; reader: from the first sample to the last
+ *   cpu_ns, cpu_samples  user and system time of the process, and for how many samples
+ *   resident_bytes, threads  of the process
  *
- * Exit status: 0 done; 1 the other end was not found or did not leave, or samples were not
- * acknowledged; 2 wrong usage or a failing call.
+ * The file of `ping` has three 64-bit numbers for each ping: the times when it was due, when `write` was called,
+ * and when its pong was received. That of `pong` has two: when the ping was received, and when `write` was called.
+ * Times are of CLOCK_MONOTONIC in nanoseconds, little-endian; 0 means never.
+ *
+ * Exit status: 0 done; 1 the other end was not found, or samples were not acknowledged; 2 wrong usage or a
+ * failing call.
  */
 #ifndef ISOLANE_PEERS_END_H
 #define ISOLANE_PEERS_END_H
@@ -50,6 +53,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_ALONE = 1, EXIT_USAGE = 2 };
 
@@ -59,13 +63,12 @@ enum { EXIT_DONE = 0, EXIT_ALONE = 1, EXIT_USAGE = 2 };
 #define LOOK_NS (10 * NANOS_PER_MS)
 #define PATIENCE_NS (10 * NANOS_PER_S)
 #define SETTLE_NS (200 * NANOS_PER_MS)
-#define GRACE_NS (15 * NANOS_PER_S)
-#define WARM_UP_NS (300 * NANOS_PER_MS)
-#define LOST_AFTER_NS (100 * NANOS_PER_MS)
+#define LEAD_NS (100 * NANOS_PER_MS)
+#define LOST_AFTER_NS (500 * NANOS_PER_MS)
 #define ACKNOWLEDGE_S 5
 #define DRAIN_NS (300 * NANOS_PER_MS)
 #define MAX_BLOCKING_S 1
-enum { MOST_A_SECOND = 300000, CPU_STRIDE = 1024 };
+enum { CPU_STRIDE = 1024 };
 /* id, nonce, the padding's length. */
 enum { MIN_BYTES = 12, MAX_BYTES = 1048576 };
 
@@ -84,7 +87,8 @@ struct arguments {
   uint32_t max_samples;
   uint32_t seconds;
   uint32_t rate_hz;
-  const char *samples_file;
+  uint64_t seed;
+  const char *rounds_file;
 };
 
 static inline uint64_t clock_ns(clockid_t clock)
@@ -160,92 +164,115 @@ static inline void print_process(void)
     fclose(status);
 }
 
-/* ---- What the pinging end knows. Two threads use it: the one that has the callback, and, when a
- * ping was lost and nothing happens any more, the one that waits. */
+/* ---- Conversation with the program that measures. */
 
-struct pings {
-  uint32_t id;
-  uint64_t sent_ns;
-  uint32_t *round_trips_ns;
-  uint64_t count, capacity, lost;
-  bool recording, over;
+static inline void print_ready(void)
+{
+  printf("ready\n");
+  fflush(stdout);
+}
+
+/* Waits for a line on standard input; false: the input has ended. */
+static inline bool wait_for_line(void)
+{
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) == 1)
+    if (byte == '\n')
+      return true;
+  return false;
+}
+
+/* ---- Timestamps of round trips. The callback's thread and the sending thread write different ones. */
+
+struct rounds {
+  uint64_t seed;
+  uint64_t *stamps_ns;
+  uint32_t samples;
+  /* Stamps of a round: 3 for ping, 2 for pong. */
+  uint32_t width;
 };
 
-static inline struct pings make_pings(const struct arguments *arguments)
+static inline struct rounds make_rounds(const struct arguments *arguments)
 {
-  struct pings pings;
-  memset(&pings, 0, sizeof pings);
-  pings.capacity = (uint64_t)arguments->seconds * MOST_A_SECOND;
-  pings.round_trips_ns = (uint32_t *)malloc((size_t)pings.capacity * sizeof(uint32_t));
-  if (pings.round_trips_ns == NULL)
+  struct rounds rounds;
+  rounds.seed = arguments->seed;
+  rounds.samples = arguments->seconds * arguments->rate_hz;
+  rounds.width = arguments->role == ROLE_PING ? 3 : 2;
+  rounds.stamps_ns = (uint64_t *)calloc((size_t)rounds.samples * rounds.width + 1, sizeof(uint64_t));
+  if (rounds.stamps_ns == NULL)
     exit(EXIT_USAGE);
-  return pings;
+  return rounds;
 }
 
-/* The id of the next ping; its nonce is the complement. */
-static inline uint32_t next_ping(struct pings *pings)
+static inline uint64_t mix(uint64_t value)
 {
-  const uint32_t id = __atomic_add_fetch(&pings->id, 1, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&pings->sent_ns, now_ns(), __ATOMIC_SEQ_CST);
-  return id;
+  value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return value ^ (value >> 31);
 }
 
-/* Takes a pong; false: no ping is to follow, because the time is over, or because this is not the last
- * ping's, but late, and counted as lost already. */
-static inline bool take_pong(struct pings *pings, uint32_t id, uint32_t nonce)
+/* Nonce of a message, by which it is told from those of other runs. */
+static inline uint32_t nonce_of(const struct rounds *rounds, uint32_t id)
 {
-  if (id != __atomic_load_n(&pings->id, __ATOMIC_SEQ_CST) || nonce != ~id)
+  return (uint32_t)(mix(rounds->seed ^ mix((uint64_t)id + 1)) >> 32);
+}
+
+/* Stamps a message that was received, unless it is of another run or came before. False: do not answer. */
+static inline bool stamp_received(const struct rounds *rounds, uint32_t id, uint32_t nonce)
+{
+  const uint64_t received_ns = now_ns();
+  if (id >= rounds->samples || nonce != nonce_of(rounds, id))
     return false;
-  if (__atomic_load_n(&pings->over, __ATOMIC_SEQ_CST))
+  uint64_t *stamp = &rounds->stamps_ns[(size_t)id * rounds->width + (rounds->width == 3 ? 2 : 0)];
+  if (*stamp != 0)
     return false;
-  const uint64_t round_trip_ns = now_ns() - __atomic_load_n(&pings->sent_ns, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pings->recording, __ATOMIC_SEQ_CST) && pings->count < pings->capacity)
-    pings->round_trips_ns[pings->count++] =
-      round_trip_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)round_trip_ns;
+  *stamp = received_ns;
   return true;
 }
 
-/* Waits while pings and pongs go on; sends again, by `send`, when one was lost. */
-static inline void exchange(struct pings *pings, uint64_t length_ns, void (*send)(void *), void *context)
+/* Stamps the answer that is now written. */
+static inline void stamp_replied(const struct rounds *rounds, uint32_t id)
 {
-  const uint64_t end_ns = now_ns() + length_ns;
-  while (now_ns() < end_ns) {
-    const uint64_t left_ns = end_ns - now_ns();
-    sleep_ns(left_ns < LOST_AFTER_NS ? left_ns : LOST_AFTER_NS);
-    const uint64_t sent_ns = __atomic_load_n(&pings->sent_ns, __ATOMIC_SEQ_CST);
-    const uint64_t now = now_ns();
-    if (now > sent_ns && now - sent_ns >= LOST_AFTER_NS) {
-      pings->lost += pings->recording;
-      send(context);
-    }
+  rounds->stamps_ns[(size_t)id * rounds->width + 1] = now_ns();
+}
+
+static inline void write_rounds(const struct rounds *rounds, const struct arguments *arguments)
+{
+  const size_t count = (size_t)rounds->samples * rounds->width;
+  FILE *file = arguments->rounds_file == NULL ? NULL : fopen(arguments->rounds_file, "wb");
+  if (file == NULL || fwrite(rounds->stamps_ns, sizeof(uint64_t), count, file) != count || fclose(file) != 0) {
+    perror(arguments->rounds_file == NULL ? "--rounds-file" : arguments->rounds_file);
+    exit(EXIT_USAGE);
   }
 }
 
-/* All of the pinging end, once the other one is there. */
-static inline void run_pings(struct pings *pings, const struct arguments *arguments, void (*send)(void *),
-                             void *context)
+/* All of the pinging end, once the other one is there. `send` writes a ping. */
+static inline void run_pings(const struct rounds *rounds, const struct arguments *arguments,
+                             void (*send)(void *, uint32_t id, uint32_t nonce), void *context)
 {
-  send(context);
-  exchange(pings, WARM_UP_NS, send, context);
-  __atomic_store_n(&pings->recording, true, __ATOMIC_SEQ_CST);
-  const uint64_t begin_ns = now_ns();
-  exchange(pings, arguments->seconds * NANOS_PER_S, send, context);
-  __atomic_store_n(&pings->recording, false, __ATOMIC_SEQ_CST);
-  const uint64_t elapsed_ns = now_ns() - begin_ns;
-  /* No callback writes any more when the writer is deleted. */
-  __atomic_store_n(&pings->over, true, __ATOMIC_SEQ_CST);
-  sleep_ns(SETTLE_NS);
-  printf("samples %" PRIu64 "\n", pings->count);
-  printf("lost %" PRIu64 "\n", pings->lost);
-  printf("elapsed_ns %" PRIu64 "\n", elapsed_ns);
-  if (arguments->samples_file == NULL)
-    return;
-  FILE *file = fopen(arguments->samples_file, "wb");
-  if (file == NULL || fwrite(pings->round_trips_ns, sizeof(uint32_t), pings->count, file) != pings->count ||
-      fclose(file) != 0) {
-    perror(arguments->samples_file);
-    exit(EXIT_USAGE);
+  print_ready();
+  if (!wait_for_line())
+    exit(EXIT_ALONE);
+  const uint64_t period_ns = NANOS_PER_S / arguments->rate_hz;
+  const uint64_t begin_ns = now_ns() + LEAD_NS;
+  for (uint32_t id = 0; id < rounds->samples; id++) {
+    const uint64_t due_ns = begin_ns + id * period_ns;
+    sleep_until_ns(due_ns);
+    rounds->stamps_ns[(size_t)id * 3] = due_ns;
+    rounds->stamps_ns[(size_t)id * 3 + 1] = now_ns();
+    send(context, id, nonce_of(rounds, id));
   }
+  sleep_ns(LOST_AFTER_NS);
+  write_rounds(rounds, arguments);
+}
+
+/* All of the answering end, once the other one is there; its callback answers. */
+static inline void run_pongs(const struct rounds *rounds, const struct arguments *arguments)
+{
+  print_ready();
+  while (wait_for_line())
+    ;
+  write_rounds(rounds, arguments);
 }
 
 /* ---- What the writing end does: calls `write`, which says whether the sample was accepted. */
@@ -255,6 +282,9 @@ static inline void run_writer(const struct arguments *arguments, bool (*write)(v
   struct cpu_meter cpu;
   memset(&cpu, 0, sizeof cpu);
   uint64_t samples = 0, refused = 0;
+  print_ready();
+  if (!wait_for_line())
+    exit(EXIT_ALONE);
   const uint64_t begin_ns = now_ns();
   const uint64_t end_ns = begin_ns + arguments->seconds * NANOS_PER_S;
   const uint64_t period_ns = arguments->rate_hz == 0 ? 0 : NANOS_PER_S / arguments->rate_hz;
@@ -303,7 +333,16 @@ static inline void print_tally(const struct tally *tally)
   print_process();
 }
 
-/* ---- Waiting for the other end to come and to go: `matched` says whether it is there. */
+/* Counts in the callback until standard input ends. */
+static inline void run_reader(const struct tally *tally)
+{
+  print_ready();
+  while (wait_for_line())
+    ;
+  print_tally(tally);
+}
+
+/* ---- Waiting for the other end: `matched` tells whether it is there. */
 
 static inline bool wait_for_peer(bool (*matched)(void *), void *context)
 {
@@ -319,19 +358,6 @@ static inline bool wait_for_peer(bool (*matched)(void *), void *context)
   return true;
 }
 
-static inline bool wait_for_departure(const struct arguments *arguments, bool (*matched)(void *), void *context)
-{
-  const uint64_t end_ns = now_ns() + arguments->seconds * NANOS_PER_S + GRACE_NS;
-  while (matched(context)) {
-    if (now_ns() >= end_ns) {
-      fprintf(stderr, "end: the other end has not left\n");
-      return false;
-    }
-    sleep_ns(LOOK_NS);
-  }
-  return true;
-}
-
 /* ---- Command line. */
 
 static inline void fail_usage(const char *what, const char *value)
@@ -340,13 +366,13 @@ static inline void fail_usage(const char *what, const char *value)
   exit(EXIT_USAGE);
 }
 
-static inline uint32_t parse_number(const char *name, const char *text, uint32_t minimum, uint32_t maximum)
+static inline uint64_t parse_number(const char *name, const char *text, uint64_t minimum, uint64_t maximum)
 {
   char *rest = NULL;
-  const unsigned long value = strtoul(text, &rest, 10);
+  const unsigned long long value = strtoull(text, &rest, 10);
   if (*text < '0' || *text > '9' || *rest != '\0' || value < minimum || value > maximum)
     fail_usage(name, text);
-  return (uint32_t)value;
+  return value;
 }
 
 static inline enum role parse_role(const char *text)
@@ -360,7 +386,7 @@ static inline enum role parse_role(const char *text)
 }
 
 /* Reads the whole command line, or ends the program. */
-static inline struct arguments parse_arguments(int argc, char **argv)
+static inline struct arguments parse_arguments(int argc, char **argv, const char *version)
 {
   static const struct option options[] = {
     { "domain", required_argument, NULL, 'd' },
@@ -371,7 +397,9 @@ static inline struct arguments parse_arguments(int argc, char **argv)
     { "max-samples", required_argument, NULL, 'm' },
     { "seconds", required_argument, NULL, 's' },
     { "rate-hz", required_argument, NULL, 'h' },
-    { "samples-file", required_argument, NULL, 'f' },
+    { "seed", required_argument, NULL, 'S' },
+    { "rounds-file", required_argument, NULL, 'f' },
+    { "version", no_argument, NULL, 'v' },
     { NULL, 0, NULL, 0 },
   };
   struct arguments arguments;
@@ -383,21 +411,25 @@ static inline struct arguments parse_arguments(int argc, char **argv)
   int option;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
-    case 'd': arguments.domain = parse_number("--domain", optarg, 0, 232); break;
-    case 'p': arguments.payload_bytes = parse_number("--payload-bytes", optarg, MIN_BYTES, MAX_BYTES); break;
+    case 'd': arguments.domain = (uint32_t)parse_number("--domain", optarg, 0, 232); break;
+    case 'p': arguments.payload_bytes = (uint32_t)parse_number("--payload-bytes", optarg, MIN_BYTES, MAX_BYTES); break;
     case 'r': arguments.reliable = true; break;
     case 'b': arguments.reliable = false; break;
     case 'B': arguments.best = true; break;
-    case 'm': arguments.max_samples = parse_number("--max-samples", optarg, 1, 65535); break;
-    case 's': arguments.seconds = parse_number("--seconds", optarg, 1, 3600); break;
-    case 'h': arguments.rate_hz = parse_number("--rate-hz", optarg, 0, 1000000); break;
-    case 'f': arguments.samples_file = optarg; break;
+    case 'm': arguments.max_samples = (uint32_t)parse_number("--max-samples", optarg, 1, 65535); break;
+    case 's': arguments.seconds = (uint32_t)parse_number("--seconds", optarg, 1, 3600); break;
+    case 'h': arguments.rate_hz = (uint32_t)parse_number("--rate-hz", optarg, 0, 1000000); break;
+    case 'S': arguments.seed = parse_number("--seed", optarg, 0, UINT64_MAX); break;
+    case 'f': arguments.rounds_file = optarg; break;
+    case 'v': printf("%s\n", version); exit(EXIT_DONE);
     default: fail_usage("unknown option or missing value", NULL);
     }
   }
   if (optind + 1 != argc)
     fail_usage("say `ping`, `pong`, `writer` or `reader`, once", NULL);
   arguments.role = parse_role(argv[optind]);
+  if (arguments.rate_hz == 0 && (arguments.role == ROLE_PING || arguments.role == ROLE_PONG))
+    fail_usage("round trips need --rate-hz", NULL);
   return arguments;
 }
 

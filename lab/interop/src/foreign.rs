@@ -40,6 +40,20 @@ pub(crate) fn build_cyclonedds(
     Ok(program)
 }
 
+/// Builds a C program without libraries in `folder`.
+pub(crate) fn build_c(source: &Path, folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let program = program_of(source, folder);
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program);
+    command::run(&mut compiler)?;
+    Ok(program)
+}
+
 /// Builds a C++ program against Fast DDS in `folder`.
 pub(crate) fn build_fastdds(source: &Path, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;

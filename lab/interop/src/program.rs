@@ -129,23 +129,6 @@ impl Program {
         self.kill()
     }
 
-    /// Waits until the program ends by itself, and returns its standard output; a failure and the deadline are errors.
-    pub(crate) fn finish(mut self, deadline: Instant) -> Result<String> {
-        loop {
-            match self.ending()? {
-                Some(Ending::Exited(0)) => return self.printed(),
-                Some(ending) => {
-                    let said = self.said()?;
-                    return Err(format!("`{}` {ending}: {}", self.command, said.trim()).into());
-                }
-                None if Instant::now() >= deadline => {
-                    return Err(format!("`{}` has not ended in time", self.command).into());
-                }
-                None => thread::sleep(LOOK),
-            }
-        }
-    }
-
     /// Standard output so far.
     pub(super) fn printed(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.stdout)?).into_owned())

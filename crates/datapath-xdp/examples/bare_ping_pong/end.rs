@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use isolane_datapath_xdp::socket::{
-    BindMode, BusyPoll, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig,
-    ReceiveSocket, Side, TransmitSocket, Umem,
+    BindMode, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig, ReceiveSocket,
+    Side, TransmitSocket, Umem,
 };
 
 use crate::bpf::{ETHER_TYPE, Redirect};
@@ -16,14 +16,14 @@ const CHUNKS: u32 = 64;
 const FILLED: usize = 32;
 /// Entries of each ring: all chunks.
 const ENTRIES: u32 = 64;
-/// Offset of the round number: after the addresses, the EtherType and the lane.
+/// Offset of the round's number of 8 bytes: after the addresses, the EtherType and the lane.
 const NUMBER_AT: usize = 15;
 /// Ethernet, IPv4 and UDP header bytes, as in a datagram with the same payload.
 pub(crate) const HEADERS: usize = 42;
 
 /// Receives and sends frames, one at a time.
 pub(crate) struct End {
-    pub(crate) receive: ReceiveSocket,
+    receive: ReceiveSocket,
     transmit: TransmitSocket,
     queue: Queue,
     free: Vec<Chunk>,
@@ -60,7 +60,7 @@ impl End {
         let mut frame = vec![0xff; 6];
         frame.extend([2, 0, 0, 0, 0, 1]);
         frame.extend(ETHER_TYPE);
-        frame.resize((HEADERS + payload_bytes).max(NUMBER_AT + 4), 0);
+        frame.resize((HEADERS + payload_bytes).max(NUMBER_AT + 8), 0);
         let mut end = End {
             receive,
             transmit,
@@ -74,43 +74,38 @@ impl End {
         Ok(end)
     }
 
-    /// Makes [`ReceiveSocket::poll_device`] do the device's receive processing.
-    pub(crate) fn poll_busily(&self, busy_poll: BusyPoll) -> Result<(), OpenError> {
-        self.receive.set_busy_poll(busy_poll)?;
-        self.transmit.set_busy_poll(busy_poll)
-    }
-
     /// Sends the frame of a round; false if the kernel did not take it.
-    pub(crate) fn send(&mut self, number: u32) -> bool {
+    pub(crate) fn send(&mut self, number: u64) -> bool {
         self.take_back();
         let Some(mut chunk) = self.free.pop() else {
             return false;
         };
         let length = self.frame.len();
         chunk[..length].copy_from_slice(&self.frame);
-        chunk[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&number.to_le_bytes());
+        chunk[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
         let address = chunk.address();
         self.give(chunk, address, length as u32)
     }
 
-    /// Takes a received frame, returns its chunk to the fill ring, and returns its round number.
-    pub(crate) fn take(&mut self) -> Option<u32> {
+    /// Takes a received frame, returns its chunk to the fill ring, and returns its number.
+    pub(crate) fn take(&mut self) -> Option<u64> {
         let (chunk, at, _) = self.pop()?;
-        let number = chunk.get(at + NUMBER_AT..at + NUMBER_AT + 4);
-        let number = number.and_then(|bytes| bytes.try_into().ok());
+        let number = number(&chunk, at);
         self.free.push(chunk);
         self.fill();
-        number.map(u32::from_le_bytes)
+        number
     }
 
-    /// Sends a received frame back in its chunk. `None` if there is none.
-    pub(crate) fn resend(&mut self) -> Option<bool> {
+    /// Sends a received frame back in its chunk, and returns its number. `sent` is called just before.
+    pub(crate) fn resend(&mut self, sent: impl FnOnce(u64)) -> Option<u64> {
         let (chunk, at, length) = self.pop()?;
+        let number = number(&chunk, at);
+        sent(number?);
         let address = chunk.address() + at as u64;
-        let is_sent = self.give(chunk, address, length);
+        self.give(chunk, address, length);
         self.take_back();
         self.fill();
-        Some(is_sent)
+        number
     }
 
     /// Pops a received frame: its chunk, its offset there, and its length.
@@ -167,4 +162,9 @@ impl End {
             }
         }
     }
+}
+
+fn number(chunk: &Chunk, at: usize) -> Option<u64> {
+    let bytes = chunk.get(at + NUMBER_AT..at + NUMBER_AT + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }

@@ -21,9 +21,12 @@ pub(crate) struct Arguments {
     pub(crate) reliable: bool,
     pub(crate) max_samples: u16,
     pub(crate) seconds: u64,
-    /// Samples a second; 0 for as many as possible.
+    /// Pings or samples a second; 0, for streams only, for as many as possible.
     pub(crate) rate_hz: u64,
-    pub(crate) samples_file: Option<PathBuf>,
+    /// Seed of the nonces.
+    pub(crate) seed: u64,
+    /// File for the timestamps of round trips.
+    pub(crate) rounds_file: Option<PathBuf>,
     /// True if samples use lanes of the first interface other than the loopback; isolane only.
     pub(crate) by_lane: bool,
     /// True for throughput settings instead of the defaults.
@@ -50,7 +53,8 @@ impl Arguments {
             max_samples: 256,
             seconds: 2,
             rate_hz: 0,
-            samples_file: None,
+            seed: 0,
+            rounds_file: None,
             by_lane: false,
             best: false,
             spins: false,
@@ -68,12 +72,16 @@ impl Arguments {
                 "--datapath" => arguments.by_lane = word(&option, &value()?, ["udp", "xdp"])?,
                 "--waiting" => arguments.spins = word(&option, &value()?, ["sleep", "spin"])?,
                 "--best" => arguments.best = true,
-                "--samples-file" => arguments.samples_file = Some(value()?.into()),
+                "--seed" => arguments.seed = number(&option, &value()?)?,
+                "--rounds-file" => arguments.rounds_file = Some(value()?.into()),
                 _ => return Err(format!("unknown option {option}")),
             }
         }
         if arguments.payload_bytes < MIN_BYTES {
             return Err(format!("--payload-bytes is at least {MIN_BYTES}"));
+        }
+        if arguments.rate_hz == 0 && matches!(role, Role::Ping | Role::Pong) {
+            return Err("round trips need --rate-hz".into());
         }
         Ok(arguments)
     }

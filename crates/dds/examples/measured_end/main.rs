@@ -1,28 +1,24 @@
-//! Endpoint of a comparison with other DDS implementations: round trips or a stream of samples. The command line and
-//! the output are the same for all systems.
+//! isolane as a system under test: an end of round trips or of a stream, with the command line and the output that
+//! docs/reference/systems-under-test.md describes. `cargo xtask peers` compares it with other systems.
 //!
-//! ```text
-//! cargo build --release --package isolane --example measured_end
-//! measured_end pong & measured_end ping --payload-bytes 1024 --seconds 2
-//! ```
-//!
-//! `lab/interop/measured/end.h` defines the roles, options and output; `cargo xtask peers` runs these programs in
-//! network namespaces. Like its counterparts, this program uses the ordinary API: callbacks, a timer, and a loop that
-//! sleeps when idle.
+//! Like its counterparts, this program uses the ordinary API: callbacks, a timer, and a loop that sleeps when idle.
 
 mod arguments;
 mod message;
 mod round_trip;
+mod stamps;
 mod stream;
 mod usage;
 
 use std::{
     error::Error,
+    io::Read,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use isolane::{Level, Participant, Qos, Waiting, XdpOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use arguments::{Arguments, Role};
 
@@ -34,13 +30,15 @@ const LOOK: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Delay between finding the peer and starting, until the traffic of matching has ended on both sides.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Additional timeout for the peer's departure, beyond the measured time.
-const GRACE: Duration = Duration::from_secs(15);
 
 /// Datagram size of `--best`: the maximum, which IP fragments.
 const BEST_DATAGRAM_BYTES: usize = 65_000;
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("--version") {
+        println!("isolane {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(message) => {
@@ -107,18 +105,28 @@ fn wait_for_peer(participant: &Participant, is_there: impl Fn() -> bool) -> Outc
     Ok(())
 }
 
-/// Runs the loop until `is_gone`.
-fn wait_for_departure(
-    participant: &Participant,
-    arguments: &Arguments,
-    is_gone: impl Fn() -> bool,
-) -> Outcome<()> {
-    let end = Instant::now() + Duration::from_secs(arguments.seconds) + GRACE;
-    while !is_gone() {
-        if Instant::now() >= end {
-            return Err("the other end has not left".into());
-        }
+/// Prints that the other end was found, and runs the loop until a line arrives on standard input.
+fn print_ready_and_wait(participant: &Participant) -> Outcome<()> {
+    println!("ready");
+    match run_until_input(participant)? {
+        0 => Err("stopped before the start".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Prints that the other end was found, and runs the loop until standard input ends.
+fn run_until_stopped(participant: &Participant) -> Outcome<()> {
+    println!("ready");
+    while run_until_input(participant)? > 0 {}
+    Ok(())
+}
+
+/// Runs the loop until standard input has bytes or ends, and returns the number of bytes.
+fn run_until_input(participant: &Participant) -> Outcome<usize> {
+    let input = std::io::stdin();
+    let mut ready = [PollFd::new(&input, PollFlags::IN)];
+    while poll(&mut ready, Some(&Timespec::default()))? == 0 {
         participant.run_for(LOOK);
     }
-    Ok(())
+    Ok(input.lock().read(&mut [0; 16])?)
 }

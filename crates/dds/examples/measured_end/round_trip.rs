@@ -1,128 +1,111 @@
-//! Sequential round trips: the next ping is sent when the last pong has arrived.
+//! Round trips at a fixed rate: pings leave on schedule, whether or not earlier ones have returned.
 
-use std::{
-    cell::RefCell,
-    fs,
-    rc::Rc,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use isolane::{DataWriter, Participant, WriteError};
+use isolane::{Level, Participant, WriteError};
 
 use crate::{
-    Outcome, arguments::Arguments, message::Message, qos, wait_for_departure, wait_for_peer,
+    Outcome,
+    arguments::Arguments,
+    message::Message,
+    print_ready_and_wait, qos, run_until_stopped,
+    stamps::{Rounds, now_ns},
+    wait_for_peer,
 };
 
 const PING: &str = "RTTPing";
 const PONG: &str = "RTTPong";
-/// Duration of uncounted round trips at the start.
-const WARM_UP: Duration = Duration::from_millis(300);
-/// Time after which a missing pong counts as lost.
-const LOST_AFTER: Duration = Duration::from_millis(100);
-/// Maximum rate of recorded round trips, for which memory is allocated.
-const MOST_A_SECOND: u64 = 300_000;
+/// Time from the start to the first ping.
+const LEAD: Duration = Duration::from_millis(100);
+/// Time after the last ping in which pongs are received.
+const LOST_AFTER: Duration = Duration::from_millis(500);
 
-/// State of the pinging side, inside its callback and outside.
-struct Pings {
-    writer: DataWriter<Message>,
-    message: Message,
-    sent: Instant,
-    round_trips_ns: Vec<u32>,
-    recording: bool,
-    lost: u64,
-    failure: Option<WriteError>,
+fn rounds<const N: usize>(arguments: &Arguments) -> Rounds<N> {
+    let samples = arguments.seconds * arguments.rate_hz;
+    Rounds::new(samples as usize, arguments.seed)
 }
 
-impl Pings {
-    fn send(&mut self) {
-        self.message.id = self.message.id.wrapping_add(1);
-        self.message.nonce = !self.message.id;
-        self.sent = Instant::now();
-        self.failure = self.writer.write(&self.message).err();
-    }
-
-    /// Processes a pong. A pong of an earlier ping is ignored; it was counted as lost.
-    fn returned(&mut self, id: u32, nonce: u32) {
-        if (id, nonce) != (self.message.id, self.message.nonce) {
-            return;
-        }
-        let nanos = self.sent.elapsed().as_nanos();
-        if self.recording && self.round_trips_ns.len() < self.round_trips_ns.capacity() {
-            self.round_trips_ns
-                .push(u32::try_from(nanos).unwrap_or(u32::MAX));
-        }
-        self.send();
-    }
+fn write<const N: usize>(rounds: &Rounds<N>, arguments: &Arguments) -> Outcome<()> {
+    let file = arguments.rounds_file.as_ref().ok_or("no --rounds-file")?;
+    Ok(rounds.write(file)?)
 }
 
 pub(crate) fn ping(participant: &Participant, arguments: &Arguments) -> Outcome<()> {
     let qos = qos(arguments);
     let reader = participant.create_view_reader::<Message>(PONG, &qos)?;
-    let pings = Rc::new(RefCell::new(Pings {
-        writer: participant.create_writer(PING, &qos)?,
-        message: Message::of_size(arguments.payload_bytes),
-        sent: Instant::now(),
-        round_trips_ns: Vec::with_capacity((arguments.seconds * MOST_A_SECOND) as usize),
-        recording: false,
-        lost: 0,
-        failure: None,
-    }));
-    let of_callback = Rc::clone(&pings);
+    let writer = participant.create_writer::<Message>(PING, &qos)?;
+    let rounds = Rc::new(RefCell::new(rounds::<3>(arguments)));
+    let of_reader = Rc::clone(&rounds);
     reader.on_view(move |sample| {
-        if let Some(message) = sample.value {
-            of_callback.borrow_mut().returned(message.id, message.nonce);
+        if let Some(pong) = sample.value {
+            of_reader.borrow_mut().received(2, pong.id, pong.nonce);
         }
     });
     wait_for_peer(participant, || {
-        pings.borrow().writer.matched_readers() > 0 && reader.matched_writers() > 0
+        writer.matched_readers() > 0 && reader.matched_writers() > 0
     })?;
-    pings.borrow_mut().send();
-    exchange(participant, &pings, WARM_UP)?;
-    pings.borrow_mut().recording = true;
-    let begin = Instant::now();
-    exchange(participant, &pings, Duration::from_secs(arguments.seconds))?;
-    let elapsed = begin.elapsed();
+    print_ready_and_wait(participant)?;
 
-    let pings = pings.borrow();
-    println!("samples {}", pings.round_trips_ns.len());
-    println!("lost {}", pings.lost);
-    println!("elapsed_ns {}", elapsed.as_nanos());
-    if let Some(file) = &arguments.samples_file {
-        let bytes = pings.round_trips_ns.iter().flat_map(|ns| ns.to_le_bytes());
-        fs::write(file, bytes.collect::<Vec<_>>())?;
+    let period_ns = 1_000_000_000 / arguments.rate_hz;
+    // A timer's instants are multiples of its period.
+    let begin_ns = (now_ns() + LEAD.as_nanos() as u64).next_multiple_of(period_ns);
+    let mut message = Message::of_size(arguments.payload_bytes);
+    let mut sent = 0;
+    let failure = Rc::new(RefCell::new(None::<WriteError>));
+    let (of_timer, of_failure) = (Rc::clone(&rounds), Rc::clone(&failure));
+    let timer = participant.create_timer(
+        "pings",
+        Level::clamp(7),
+        Duration::from_nanos(period_ns),
+        Duration::ZERO,
+        move |_planned| {
+            let mut rounds = of_timer.borrow_mut();
+            // Several pings are due after instants that the timer missed.
+            while (sent as usize) < rounds.stamps_ns.len() {
+                let due_ns = begin_ns + u64::from(sent) * period_ns;
+                let now_ns = now_ns();
+                if now_ns < due_ns {
+                    return;
+                }
+                rounds.stamps_ns[sent as usize][..2].copy_from_slice(&[due_ns, now_ns]);
+                (message.id, message.nonce) = (sent, rounds.nonce(sent));
+                sent += 1;
+                if let Err(error) = writer.write(&message) {
+                    of_failure.borrow_mut().get_or_insert(error);
+                }
+            }
+        },
+    )?;
+    participant.run_for(LEAD + Duration::from_secs(arguments.seconds) + LOST_AFTER);
+    participant.stop_timer(timer);
+    if let Some(error) = failure.take() {
+        return Err(error.into());
     }
-    Ok(())
-}
-
-/// Exchanges pings and pongs, and sends a new ping after a loss.
-fn exchange(participant: &Participant, pings: &RefCell<Pings>, time: Duration) -> Outcome<()> {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        participant.run_for(LOST_AFTER.min(end - Instant::now()));
-        let mut pings = pings.borrow_mut();
-        if let Some(failure) = pings.failure.take() {
-            return Err(failure.into());
-        }
-        if pings.sent.elapsed() >= LOST_AFTER {
-            pings.lost += u64::from(pings.recording);
-            pings.send();
-        }
-    }
-    Ok(())
+    write(&rounds.borrow(), arguments)
 }
 
 pub(crate) fn pong(participant: &Participant, arguments: &Arguments) -> Outcome<()> {
     let qos = qos(arguments);
     let reader = participant.create_view_reader::<Message>(PING, &qos)?;
-    let writer = participant.create_writer::<Message>(PONG, &qos)?;
+    let writer = Rc::new(participant.create_writer::<Message>(PONG, &qos)?);
+    let rounds = Rc::new(RefCell::new(rounds::<2>(arguments)));
     let mut message = Message::of_size(arguments.payload_bytes);
+    let (of_reader, answers) = (Rc::clone(&rounds), Rc::clone(&writer));
     reader.on_view(move |sample| {
         let Some(ping) = sample.value else { return };
+        let mut rounds = of_reader.borrow_mut();
+        if !rounds.received(0, ping.id, ping.nonce) {
+            return;
+        }
         (message.id, message.nonce) = (ping.id, ping.nonce);
-        if let Err(error) = writer.write(&message) {
+        rounds.stamps_ns[ping.id as usize][1] = now_ns();
+        if let Err(error) = answers.write(&message) {
             eprintln!("measured_end: a pong was not written: {error}");
         }
     });
-    wait_for_peer(participant, || reader.matched_writers() > 0)?;
-    wait_for_departure(participant, arguments, || reader.matched_writers() == 0)
+    wait_for_peer(participant, || {
+        writer.matched_readers() > 0 && reader.matched_writers() > 0
+    })?;
+    run_until_stopped(participant)?;
+    write(&rounds.borrow(), arguments)
 }

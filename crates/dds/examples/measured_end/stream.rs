@@ -12,9 +12,9 @@ use crate::{
     Outcome,
     arguments::Arguments,
     message::Message,
-    qos,
+    print_ready_and_wait, qos, run_until_stopped,
     usage::{self, CpuMeter},
-    wait_for_departure, wait_for_peer,
+    wait_for_peer,
 };
 
 const TOPIC: &str = "Throughput";
@@ -47,6 +47,7 @@ impl Written {
 pub(crate) fn write(participant: &Participant, arguments: &Arguments) -> Outcome<()> {
     let writer = participant.create_writer::<Message>(TOPIC, &qos(arguments))?;
     wait_for_peer(participant, || writer.matched_readers() > 0)?;
+    print_ready_and_wait(participant)?;
     let begin = Instant::now();
     let time = Duration::from_secs(arguments.seconds);
     let (written, writer) = if arguments.rate_hz == 0 {
@@ -149,7 +150,7 @@ pub(crate) fn read(participant: &Participant, arguments: &Arguments) -> Outcome<
     }));
     let reader = count_into(participant, arguments, &tally)?;
     wait_for_peer(participant, || reader.matched_writers() > 0)?;
-    wait_for_departure(participant, arguments, || reader.matched_writers() == 0)?;
+    run_until_stopped(participant)?;
 
     let tally = tally.get();
     println!("samples {}", tally.samples);

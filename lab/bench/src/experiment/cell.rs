@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use toml::{Table, Value};
 
+use super::What;
 use crate::cable::Arbiter;
 use crate::process::Cores;
 use crate::report::{Disturbance, Order, Place, Publisher, Step};
@@ -16,7 +17,11 @@ use crate::scenario::{plan, rtt};
 pub struct Cell {
     /// Name of the run in tables and figures.
     pub label: Option<String>,
-    /// Datapath: `udp`, `xdp`, `udp-loopback` or `memory`; a `step` has precedence.
+    /// Measured quantity.
+    pub measure: What,
+    /// Name of the system under test in the scenario file; by default isolane's own ends.
+    pub system: Option<String>,
+    /// Datapath: `udp`, `xdp`, `udp-loopback` or `memory`; a `step` has precedence. A system's arguments set its own.
     pub datapath: Datapath,
     /// Mechanisms of this step of an ablation and of all steps before it.
     pub step: Option<Step>,
@@ -33,8 +38,8 @@ pub struct Cell {
     pub place: Option<Place>,
     /// Serialised size of a sample in bytes, without the encapsulation header.
     pub payload_bytes: u32,
-    /// Pings per second.
-    pub rate_hz: u32,
+    /// Pings per second, by default 2000; samples per second of a throughput run, by default as many as possible.
+    pub rate_hz: Option<u32>,
     /// Duration in seconds.
     pub seconds: u32,
     /// Rate of the link in bits per second, each way; by default that of the place.
@@ -45,8 +50,13 @@ pub struct Cell {
     pub flood_factor: f64,
     /// UDP payload of a flood's datagrams in bytes; by default that of the samples, but not below 512.
     pub flood_payload_bytes: Option<u32>,
-    /// Reliability of a throughput run's topic.
-    pub reliability: Reliability,
+    /// Cores of the two ends together, 1 or 2; by default 1 at the place `link` and 2 elsewhere.
+    pub cores: Option<u8>,
+    /// Reliability of the measured topics; by default best effort for round trips, and reliable for throughput. Reliable
+    /// topics are KEEP_ALL.
+    pub reliability: Option<Reliability>,
+    /// Depth of a reliable topic's history, in samples.
+    pub max_samples: u16,
     /// LATENCY_BUDGET of a throughput run's topic in microseconds; 0 sends each sample at once.
     pub latency_budget_us: u64,
 }
@@ -55,6 +65,8 @@ impl Default for Cell {
     fn default() -> Cell {
         Cell {
             label: None,
+            measure: What::RoundTrips,
+            system: None,
             datapath: Datapath::Udp,
             step: None,
             order: Order::Priority,
@@ -63,13 +75,15 @@ impl Default for Cell {
             arbiter: Arbiter::Fifo,
             place: None,
             payload_bytes: 64,
-            rate_hz: 2_000,
+            rate_hz: None,
             seconds: 3,
             link_bits_per_s: None,
             queue_frames: None,
             flood_factor: 1.0,
             flood_payload_bytes: None,
-            reliability: Reliability::Reliable,
+            cores: None,
+            reliability: None,
+            max_samples: 256,
             latency_budget_us: 0,
         }
     }
@@ -165,9 +179,20 @@ impl Cell {
     /// Replaces values that are not set by those that follow from the others, and values without an effect by their
     /// defaults, so that cells with the same runs are equal.
     pub(super) fn complete(&mut self) {
-        let place = *self
-            .place
-            .get_or_insert(self.disturbance.place().unwrap_or(Place::Link));
+        let usual = match self.measure {
+            What::RoundTrips => {
+                self.rate_hz.get_or_insert(plan::RATE_HZ);
+                self.reliability.get_or_insert(Reliability::BestEffort);
+                self.disturbance.place().unwrap_or(Place::Link)
+            }
+            What::Throughput => {
+                self.reliability.get_or_insert(Reliability::Reliable);
+                Place::Pair
+            }
+        };
+        let place = *self.place.get_or_insert(usual);
+        self.cores
+            .get_or_insert(if place == Place::Link { 1 } else { 2 });
         if !self.datapath.has_hosts() || place == Place::Pair {
             self.arbiter = Arbiter::Fifo;
         }
@@ -201,12 +226,15 @@ impl Cell {
             Some(step) => step.of(scenario),
             None => scenario.in_order(self.order),
         };
-        scenario.rate_hz = self.rate_hz;
+        scenario.rate_hz = self.rate_hz.unwrap_or(plan::RATE_HZ);
         let place = self.place.unwrap_or(Place::Link);
         let mut config = plan::in_place(place, scenario, self.seconds).through(self.arbiter);
         let cable = &mut config.cable;
         cable.bits_per_s = self.link_bits_per_s.unwrap_or(cable.bits_per_s);
         cable.queue_frames = self.queue_frames.unwrap_or(cable.queue_frames);
+        config.share_core = self.cores == Some(1);
+        config.reliability = self.reliability.unwrap_or(Reliability::BestEffort);
+        config.max_samples = self.max_samples;
         config.flood.factor = self.flood_factor;
         let flood_bytes = &mut config.flood.payload_bytes;
         *flood_bytes = self.flood_payload_bytes.unwrap_or(*flood_bytes);
@@ -216,14 +244,30 @@ impl Cell {
         }
     }
 
+    /// Returns whether isolane's ends need AF_XDP.
+    pub fn takes_lanes(&self) -> bool {
+        match self.measure {
+            What::RoundTrips => self.system.is_none() && self.round_trips().takes_lanes(),
+            What::Throughput => self.datapath == Datapath::Xdp,
+        }
+    }
+
     /// Configuration of a throughput run.
     pub fn throughput(&self) -> throughput::Config {
         throughput::Config {
-            reliability: self.reliability,
+            reliability: self.reliability.unwrap_or(Reliability::Reliable),
+            max_samples: self.max_samples,
+            rate_hz: self.rate_hz,
             latency_budget_us: self.latency_budget_us,
             payload_bytes: self.payload_bytes,
             seconds: self.seconds,
-            cores: Cores::of_machine(),
+            cores: match (Cores::of_machine(), self.cores) {
+                (Cores { hosts, .. }, Some(1)) => Cores {
+                    hosts,
+                    cable: hosts,
+                },
+                (cores, _) => cores,
+            },
         }
     }
 }

@@ -5,12 +5,15 @@
 //! scenario, default of [`Cell`].
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::{Cell, Load};
+use crate::limits::MAX_SYSTEM_MESSAGE_BYTES;
 use crate::report::{Measure, Of, Place, words};
+use crate::scenario::{ConfigError, RttMessage, rtt};
 
 /// Scenario, as its TOML file states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,9 +27,6 @@ pub struct Scenario {
     /// Advice on reading the numbers, printed after them.
     #[serde(default)]
     pub reading: String,
-    /// Quantity that each run measures.
-    #[serde(default)]
-    pub measure: What,
     /// Repetitions of all cells.
     #[serde(default = "one")]
     pub repetitions: u32,
@@ -39,6 +39,9 @@ pub struct Scenario {
     /// Form of the result on a terminal.
     #[serde(default)]
     pub show: Show,
+    /// Systems under test, by their names in cells.
+    #[serde(default, rename = "system")]
+    pub systems: BTreeMap<String, System>,
     /// Values of all cells.
     #[serde(default)]
     pub set: Table,
@@ -49,6 +52,20 @@ pub struct Scenario {
 
 fn one() -> u32 {
     1
+}
+
+/// System under test: a program with the command line of docs/reference/systems-under-test.md.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// Path of the program, or a name that is searched in PATH.
+    pub program: PathBuf,
+    /// Arguments after those of the run.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Description of the settings that the arguments select.
+    #[serde(default)]
+    pub about: String,
 }
 
 /// Measurement of a run.
@@ -143,16 +160,12 @@ pub struct Comparison {
     /// Pooled factors: one ratio covers all their levels, from pairs of runs with the same level.
     #[serde(default)]
     pub over: Vec<String>,
-    /// Compared statistics.
-    #[serde(default = "usual_measures")]
+    /// Compared statistics; by default median and p99, or samples/s of streams.
+    #[serde(default)]
     pub measures: Vec<Measure>,
     /// Compared parts of the round trip.
     #[serde(default = "whole")]
     pub of: Vec<Of>,
-}
-
-fn usual_measures() -> Vec<Measure> {
-    vec![Measure::Median, Measure::P99]
 }
 
 fn whole() -> Vec<Of> {
@@ -170,9 +183,31 @@ pub struct Planned {
     pub repetition: u32,
     /// Values of the run.
     pub cell: Cell,
+    /// System under test, if it is not isolane's own ends.
+    pub system: Option<System>,
 }
 
 impl Planned {
+    /// Configuration of a round-trip run.
+    pub fn round_trips(&self) -> rtt::Config {
+        rtt::Config {
+            repetition: self.repetition,
+            system: self.system.clone(),
+            ..self.cell.round_trips()
+        }
+    }
+
+    /// Checks whether the run can be measured.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match (self.cell.measure, &self.system) {
+            (What::RoundTrips, _) => self.round_trips().check(),
+            (What::Throughput, None) => self.cell.throughput().check(),
+            (What::Throughput, Some(_)) => {
+                RttMessage::check_size(self.cell.payload_bytes, MAX_SYSTEM_MESSAGE_BYTES)
+            }
+        }
+    }
+
     /// Name that distinguishes the run from the others: its label and the levels of its block's factors.
     pub fn title(&self, scenario: &Scenario) -> String {
         let block = &scenario.blocks[self.block];
@@ -292,13 +327,17 @@ impl Scenario {
                     RunOrder::Rotated => repetition as usize - 1,
                     RunOrder::Listed | RunOrder::Random => 0,
                 };
-                let cells = of_block.cells_of(&self.set, rotation)?;
-                of_repetition.extend(cells.into_iter().map(|cell| Planned {
-                    number: 0,
-                    block,
-                    repetition,
-                    cell,
-                }));
+                for cell in of_block.cells_of(&self.set, rotation)? {
+                    let system = cell.system.as_ref();
+                    let system = system.map(|name| self.system(of_block, name)).transpose()?;
+                    of_repetition.push(Planned {
+                        number: 0,
+                        block,
+                        repetition,
+                        cell,
+                        system,
+                    });
+                }
             }
             if runs.len() + of_repetition.len() > usize::from(u16::MAX) {
                 return Err(ScenarioError::TooMany);
@@ -315,6 +354,17 @@ impl Scenario {
             true => Err(ScenarioError::Empty),
             false => Ok(runs),
         }
+    }
+}
+
+impl Scenario {
+    /// System with a name that a cell of the block has.
+    fn system(&self, block: &Block, name: &str) -> Result<System, ScenarioError> {
+        let system = self.systems.get(name).cloned();
+        system.ok_or_else(|| ScenarioError::Cell {
+            block: block.title.clone(),
+            why: format!("there is no [system.{name}] in the scenario"),
+        })
     }
 }
 

@@ -12,7 +12,8 @@ mod folder;
 
 pub use cell::{Cell, Datapath, Load};
 pub use file::{
-    Block, Comparison, Factor, Levels, Planned, RunOrder, Scenario, ScenarioError, Show, What,
+    Block, Comparison, Factor, Levels, Planned, RunOrder, Scenario, ScenarioError, Show, System,
+    What,
 };
 pub use folder::Folder;
 

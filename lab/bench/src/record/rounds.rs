@@ -93,6 +93,21 @@ impl Rounds {
         Ok(rounds)
     }
 
+    /// No rounds, for a run without round trips.
+    pub(crate) fn none() -> Rounds {
+        Rounds {
+            duplicates: 0,
+            intended_ns: Vec::new(),
+            sent_ns: Vec::new(),
+            received_ns: Vec::new(),
+            replied_ns: Vec::new(),
+            returned_ns: Vec::new(),
+            cable_ns: None,
+            period_ns: 1,
+            clock: StampClock::default().shared_with(&StampClock::default()),
+        }
+    }
+
     /// Checks that the timestamps of each round are in order.
     pub(super) fn check_order(&self) -> Result<(), MergeError> {
         let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();

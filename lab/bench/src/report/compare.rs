@@ -7,12 +7,12 @@ use toml::{Table, Value};
 use super::{Disturbance, Run, Step};
 use crate::experiment::{Block, Cell, Comparison, Scenario};
 use crate::record::Rounds;
-use crate::statistics::{Interval, Quantile, Statistics, quantile_ratio};
+use crate::statistics::{Interval, Quantile, paired_ratio, quantile_ratio};
 
 /// Seed of the resamples, so that a ratio has the same interval when it is computed again.
 const SEED: u64 = 1;
 
-/// Compared part of a round trip.
+/// Compared part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -21,6 +21,8 @@ pub enum Of {
     Rtt,
     /// The hosts' share.
     Host,
+    /// The stream of a throughput run.
+    Stream,
 }
 
 /// Compared statistic of runs.
@@ -38,23 +40,41 @@ pub enum Measure {
     #[serde(rename = "p99.9")]
     #[strum(serialize = "p99.9")]
     P999,
+    /// Samples per second at the reader.
+    #[serde(rename = "samples/s")]
+    #[strum(serialize = "samples/s")]
+    SamplesPerS,
+    /// CPU time of the writer for each sample.
+    #[serde(rename = "writer-cpu")]
+    #[strum(serialize = "writer CPU")]
+    WriterCpu,
+    /// CPU time of the reader for each sample.
+    #[serde(rename = "reader-cpu")]
+    #[strum(serialize = "reader CPU")]
+    ReaderCpu,
 }
 
 impl Measure {
-    /// Value of the statistic in a summary.
-    pub fn of(self, statistics: &Statistics) -> Option<f64> {
+    /// Value of the statistic for a run.
+    pub fn of(self, run: &Run, of: Of) -> Option<f64> {
+        let stream = run.stream.as_ref();
         match self {
-            Measure::Median => statistics.median,
-            Measure::P99 => statistics.p99,
-            Measure::P999 => statistics.p99_9,
+            Measure::Median => run.part(of)?.median,
+            Measure::P99 => run.part(of)?.p99,
+            Measure::P999 => run.part(of)?.p99_9,
+            Measure::SamplesPerS => stream?.samples_per_s,
+            Measure::WriterCpu => stream?.writer.cpu_us_per_sample,
+            Measure::ReaderCpu => stream?.reader.cpu_us_per_sample,
         }
     }
 
-    fn quantile(self) -> Quantile {
+    /// Compared quantile of a series; `None` for a value that a run has once.
+    fn quantile(self) -> Option<Quantile> {
         match self {
-            Measure::Median => Quantile::MEDIAN,
-            Measure::P99 => Quantile::P99,
-            Measure::P999 => Quantile::P99_9,
+            Measure::Median => Some(Quantile::MEDIAN),
+            Measure::P99 => Some(Quantile::P99),
+            Measure::P999 => Some(Quantile::P99_9),
+            Measure::SamplesPerS | Measure::WriterCpu | Measure::ReaderCpu => None,
         }
     }
 }
@@ -84,6 +104,7 @@ impl Series {
         match of {
             Of::Rtt => &self.rtt_ns,
             Of::Host => &self.host_ns,
+            Of::Stream => &[],
         }
     }
 }
@@ -146,15 +167,33 @@ pub fn ratios(scenario: &Scenario, runs: &[Run], series: &[Series]) -> Vec<Ratio
             for [dividend, divisor] in &comparison.pairs {
                 let levels = [dividend, divisor];
                 for pair in pairs(block, comparison, levels, &of_block) {
-                    let of = comparison.of.iter();
-                    let what =
-                        of.flat_map(|&of| comparison.measures.iter().map(move |&it| (of, it)));
+                    let what = compared(comparison, pair.runs[0][0]).into_iter();
                     ratios.extend(what.map(|it| pair.ratio(index, comparison, levels, it, series)));
                 }
             }
         }
     }
     ratios
+}
+
+/// Compared parts and statistics of runs such as this one.
+fn compared(comparison: &Comparison, run: &Run) -> Vec<(Of, Measure)> {
+    let is_stream = run.stream.is_some();
+    let usual = match is_stream {
+        true => &[Measure::SamplesPerS][..],
+        false => &[Measure::Median, Measure::P99],
+    };
+    let measures = match &comparison.measures[..] {
+        [] => usual,
+        named => named,
+    };
+    let of = match is_stream {
+        true => &[Of::Stream][..],
+        false => &comparison.of,
+    };
+    let of = of.iter();
+    of.flat_map(|&of| measures.iter().map(move |&it| (of, it)))
+        .collect()
 }
 
 /// Runs of two cells. Runs with the same index are of the same repetition and have the same values otherwise.
@@ -246,6 +285,8 @@ pub(crate) fn words(name: &str, value: &Value) -> String {
     match name {
         "payload_bytes" => format!("{text} B"),
         "rate_hz" => format!("{text} Hz"),
+        "cores" if text == "1" => "one core".to_owned(),
+        "cores" => format!("{text} cores"),
         "order" => format!("{text} order"),
         "arbiter" => format!("link {text}"),
         "disturbance" if text == "none" => "undisturbed".to_owned(),
@@ -266,35 +307,45 @@ impl Pair<'_> {
         (of, measure): (Of, Measure),
         series: &[Series],
     ) -> Ratio {
+        let quotient = |dividend: &Run, divisor: &Run| {
+            let of_run = |run| measure.of(run, of).filter(|value| *value > 0.0);
+            Some(of_run(dividend)? / of_run(divisor)?)
+        };
         let times = |run: &Run| {
             let of_run = series.iter().find(|series| series.number == run.number);
             of_run.map(|series| series.part(of))
         };
         let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
-            let times = (times(dividend)?, times(divisor)?);
             // A run with too few samples has no such quantile.
-            let is_measured = measure
-                .of(dividend.part(of))
-                .and(measure.of(divisor.part(of)));
-            is_measured.map(|_| times)
+            quotient(dividend, divisor)?;
+            Some((times(dividend)?, times(divisor)?))
         });
         let (dividends, divisors): (Vec<&[u64]>, Vec<&[u64]>) = pairs.unzip();
-        // One pair has a ratio even if its samples depend on each other too much for an interval.
-        let quotient = match &self.runs[..] {
-            [[dividend, divisor]] if dividends.len() == 1 => {
-                let of_run = |run: &Run| measure.of(run.part(of)).filter(|us| *us > 0.0);
-                of_run(dividend)
-                    .zip(of_run(divisor))
-                    .map(|(one, other)| one / other)
-            }
+        let quotients = self
+            .runs
+            .iter()
+            .filter_map(|[dividend, divisor]| quotient(dividend, divisor));
+        let quotients: Vec<f64> = quotients.collect();
+        let (pairs, interval) = match measure.quantile() {
+            Some(quantile) => (
+                dividends.len(),
+                quantile_ratio(&dividends, &divisors, quantile, SEED),
+            ),
+            None => (quotients.len(), paired_ratio(&quotients)),
+        };
+        // One pair has a ratio even without an interval.
+        let single = match (&self.runs[..], &quotients[..]) {
+            ([_], [only]) if pairs == 1 => Some(*only),
             _ => None,
         };
-        let interval = quantile_ratio(&dividends, &divisors, measure.quantile(), SEED);
         let words = levels.map(|level| words(&comparison.factor, level));
-        let what: [&str; 2] = [of.into(), measure.into()];
+        let what = match of {
+            Of::Stream => measure.word().to_owned(),
+            Of::Rtt | Of::Host => format!("{} {}", of.word(), measure.word()),
+        };
         let [first, _] = self.runs[0];
         Ratio {
-            name: format!("{} / {}, {}", words[0], words[1], what.join(" ")),
+            name: format!("{} / {}, {what}", words[0], words[1]),
             payload_bytes: first.payload_bytes,
             block,
             factor: comparison.factor.clone(),
@@ -303,8 +354,8 @@ impl Pair<'_> {
             of,
             measure,
             disturbance: first.disturbance,
-            pairs: dividends.len(),
-            value: interval.map(|interval| interval.value).or(quotient),
+            pairs,
+            value: interval.map(|interval| interval.value).or(single),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
         }
@@ -313,9 +364,11 @@ impl Pair<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::{Load, shipped};
-    use crate::report::tests::{ORDERS, report};
-    use crate::report::{Of, Order};
+    use super::ratios;
+    use crate::experiment::{Cell, Load, Scenario, shipped};
+    use crate::report::tests::{ORDERS, report, silent_run};
+    use crate::report::{Of, Order, Report, Stream};
+    use crate::scenario::throughput::Reliability;
 
     #[test]
     fn runs_are_compared_that_differ_in_the_factor_alone() {
@@ -390,11 +443,65 @@ mod tests {
     }
 
     #[test]
+    fn streams_are_compared_by_their_rates_in_the_same_repetition() {
+        let text = r#"
+            title = "streams"
+            repetitions = 3
+            set = { measure = "throughput", seconds = 1 }
+            [[block]]
+            name = "b"
+            title = "b"
+            factor = [{ name = "reliability", levels = ["reliable", "best-effort"] }]
+            compare = [{ factor = "reliability", pairs = [["best-effort", "reliable"]] }]
+        "#;
+        // The machine is slower in each repetition; the ratios stay the same.
+        let rate = |cell: &Cell, repetition: u32| match cell.reliability {
+            Some(Reliability::BestEffort) => 3_000.0 / f64::from(repetition),
+            _ => 1_000.0 / f64::from(repetition),
+        };
+        let scenario = Scenario::parse(text).expect("a scenario");
+        let planned = scenario.plan(true).expect("runs");
+        let runs = planned.into_iter().map(|planned| {
+            let mut run = silent_run(None);
+            run.stream = Some(Stream {
+                samples_per_s: Some(rate(&planned.cell, planned.repetition)),
+                ..Stream::default()
+            });
+            (run.block, run.repetition) = (Some(planned.block), planned.repetition);
+            run.cell = Some(planned.cell);
+            run
+        });
+        let mut report = Report::new(scenario, "0".repeat(64));
+        runs.for_each(|run| report.add(run));
+        report.ratios = ratios(&report.scenario, &report.runs, &[]);
+        let [ratio] = &report.ratios[..] else {
+            panic!("one ratio: {:?}", report.ratios);
+        };
+        assert_eq!(ratio.name, "best-effort / reliable, samples/s");
+        let interval = ratio.interval().expect("three pairs");
+        assert!((interval.low - 3.0).abs() < 1e-9 && (interval.high - 3.0).abs() < 1e-9);
+        let table = crate::report::text(&report, Some(100));
+        let line = table.lines().nth(3).expect("a row");
+        // The median of 1,000, 500 and 333 samples per second.
+        assert!(
+            line.contains("reliable") && line.contains(" 500 "),
+            "{table}"
+        );
+        assert!(!table.contains("repaired"), "no run counts it: {table}");
+        assert!(!table.contains("One way"), "{table}");
+        report.runs[0].stream = None;
+        let csv = crate::report::csv(&report);
+        let fields = |line: &str| line.split(',').count();
+        let names = csv.lines().next().map_or(0, fields);
+        assert!(csv.lines().all(|line| fields(line) == names), "{csv}");
+    }
+
+    #[test]
     fn an_invalid_run_is_in_no_ratio() {
         let mut report = report(ORDERS, |_| 400);
         report.runs[0].invalid = Some("the ledger is off".into());
         let series: Vec<super::Series> = Vec::new();
-        let ratios = super::ratios(&report.scenario, &report.runs, &series);
+        let ratios = ratios(&report.scenario, &report.runs, &series);
         assert_eq!(ratios.len(), 2, "of the other order");
         assert!(
             ratios.iter().all(|ratio| ratio.value.is_none()),

@@ -47,11 +47,19 @@ fn fields(report: &Report, run: &Run) -> Vec<(String, String)> {
     let mut fields = vec![("block".to_owned(), block)];
     let cell = serde_json::to_value(run.cell.clone().unwrap_or_default());
     flatten("", &cell.unwrap_or_default(), &mut fields);
-    let Ok(Value::Object(mut run)) = serde_json::to_value(run) else {
+    let Ok(Value::Object(mut members)) = serde_json::to_value(run) else {
         return fields;
     };
     for name in MEMBERS {
-        flatten(name, &run.remove(name).unwrap_or_default(), &mut fields);
+        flatten(name, &members.remove(name).unwrap_or_default(), &mut fields);
+    }
+    let first = fields.len();
+    let stream = serde_json::to_value(run.stream.clone().unwrap_or_default());
+    flatten("stream", &stream.unwrap_or_default(), &mut fields);
+    if run.stream.is_none() {
+        fields[first..]
+            .iter_mut()
+            .for_each(|(_, value)| value.clear());
     }
     fields
 }

@@ -14,6 +14,8 @@ mod step;
 mod system_state;
 mod table;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
@@ -26,8 +28,8 @@ pub use csv::csv;
 pub use environment::{Clock, Environment};
 pub use page::page;
 pub use run::{
-    BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, Inversions,
-    Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
+    BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, EndUsage,
+    Inversions, Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Stream, Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
 pub use step::Step;
@@ -37,10 +39,13 @@ pub use table::text;
 /// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";
 
+/// Schema of a result with throughput runs, whose [`Run::stream`] is set.
+pub const STREAM_SCHEMA: &str = "isolane/throughput/2";
+
 /// Complete result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Schema name, [`SCHEMA`].
+    /// Schema name, [`SCHEMA`] or [`STREAM_SCHEMA`].
     pub schema: String,
     /// Environment of the measurement.
     pub environment: Environment,
@@ -48,6 +53,9 @@ pub struct Report {
     pub scenario: experiment::Scenario,
     /// SHA-256 of the scenario's file in hexadecimal digits, before options changed it.
     pub scenario_sha256: String,
+    /// Systems under test, each with the version that its program prints.
+    #[serde(default)]
+    pub systems: BTreeMap<String, String>,
     /// False until all runs have ended, and after an interruption.
     pub is_complete: bool,
     /// Cable of the first run; each run also has its own. The drops are the sum over all runs.
@@ -79,6 +87,7 @@ impl Report {
             environment: Environment::probe(),
             scenario,
             scenario_sha256,
+            systems: BTreeMap::new(),
             is_complete: false,
             cable: Cable::of(&cable::Config::default()),
             runs: Vec::new(),

@@ -46,9 +46,10 @@ pub struct Run {
     pub payload_bytes: u32,
     /// Field of [`Scenario`].
     pub rate_hz: u32,
-    /// Pings scheduled.
+    /// Pings scheduled, or samples of a stream written.
     pub samples: u64,
-    /// Pings without a pong. Percentiles do not include them, so read both together.
+    /// Pings without a pong, or samples of a stream not delivered. Percentiles do not include them, so read both
+    /// together.
     pub lost: u64,
     /// Pings sent more than half a period late.
     pub late_sends: u64,
@@ -109,12 +110,55 @@ pub struct Run {
     pub ledger: Option<Ledger>,
     /// Accounting of each topic's samples.
     pub flows: Vec<Flow>,
+    /// Stream of a throughput run, which has no round trips.
+    #[serde(default)]
+    pub stream: Option<Stream>,
     /// Reason why this run is invalid, if it is.
     pub invalid: Option<String>,
     /// Steps the machine did not allow.
     pub notes: Vec<Note>,
     /// Remarks on how to read this run.
     pub remarks: Vec<String>,
+}
+
+/// Result of a throughput run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Description of the path between the ends.
+    pub link: String,
+    /// Samples accepted by `write`.
+    pub samples_written: u64,
+    /// Samples received by the reader's callback.
+    pub samples_delivered: u64,
+    /// Samples written and not delivered.
+    pub samples_lost: u64,
+    /// Sample rate at the reader, from its first to its last sample.
+    pub samples_per_s: Option<f64>,
+    /// Payload rate at the reader, in 10^6 bit/s.
+    pub mbit_per_s: Option<f64>,
+    /// Number of times a full history blocked the writer; null for a system under test, as are the next three.
+    pub writer_waits: Option<u64>,
+    /// Samples retransmitted on the reader's request.
+    pub repaired: Option<u64>,
+    /// Datagrams dropped on the reader's host, a cause of retransmissions.
+    pub receive_dropped: Option<u64>,
+    /// Datagrams the reader received by a lane; null over sockets.
+    pub received_by_lane: Option<u64>,
+    /// Resources of the writer.
+    pub writer: EndUsage,
+    /// Resources of the reader.
+    pub reader: EndUsage,
+}
+
+/// Resources of an end of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndUsage {
+    /// User and system time of the process for each sample, in microseconds.
+    pub cpu_us_per_sample: Option<f64>,
+    /// Resident memory in bytes.
+    pub resident_bytes: Option<u64>,
+    /// Number of threads.
+    pub threads: Option<u64>,
 }
 
 /// Durations of a run's phases, in seconds.
@@ -312,6 +356,7 @@ impl Run {
             bulk_reader: None,
             lanes: None,
             flows: Vec::new(),
+            stream: None,
             invalid: invalid.map(|invalid| invalid.to_string()),
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
             remarks: Vec::new(),
@@ -349,10 +394,11 @@ impl Run {
     }
 
     /// Statistics of a part of the round trip.
-    pub fn part(&self, of: Of) -> &Statistics {
+    pub fn part(&self, of: Of) -> Option<&Statistics> {
         match of {
-            Of::Rtt => &self.rtt_us,
-            Of::Host => &self.host_us,
+            Of::Rtt => Some(&self.rtt_us),
+            Of::Host => Some(&self.host_us),
+            Of::Stream => None,
         }
     }
 

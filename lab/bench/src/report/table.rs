@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::compare::words;
-use super::{Measure, Of, Ratio, Report, Run, bars};
+use super::{Measure, Of, Ratio, Report, Run, Stream, bars};
 use crate::experiment::{Block, Cell, Show};
 use crate::statistics::Statistics;
 
@@ -85,15 +85,35 @@ struct Row<'a> {
 impl Row<'_> {
     /// Median over the repetitions, in microseconds.
     fn time(&self, of: Of, value: fn(&Statistics) -> Option<f64>) -> String {
+        micros(self.median(|run| value(run.part(of)?)))
+    }
+
+    /// Median over the repetitions.
+    fn median(&self, value: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
         let valid = self.runs.iter().filter(|run| run.invalid.is_none());
-        let mut values: Vec<f64> = valid.filter_map(|run| value(run.part(of))).collect();
+        let mut values: Vec<f64> = valid.filter_map(|run| value(run)).collect();
         values.sort_unstable_by(f64::total_cmp);
         let middle = values.len() / 2;
         match values.len() {
-            0 => "-".to_owned(),
-            odd if odd % 2 == 1 => micros(Some(values[middle])),
-            _ => micros(Some((values[middle - 1] + values[middle]) / 2.0)),
+            0 => None,
+            odd if odd % 2 == 1 => Some(values[middle]),
+            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
         }
+    }
+
+    /// Median over the repetitions of a stream's value.
+    fn stream(&self, value: fn(&Stream) -> Option<f64>) -> String {
+        micros(self.median(|run| value(run.stream.as_ref()?)))
+    }
+
+    /// Sum over the repetitions of a stream's count; a dash if no run has it.
+    fn count(&self, value: fn(&Stream) -> Option<u64>) -> String {
+        let counts = self
+            .runs
+            .iter()
+            .filter_map(|run| value(run.stream.as_ref()?));
+        let sum = counts.reduce(|sum, count| sum + count);
+        sum.map_or_else(|| "-".to_owned(), |sum| sum.to_string())
     }
 
     fn sum(&self, count: fn(&Run) -> u64) -> String {
@@ -118,11 +138,44 @@ const COLUMNS: [Column; 11] = [
     (1, "hosts", "p99", |row| row.time(Of::Host, |it| it.p99)),
     (0, "", "lost", |row| row.sum(|run| run.lost)),
     (6, "", "late", |row| row.sum(|run| run.late_sends)),
-    (1, "priority", "inversions", |row| {
-        row.sum(|run| run.inversions.total)
+    // A system under test does not count them.
+    (1, "priority", "inversions", |row| match row.cell.system {
+        Some(_) => "-".to_owned(),
+        None => row.sum(|run| run.inversions.total),
     }),
     (7, "", "samples", |row| row.sum(|run| run.samples)),
 ];
+
+const STREAM_COLUMNS: [Column; 12] = [
+    (0, "", "samples/s", |row| row.stream(|it| it.samples_per_s)),
+    (1, "", "Mbit/s", |row| row.stream(|it| it.mbit_per_s)),
+    (5, "", "written", |row| row.sum(|run| run.samples)),
+    (0, "", "lost", |row| row.sum(|run| run.lost)),
+    (4, "writer", "waits", |row| row.count(|it| it.writer_waits)),
+    (4, "", "repaired", |row| row.count(|it| it.repaired)),
+    (2, "writer", "CPU us", |row| {
+        row.stream(|it| it.writer.cpu_us_per_sample)
+    }),
+    (2, "reader", "CPU us", |row| {
+        row.stream(|it| it.reader.cpu_us_per_sample)
+    }),
+    (6, "writer", "MB", |row| {
+        row.stream(|it| megabytes(it.writer.resident_bytes))
+    }),
+    (6, "reader", "MB", |row| {
+        row.stream(|it| megabytes(it.reader.resident_bytes))
+    }),
+    (7, "writer", "threads", |row| {
+        row.stream(|it| it.writer.threads.map(|it| it as f64))
+    }),
+    (7, "reader", "threads", |row| {
+        row.stream(|it| it.reader.threads.map(|it| it as f64))
+    }),
+];
+
+fn megabytes(bytes: Option<u64>) -> Option<f64> {
+    bytes.map(|bytes| bytes as f64 / 1e6)
+}
 
 /// Table of a block: a line for each cell. Times are microseconds, medians over the repetitions; counts are sums.
 fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
@@ -158,7 +211,12 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
         }
         lines
     };
-    let mut shown = COLUMNS.to_vec();
+    let is_stream = first.runs.iter().any(|run| run.stream.is_some());
+    let has_value = |column: &Column| rows.iter().any(|row| column.3(row) != "-");
+    let mut shown = match is_stream {
+        true => STREAM_COLUMNS.into_iter().filter(has_value).collect(),
+        false => COLUMNS.to_vec(),
+    };
     let mut text = aligned(&lines_of(&shown), names.len());
     for least in (1..=7).rev() {
         if text.lines().all(|line| line.chars().count() <= columns) {
@@ -171,7 +229,11 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
         1 => String::new(),
         count => format!(", medians of {count} repetitions"),
     };
-    let mut text = format!("{} (times in us{repetitions})\n{text}", block.title);
+    let unit = match is_stream {
+        true => "CPU time for each sample",
+        false => "times in us",
+    };
+    let mut text = format!("{} ({unit}{repetitions})\n{text}", block.title);
     for (row, run) in rows
         .iter()
         .flat_map(|row| row.runs.iter().map(move |run| (row, run)))
@@ -196,6 +258,10 @@ fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
         "place",
         "publisher",
         "label",
+        "system",
+        "rate_hz",
+        "cores",
+        "reliability",
         "step",
         "link_bits_per_s",
         "queue_frames",
@@ -237,6 +303,7 @@ fn ratio_table(ratios: &[&Ratio]) -> String {
     lines[0].extend(what.iter().map(|(of, measure)| match of {
         Of::Rtt => format!("RTT {}", measure.word()),
         Of::Host => format!("hosts {}", measure.word()),
+        Of::Stream => measure.word().to_owned(),
     }));
     let mut keys = Vec::new();
     for ratio in ratios {
@@ -319,7 +386,7 @@ const ONE_WAY_COLUMNS: [OneWayColumn; 12] = [
 /// one-way delays. Empty without runs.
 fn one_way_table(runs: &[Run]) -> String {
     let mut text = String::new();
-    let has_delays = |run: &&Run| run.one_way.refused.is_none();
+    let has_delays = |run: &&Run| run.one_way.refused.is_none() && run.stream.is_none();
     for block in runs.chunk_by(|a, b| a.datapath == b.datapath) {
         if block.iter().any(|run| has_delays(&run)) {
             // Writing to a string cannot fail.
@@ -334,7 +401,7 @@ fn one_way_table(runs: &[Run]) -> String {
         }
     }
     let mut sentences: Vec<String> = Vec::new();
-    for run in runs {
+    for run in runs.iter().filter(|run| run.stream.is_none()) {
         let sentence = match (&run.one_way.refused, &run.one_way.clock) {
             (Some(why), _) => format!("{} B over {}: {why}.", run.payload_bytes, run.datapath),
             (None, clock) => format!(

@@ -242,7 +242,7 @@ impl RttMessage {
     }
 
     /// Checks the size against the minimum and `most`.
-    pub(super) fn check_size(payload_bytes: u32, most: u32) -> Result<(), ConfigError> {
+    pub(crate) fn check_size(payload_bytes: u32, most: u32) -> Result<(), ConfigError> {
         if (Self::MIN_BYTES..=most).contains(&payload_bytes) {
             return Ok(());
         }

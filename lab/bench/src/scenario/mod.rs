@@ -14,6 +14,7 @@ pub mod flow;
 pub mod in_process_load;
 pub mod isolation;
 pub mod plan;
+mod program;
 pub mod rtt;
 pub mod throughput;
 pub mod transport;
@@ -93,6 +94,11 @@ pub enum ConfigError {
     /// This disturbance needs a cable, or a host for a third participant.
     #[error("`{0}` needs two hosts with a cable between them")]
     DisturbanceNeedsHosts(&'static str),
+    /// This disturbance is made by isolane's own ends.
+    #[error(
+        "`{0}` is work of isolane's own ends: a system under test can be disturbed by flood or storm"
+    )]
+    DisturbanceNeedsIsolane(&'static str),
     /// A run on one thread has no publisher thread.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,

@@ -9,6 +9,7 @@ use crate::scenario::in_process_load::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
 use crate::scenario::rtt::Config;
+use crate::scenario::throughput::Reliability;
 use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
 use crate::traffic_source::Target;
 
@@ -77,6 +78,10 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         storm: multicast_load::Config::default(),
         repetition: 1,
         place: Place::Link,
+        share_core: true,
+        reliability: Reliability::BestEffort,
+        max_samples: 256,
+        system: None,
     }
 }
 
@@ -115,6 +120,7 @@ pub fn in_process(scenario: Scenario, seconds: u32) -> Config {
             ..cable::Config::default()
         },
         place: Place::FastLink,
+        share_core: false,
         ..on_link(scenario, seconds)
     }
 }

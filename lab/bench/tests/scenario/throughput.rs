@@ -2,6 +2,7 @@
 
 use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 use isolane_bench::process::Cores;
+use isolane_bench::report::{Run, Stream};
 use isolane_bench::scenario::throughput::{self, Reliability};
 use isolane_bench::scenario::transport::{Lanes, Transport, lanes_impossible};
 
@@ -13,9 +14,15 @@ fn config(reliability: Reliability) -> throughput::Config {
         reliability,
         latency_budget_us: 0,
         payload_bytes: 1_024,
+        max_samples: 256,
+        rate_hz: None,
         seconds: 1,
         cores: Cores::of_machine(),
     }
+}
+
+fn stream(run: &Run) -> &Stream {
+    run.stream.as_ref().unwrap()
 }
 
 #[test]
@@ -23,9 +30,27 @@ fn over_loopback_reliable_samples_all_come() {
     let _one = ONE_AT_A_TIME.lock();
     let run = throughput::run_over_loopback(&program(), &config(Reliability::Reliable)).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert!(run.samples_written > 0);
-    assert_eq!(run.samples_lost, 0);
-    assert!(run.samples_per_s.unwrap() > 0.0);
+    let stream = stream(&run);
+    assert!(stream.samples_written > 0);
+    assert_eq!(stream.samples_lost, 0);
+    assert!(stream.samples_per_s.unwrap() > 0.0);
+    for end in [stream.writer, stream.reader] {
+        assert!(end.cpu_us_per_sample.unwrap() > 0.0 && end.threads.unwrap() > 0);
+    }
+}
+
+#[test]
+fn over_loopback_a_stream_has_its_rate() {
+    let _one = ONE_AT_A_TIME.lock();
+    let config = throughput::Config {
+        rate_hz: Some(500),
+        ..config(Reliability::Reliable)
+    };
+    let run = throughput::run_over_loopback(&program(), &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    // None is written before it is due; a busy machine writes later.
+    let written = stream(&run).samples_written;
+    assert!((1..=500).contains(&written), "{written}");
 }
 
 #[test]
@@ -33,7 +58,7 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
     let _one = ONE_AT_A_TIME.lock();
     let run = throughput::run_over_loopback(&program(), &config(Reliability::BestEffort)).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert!(run.samples_delivered > 0);
+    assert!(stream(&run).samples_delivered > 0);
 }
 
 #[test]
@@ -46,14 +71,9 @@ fn over_loopback_best_effort_samples_that_share_datagrams_are_accounted_for() {
     };
     let run = throughput::run_over_loopback(&program(), &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert!(run.samples_delivered > 0);
-    let sent = run
-        .flow
-        .as_ref()
-        .and_then(|flow| flow.datagrams)
-        .unwrap()
-        .sent;
-    assert!(sent < run.samples_written / 4, "{run:#?}");
+    assert!(stream(&run).samples_delivered > 0);
+    let sent = run.flows[0].datagrams.unwrap().sent;
+    assert!(sent < stream(&run).samples_written / 4, "{run:#?}");
 }
 
 #[test]
@@ -65,7 +85,7 @@ fn over_loopback_best_effort_samples_in_fragments_are_accounted_for() {
     };
     let run = throughput::run_over_loopback(&program(), &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert!(run.samples_delivered > 0);
+    assert!(stream(&run).samples_delivered > 0);
 }
 
 /// Two hosts joined without a cable, with devices of one queue; `None` without the rights.
@@ -92,8 +112,9 @@ fn over_lanes_reliable_samples_all_come_and_none_by_a_socket() {
     );
     let run = throughput::run_between_hosts(&hosts, &program(), lanes, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!((run.datapath.as_str(), run.samples_lost), ("xdp", 0));
-    assert!(run.samples_per_s.unwrap() > 0.0 && run.mbit_per_s.unwrap() > 0.0);
+    assert_eq!((run.datapath.as_str(), run.lost), ("xdp", 0));
+    let stream = stream(&run);
+    assert!(stream.samples_per_s.unwrap() > 0.0 && stream.mbit_per_s.unwrap() > 0.0);
 }
 
 #[test]
@@ -103,6 +124,6 @@ fn over_sockets_between_the_same_hosts_reliable_samples_all_come() {
     let config = config(Reliability::Reliable);
     let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!((run.datapath.as_str(), run.samples_lost), ("udp", 0));
-    assert_eq!(run.received_by_lane, None);
+    assert_eq!((run.datapath.as_str(), run.lost), ("udp", 0));
+    assert_eq!(stream(&run).received_by_lane, None);
 }

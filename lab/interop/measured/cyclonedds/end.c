@@ -10,6 +10,7 @@
 #include "Message.h"
 
 #include <dds/dds.h>
+#include <dds/version.h>
 
 /* The configuration of `--best`: the default largest message is 14,720 bytes, and 1,344 of a fragment. */
 static const char best_configuration[] =
@@ -36,7 +37,7 @@ struct end {
   dds_entity_t writer;
   dds_entity_t reader;
   Message message;
-  struct pings pings;
+  struct rounds rounds;
   struct tally tally;
 };
 
@@ -107,18 +108,17 @@ static void take_all(dds_entity_t reader, struct end *end, void (*use)(struct en
   }
 }
 
-static void send_ping(void *context)
+static void send_ping(void *context, uint32_t id, uint32_t nonce)
 {
   struct end *end = context;
-  end->message.id = next_ping(&end->pings);
-  end->message.nonce = ~end->message.id;
+  end->message.id = id;
+  end->message.nonce = nonce;
   must(dds_write(end->writer, &end->message), "write");
 }
 
 static void use_pong(struct end *end, const Message *pong)
 {
-  if (take_pong(&end->pings, pong->id, pong->nonce))
-    send_ping(end);
+  stamp_received(&end->rounds, pong->id, pong->nonce);
 }
 
 static void on_pong(dds_entity_t reader, void *context)
@@ -128,19 +128,22 @@ static void on_pong(dds_entity_t reader, void *context)
 
 static int ping(struct end *end)
 {
-  end->pings = make_pings(end->arguments);
+  end->rounds = make_rounds(end->arguments);
   make_writer(end, PING_TOPIC);
   make_reader(end, PONG_TOPIC, on_pong);
   if (!wait_for_peer(has_both, end))
     return EXIT_ALONE;
-  run_pings(&end->pings, end->arguments, send_ping, end);
+  run_pings(&end->rounds, end->arguments, send_ping, end);
   return EXIT_DONE;
 }
 
 static void use_ping(struct end *end, const Message *ping)
 {
+  if (!stamp_received(&end->rounds, ping->id, ping->nonce))
+    return;
   end->message.id = ping->id;
   end->message.nonce = ping->nonce;
+  stamp_replied(&end->rounds, ping->id);
   must(dds_write(end->writer, &end->message), "write");
 }
 
@@ -151,10 +154,12 @@ static void on_ping(dds_entity_t reader, void *context)
 
 static int pong(struct end *end)
 {
+  end->rounds = make_rounds(end->arguments);
   make_writer(end, PONG_TOPIC);
   make_reader(end, PING_TOPIC, on_ping);
-  if (!wait_for_peer(has_writer, end) || !wait_for_departure(end->arguments, has_writer, end))
+  if (!wait_for_peer(has_both, end))
     return EXIT_ALONE;
+  run_pongs(&end->rounds, end->arguments);
   return EXIT_DONE;
 }
 
@@ -194,16 +199,16 @@ static void on_sample(dds_entity_t reader, void *context)
 static int reader(struct end *end)
 {
   make_reader(end, STREAM_TOPIC, on_sample);
-  if (!wait_for_peer(has_writer, end) || !wait_for_departure(end->arguments, has_writer, end))
+  if (!wait_for_peer(has_writer, end))
     return EXIT_ALONE;
-  print_tally(&end->tally);
+  run_reader(&end->tally);
   return EXIT_DONE;
 }
 
 int main(int argc, char **argv)
 {
   static int (*const roles[])(struct end *) = { ping, pong, writer, reader };
-  const struct arguments arguments = parse_arguments(argc, argv);
+  const struct arguments arguments = parse_arguments(argc, argv, "cyclonedds " DDS_VERSION);
   struct end end;
   memset(&end, 0, sizeof end);
   end.arguments = &arguments;
@@ -222,6 +227,6 @@ int main(int argc, char **argv)
   must(dds_delete(end.participant), "delete participant");
   dds_delete_qos(end.qos);
   free(end.message.padding._buffer);
-  free(end.pings.round_trips_ns);
+  free(end.rounds.stamps_ns);
   return status;
 }

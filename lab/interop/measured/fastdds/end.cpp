@@ -20,6 +20,7 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+#include <fastrtps/config.h>
 
 namespace fast = eprosima::fastdds::dds;
 
@@ -90,7 +91,7 @@ public:
   {
     participant_->delete_contained_entities();
     fast::DomainParticipantFactory::get_instance()->delete_participant(participant_);
-    free(pings_.round_trips_ns);
+    free(rounds_.stamps_ns);
   }
 
   int run()
@@ -111,12 +112,14 @@ public:
         continue;
       switch (arguments_.role) {
       case ROLE_PING:
-        if (take_pong(&pings_, taken_.id, taken_.nonce))
-          send_ping(this);
+        stamp_received(&rounds_, taken_.id, taken_.nonce);
         break;
       case ROLE_PONG:
+        if (!stamp_received(&rounds_, taken_.id, taken_.nonce))
+          break;
         message_.id = taken_.id;
         message_.nonce = taken_.nonce;
+        stamp_replied(&rounds_, taken_.id);
         writer_->write(&message_);
         break;
       default:
@@ -128,22 +131,24 @@ public:
 private:
   int ping()
   {
-    pings_ = make_pings(&arguments_);
+    rounds_ = make_rounds(&arguments_);
     make_writer(PING_TOPIC);
     make_reader(PONG_TOPIC);
-    const auto has_both = [](void* end) { return has_reader(end) && has_writer(end); };
     if (!wait_for_peer(has_both, this))
       return EXIT_ALONE;
-    run_pings(&pings_, &arguments_, send_ping, this);
+    run_pings(&rounds_, &arguments_, send_ping, this);
     return EXIT_DONE;
   }
 
   int pong()
   {
+    rounds_ = make_rounds(&arguments_);
     make_writer(PONG_TOPIC);
     make_reader(PING_TOPIC);
-    const bool met = wait_for_peer(has_writer, this) && wait_for_departure(&arguments_, has_writer, this);
-    return met ? EXIT_DONE : EXIT_ALONE;
+    if (!wait_for_peer(has_both, this))
+      return EXIT_ALONE;
+    run_pongs(&rounds_, &arguments_);
+    return EXIT_DONE;
   }
 
   int writer()
@@ -164,9 +169,9 @@ private:
   int reader()
   {
     make_reader(STREAM_TOPIC);
-    if (!wait_for_peer(has_writer, this) || !wait_for_departure(&arguments_, has_writer, this))
+    if (!wait_for_peer(has_writer, this))
       return EXIT_ALONE;
-    print_tally(&tally_);
+    run_reader(&tally_);
     return EXIT_DONE;
   }
 
@@ -209,11 +214,16 @@ private:
     return status.current_count > 0;
   }
 
-  static void send_ping(void* context)
+  static bool has_both(void* end)
+  {
+    return has_reader(end) && has_writer(end);
+  }
+
+  static void send_ping(void* context, uint32_t id, uint32_t nonce)
   {
     auto& end = *static_cast<End*>(context);
-    end.message_.id = next_ping(&end.pings_);
-    end.message_.nonce = ~end.message_.id;
+    end.message_.id = id;
+    end.message_.nonce = nonce;
     end.writer_->write(&end.message_);
   }
 
@@ -231,13 +241,13 @@ private:
   Message message_;
   Message taken_;
   fast::SampleInfo info_;
-  struct pings pings_ = {};
+  struct rounds rounds_ = {};
   struct tally tally_ = {};
 };
 
 int main(int argc, char** argv)
 {
-  const struct arguments arguments = parse_arguments(argc, argv);
+  const struct arguments arguments = parse_arguments(argc, argv, "fastdds " FASTRTPS_VERSION_STR);
   End end(arguments);
   return end.run();
 }

@@ -107,7 +107,7 @@ impl Demo {
             is_demo: true,
             ..self.outputs
         };
-        measure::round_trips(hosts, loaded, outputs, None)
+        measure::run(hosts, loaded, outputs, None)
     }
 }
 

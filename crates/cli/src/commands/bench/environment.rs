@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use isolane_bench::child::Program;
-use isolane_bench::experiment::Planned;
+use isolane_bench::experiment::{Datapath, Planned};
 use isolane_bench::namespace::{TestHosts, TestHostsConfig, TestHostsError};
-use isolane_bench::report::Missing;
-use isolane_bench::scenario::ScenarioError;
+use isolane_bench::report::{Missing, Run};
 use isolane_bench::scenario::rtt::{self, Outcome};
-use isolane_bench::scenario::transport;
+use isolane_bench::scenario::transport::{self, Lanes, Transport};
+use isolane_bench::scenario::{ScenarioError, throughput};
 use isolane_bench::stop::Stop;
 
 use crate::arguments::CHILD_COMMAND;
@@ -69,7 +69,7 @@ impl BenchEnvironment {
     /// Removes the runs that need AF_XDP lanes if lanes are impossible, and tells the user. Returns the number of
     /// removed runs and the reason, for the result.
     pub(super) fn leave_out_lanes(&self, rows: &mut Vec<Planned>) -> Vec<Missing> {
-        let takes_lanes = |run: &Planned| run.cell.round_trips().takes_lanes();
+        let takes_lanes = |run: &Planned| run.cell.takes_lanes();
         if !rows.iter().any(takes_lanes) {
             return Vec::new();
         }
@@ -94,6 +94,27 @@ impl BenchEnvironment {
             ("memory", _) => rtt::run_in_memory(config),
             ("udp" | "xdp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
             _ => rtt::run_over_loopback(&self.program, config),
+        }
+    }
+
+    /// Executes one throughput run, between two hosts without a cable where there are hosts.
+    pub(super) fn stream(&self, planned: &Planned) -> Result<Run, ScenarioError> {
+        let (cell, config) = (&planned.cell, planned.cell.throughput());
+        if self.hosts.is_err() || !cell.datapath.has_hosts() {
+            return throughput::run_over_loopback(&self.program, &config);
+        }
+        // With a single receive queue, all frames reach the lanes' queue. Runs over sockets use a single queue too.
+        let joined = TestHosts::without_cable(&TestHostsConfig {
+            queues: 1,
+            ..TestHostsConfig::default()
+        })?;
+        let transport = match cell.datapath {
+            Datapath::Xdp => Transport::Xdp(Lanes::default()),
+            _ => Transport::Udp,
+        };
+        match &planned.system {
+            Some(system) => throughput::run_system(&joined, system, &config),
+            None => throughput::run_between_hosts(&joined, &self.program, transport, &config),
         }
     }
 }

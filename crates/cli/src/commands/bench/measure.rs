@@ -12,7 +12,7 @@ use isolane_bench::experiment::{
     Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What,
 };
 use isolane_bench::record::Dataset;
-use isolane_bench::report::{self, Report, Run, Series, csv, page, ratios, wrapped};
+use isolane_bench::report::{self, Report, Run, STREAM_SCHEMA, Series, csv, page, ratios, wrapped};
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
 use isolane_model::Word;
@@ -46,11 +46,6 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Returns whether there is a page or a CSV file.
-    pub(super) fn has_files(&self) -> bool {
-        self.page.is_some() || self.csv.is_some()
-    }
-
     /// Writes the page and the CSV file.
     pub(super) fn write(&self, report: &Report) -> Result<(), Failure> {
         if let Some(file) = &self.page {
@@ -137,10 +132,7 @@ pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<
     })?;
     for run in &mut planned {
         reach(&mut run.cell, hosts)?;
-        let checked = match scenario.measure {
-            What::RoundTrips => run.cell.round_trips().check(),
-            What::Throughput => run.cell.throughput().check(),
-        };
+        let checked = run.check();
         checked.map_err(|error| environment::failure(&error.into()))?;
     }
     Ok(planned)
@@ -152,6 +144,12 @@ fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
         let what = format!("nothing was measured over `{}`", cell.datapath.word());
         Err(Failure::forbidden(what, why).with_remedy("run as root, with the datapath udp"))
     };
+    if cell.measure == What::Throughput && cell.datapath == Datapath::Memory {
+        return refused("`memory` has one thread, on which writer and reader only take turns");
+    }
+    if cell.system.is_some() && hosts.hosts.is_err() {
+        return refused("a system under test runs on two test hosts");
+    }
     let has_hosts = hosts.hosts.is_ok() && cell.datapath.has_hosts();
     if cell.disturbance != Load::None && !has_hosts {
         return refused("this disturbance needs two test hosts and the cable between them");
@@ -175,8 +173,40 @@ fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
     }
 }
 
-/// Measures the round trips of a scenario and shows the results. The exit code tells whether all runs are valid.
-pub(super) fn round_trips(
+/// Versions of the systems under test that the runs measure, as their programs print them.
+fn versions(planned: &[Planned]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut versions = BTreeMap::new();
+    for run in planned {
+        let (Some(name), Some(system)) = (&run.cell.system, &run.system) else {
+            continue;
+        };
+        if versions.contains_key(name) {
+            continue;
+        }
+        let output = process::Command::new(&system.program)
+            .arg("--version")
+            .output();
+        let printed = output
+            .map_err(|error| error.to_string())
+            .and_then(|output| {
+                let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                match output.status.success() && !text.is_empty() {
+                    true => Ok(text),
+                    false => Err(format!("`--version`: {}", output.status)),
+                }
+            });
+        let printed = printed.map_err(|why| {
+            let program = system.program.display();
+            Failure::forbidden(format!("system {name}: cannot start {program}"), why)
+                .with_remedy("give the path of its program in [system], or put it into PATH")
+        })?;
+        versions.insert(name.clone(), printed);
+    }
+    Ok(versions)
+}
+
+/// Measures a scenario and shows the results. The exit code tells whether all runs are valid.
+pub(super) fn run(
     hosts: BenchEnvironment,
     loaded: Loaded,
     outputs: Outputs,
@@ -190,13 +220,20 @@ pub(super) fn round_trips(
     let left_out = hosts.leave_out_lanes(&mut planned);
     let mut report = Report::new(loaded.scenario, loaded.sha256);
     report.left_out = left_out;
+    report.systems = versions(&planned)?;
+    if planned
+        .iter()
+        .any(|run| run.cell.measure == What::Throughput)
+    {
+        STREAM_SCHEMA.clone_into(&mut report.schema);
+    }
     let mut series = Vec::new();
     let folder = match folder {
         None => None,
         Some((path, is_resumed)) => {
             let folder = open(path, is_resumed, &mut report)?;
             let data = Dataset::in_folder(path);
-            for run in &report.runs {
+            for run in report.runs.iter().filter(|run| run.stream.is_none()) {
                 series.push(series_of(&data, run.number).map_err(|error| not_read(path, &error))?);
             }
             Some(Arc::new(Mutex::new(folder)))
@@ -241,7 +278,7 @@ pub(super) fn round_trips(
         Ok(outcome)
     };
     let about = match &explanation {
-        Some(_) => "round trips over 127.0.0.1 or in memory",
+        Some(_) => "over 127.0.0.1 or in memory",
         None => scenario.about.trim(),
     };
     let measured = interruptible_runs::measure(hosts, about, rows.collect(), run, keep)?;
@@ -262,9 +299,11 @@ pub(super) fn round_trips(
 /// Adds a run and its timestamps to the folder.
 fn store(folder: &Mutex<Folder>, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     let mut folder = locked(folder);
-    let number = u16::try_from(outcome.run.number)?;
-    // The timestamps come first, so that a run with a line has them.
-    Dataset::in_folder(folder.path()).write(number, &outcome.rounds)?;
+    if outcome.run.stream.is_none() {
+        let number = u16::try_from(outcome.run.number)?;
+        // The timestamps come first, so that a run with a line has them.
+        Dataset::in_folder(folder.path()).write(number, &outcome.rounds)?;
+    }
     Ok(folder.add(&outcome.run)?)
 }
 
@@ -280,10 +319,12 @@ fn series_of(data: &Dataset, number: u32) -> io::Result<Series> {
 }
 
 fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
-    let mut config = planned.cell.round_trips();
-    config.repetition = planned.repetition;
-    let mut outcome = hosts.measure(&config)?;
+    let mut outcome = match planned.cell.measure {
+        What::RoundTrips => hosts.measure(&planned.round_trips())?,
+        What::Throughput => Outcome::of_stream(hosts.stream(planned)?),
+    };
     outcome.run.number = planned.number;
+    outcome.run.repetition = planned.repetition;
     outcome.run.block = Some(planned.block);
     outcome.run.cell = Some(planned.cell.clone());
     Ok(outcome)
@@ -326,7 +367,8 @@ pub(super) fn read(path: &Path) -> Result<Report, Failure> {
         return Ok(finished);
     }
     let data = Dataset::in_folder(path);
-    let series = runs.iter().map(|run| series_of(&data, run.number));
+    let of_rounds = runs.iter().filter(|run| run.stream.is_none());
+    let series = of_rounds.map(|run| series_of(&data, run.number));
     let series: Vec<Series> = series
         .collect::<Result<_, _>>()
         .map_err(|error| not_read(path, &error))?;

@@ -118,6 +118,6 @@ impl Rtt {
             )?;
         }
         scenario.repetitions = self.repetitions.unwrap_or(scenario.repetitions);
-        measure::round_trips(hosts, loaded, self.outputs, None)
+        measure::run(hosts, loaded, self.outputs, None)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use isolane_bench::experiment::{Levels, SHIPPED, What, shipped};
+use isolane_bench::experiment::{Levels, SHIPPED, shipped};
 use toml::{Table, Value};
 
 use super::environment::BenchEnvironment;
@@ -118,18 +118,7 @@ impl Run {
         settings.begin()?;
         let folder = self.folder.as_deref().map(|path| (path, self.resume));
         let hosts = BenchEnvironment::set_up()?;
-        match loaded.scenario.measure {
-            What::RoundTrips => measure::round_trips(hosts, loaded, self.outputs, folder),
-            What::Throughput if self.folder.is_some() || self.outputs.has_files() => {
-                Err(Failure::wrong_usage(
-                    "a throughput scenario has no folder, page or CSV file",
-                    "its result is the text and --json",
-                ))
-            }
-            What::Throughput => {
-                super::throughput::measure(hosts, loaded, self.outputs.json.as_ref())
-            }
-        }
+        measure::run(hosts, loaded, self.outputs, folder)
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) fn figures<'a>(report: &'a Report, index: usize) -> Vec<Figure<'a>> {
     let mut compared = block.comparisons.iter().map(|it| it.factor.as_str());
     let compared = compared.find(|name| is_varied(name));
     let mut groups: Vec<(Table, Vec<&'a Run>)> = Vec::new();
-    let of_block = |run: &&Run| run.block == Some(index) && run.repetition == 1;
+    let of_block =
+        |run: &&Run| run.block == Some(index) && run.repetition == 1 && run.stream.is_none();
     for run in report.runs.iter().filter(of_block) {
         let Some(cell) = &run.cell else { continue };
         let mut key = cell.values();

@@ -11,7 +11,7 @@
 //! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk
 //! topic in each direction, or discover a third participant's endpoints.
 //!
-//! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
+//! Both topics have level 7 and are VOLATILE: best effort with KEEP_LAST 1, or reliable with KEEP_ALL. The ends write timestamps into memory reserved before
 //! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
 
 mod ends;
@@ -25,12 +25,14 @@ use serde::{Deserialize, Serialize};
 
 use super::end::{RttMessage, measured_level};
 use super::in_process_load::BulkKind;
+use super::throughput::Reliability;
 use super::transport::{BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
+pub(super) use ends::EndReport;
 pub use ends::{PingReport, PongReport, run_ping, run_pong};
 pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
@@ -69,6 +71,10 @@ pub struct EndConfig {
     pub policing: Policing,
     /// Reader of foreign traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
+    /// Reliability of both topics.
+    pub reliability: Reliability,
+    /// History of a reliable topic, in samples.
+    pub max_samples: u16,
 }
 
 impl EndConfig {
@@ -119,8 +125,11 @@ impl EndConfig {
     }
 
     fn qos(&self) -> Qos {
-        Qos::best_effort()
-            .level(measured_level())
+        let qos = match self.reliability {
+            Reliability::BestEffort => Qos::best_effort(),
+            Reliability::Reliable => Qos::reliable().keep_all().max_samples(self.max_samples),
+        };
+        qos.level(measured_level())
             .max_bytes(RttMessage::max_bytes(self.payload_bytes))
     }
 }
@@ -143,6 +152,8 @@ mod tests {
             transport: Transport::Udp,
             policing: Policing::default(),
             bulk_reader: None,
+            reliability: Reliability::BestEffort,
+            max_samples: 256,
         }
     }
 

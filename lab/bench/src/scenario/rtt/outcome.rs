@@ -17,6 +17,7 @@ use crate::report::{
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
 use crate::scenario::in_process_load::{self, BulkCounts, BulkKind, REPAIR_LOSS};
+use crate::scenario::throughput::Reliability;
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 
 /// Result of a run.
@@ -26,6 +27,16 @@ pub struct Outcome {
     pub run: Run,
     /// Timestamps of all round trips.
     pub rounds: Rounds,
+}
+
+impl Outcome {
+    /// Result of a run without round trips.
+    pub fn of_stream(run: Run) -> Outcome {
+        Outcome {
+            run,
+            rounds: Rounds::none(),
+        }
+    }
 }
 
 /// Reports of the parts of a run.
@@ -193,8 +204,11 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
     run.policing = config.policing;
     run.bulk_reader = config.bulk_reader;
+    // A system under test has no counts. A reliable topic's repairs are in no balance of single datagrams.
+    let is_balanced = config.system.is_none() && config.reliability == Reliability::BestEffort;
+    let flows = if is_balanced { &flows[..] } else { &[] };
     run.flows = flows.to_vec();
-    run.lanes = Some(lanes);
+    run.lanes = config.system.is_none().then_some(lanes);
     run.disturbed = disturbed;
     if let Some(ledger) = &mut run.ledger {
         ledger.flood = parts.achieved.flood;

@@ -4,10 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::outcome::{Outcome, Parts, outcome};
-use super::{EndConfig, PingReport};
+use super::{EndConfig, PingReport, PongReport};
 use crate::background_load::BackgroundLoad;
 use crate::cable::{self, Cable, Observe};
 use crate::child::{ChildError, Program, Role, Running};
+use crate::experiment::System;
 use crate::multicast_load::MulticastLoad;
 use crate::namespace::{Host, TestHosts, TestHostsConfig};
 use crate::process::{HOST_PRIORITY, Note};
@@ -15,6 +16,8 @@ use crate::report::{
     Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, SystemActivity, SystemState, Took,
 };
 use crate::scenario::in_process_load::{self, BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
+use crate::scenario::program::RoundsProgram;
+use crate::scenario::throughput::Reliability;
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::traffic_source::Target;
@@ -46,9 +49,16 @@ pub struct Config {
     pub policing: Policing,
     /// Reader of the flood's or storm's traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
-    /// Connection of the hosts. Unless the link is disturbed, the pong end runs on the cable's core instead of the ping
-    /// end's.
+    /// Connection of the hosts.
     pub place: Place,
+    /// True if the pong end runs on the ping end's core; otherwise it runs on the cable's.
+    pub share_core: bool,
+    /// Reliability of both topics.
+    pub reliability: Reliability,
+    /// History of a reliable topic, in samples.
+    pub max_samples: u16,
+    /// System under test, if it is not isolane's own ends.
+    pub system: Option<System>,
 }
 
 impl Config {
@@ -63,6 +73,11 @@ impl Config {
         let most = MAX_MESSAGE_WITH_REPAIR_BYTES;
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadWithRepair { bytes, most });
+        }
+        if let (Some(_), Some(disturbance)) = (&self.system, self.scenario.disturbance)
+            && (disturbance.is_in_process() || self.bulk_reader.is_some())
+        {
+            return Err(ConfigError::DisturbanceNeedsIsolane(disturbance.word()));
         }
         self.ping_end(Site::loopback()).check()
     }
@@ -80,9 +95,9 @@ impl Config {
         let cores = self.flood.cores;
         RunCores {
             ping: cores.hosts,
-            pong: match self.place {
-                Place::Link | Place::Devices => cores.hosts,
-                Place::FastLink | Place::Pair => cores.cable,
+            pong: match self.share_core {
+                true => cores.hosts,
+                false => cores.cable,
             },
             cable: cores.cable,
             receive_work: cores.hosts,
@@ -117,6 +132,8 @@ impl Config {
             transport: self.transport,
             policing: self.policing,
             bulk_reader: self.bulk_reader,
+            reliability: self.reliability,
+            max_samples: self.max_samples,
         }
     }
 
@@ -197,12 +214,22 @@ pub fn run_between_prepared_hosts(
     let start = || Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable());
     let has_cable = matches!(config.place, Place::Link | Place::FastLink);
     let cable = has_cable.then(start).transpose()?;
-    let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);
-    let pong_role = Role::RttPong(config.pong_end(Site::Host(Host::B)));
-    let pong = spawn(Host::B, pong_role).map_err(ScenarioError::of("the pong end"))?;
-    let ping =
-        spawn(Host::A, Role::RttPing(ping_end)).map_err(ScenarioError::of("the ping end"))?;
-    let mut ends = Ends { ping, pong };
+    let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role).map(End::Child);
+    let pong_end = config.pong_end(Site::Host(Host::B));
+    let [pong, ping] = match &config.system {
+        None => [
+            spawn(Host::B, Role::RttPong(pong_end)),
+            spawn(Host::A, Role::RttPing(ping_end)),
+        ],
+        Some(system) => [
+            RoundsProgram::spawn(testbed, Host::B, system, "pong", &pong_end).map(End::Program),
+            RoundsProgram::spawn(testbed, Host::A, system, "ping", &ping_end).map(End::Program),
+        ],
+    };
+    let mut ends = Ends {
+        ping: ping.map_err(ScenarioError::of("the ping end"))?,
+        pong: pong.map_err(ScenarioError::of("the pong end"))?,
+    };
     ends.wait_until_ready()?;
     set_up().map_err(ScenarioError::SetUp)?;
     let set_up = watch.lap_s();
@@ -220,7 +247,7 @@ pub fn run_between_prepared_hosts(
     let measure = watch.lap_s();
     // Senders end before receivers, and the cable last.
     let achieved = disturbance.finish()?;
-    let pong = ends.pong.finish();
+    let pong = ends.pong.pong_report();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let cable = cable.map(|cable| cable.finish().map_err(of_cable()));
     let mut cable = cable.transpose()?;
@@ -261,7 +288,7 @@ impl Watch {
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, ScenarioError> {
     config.check_without_hosts()?;
     let site = Site::loopback();
-    let spawn = |role: Role| Running::spawn_here(program, &role);
+    let spawn = |role: Role| Running::spawn_here(program, &role).map(End::Child);
     let pong = spawn(Role::RttPong(config.pong_end(site)));
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let ping = spawn(Role::RttPing(config.ping_end(site)));
@@ -270,7 +297,7 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     ends.wait_until_ready()?;
     let notes = [ends.pong.notes(), ends.ping.notes()].concat();
     let (ping, system) = measure(config, ends.ping)?;
-    let pong = ends.pong.finish();
+    let pong = ends.pong.pong_report();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let parts = Parts {
         cores: Some(config.cores()),
@@ -282,24 +309,68 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
 }
 
 /// Starts the round trips, waits until they are over, and compares the system's state before and after.
-fn measure(
-    config: &Config,
-    mut ping: Running,
-) -> Result<(PingReport, SystemActivity), ScenarioError> {
+fn measure(config: &Config, mut ping: End) -> Result<(PingReport, SystemActivity), ScenarioError> {
     let of_ping = || ScenarioError::of("the ping end");
     let cores = config.cores();
     // The ping end waits for `go`, and has ended when its report is here.
     let before = SystemState::read(cores);
     ping.go().map_err(of_ping())?;
-    let report = ping.wait(config.seconds.into()).map_err(of_ping())?;
+    let report = ping.ping_report(config.seconds).map_err(of_ping())?;
     let system = SystemState::read(cores).since(&before, cores);
     Ok((report, system))
 }
 
-/// Both ends as processes. Dropping the value kills both.
+/// End of a round trip as a process. Dropping it kills the process.
+enum End {
+    /// isolane's own end.
+    Child(Running),
+    /// Program of a system under test.
+    Program(RoundsProgram),
+}
+
+impl End {
+    fn wait_until_ready(&mut self) -> Result<(), ChildError> {
+        match self {
+            End::Child(child) => child.wait_until_ready(),
+            End::Program(program) => program.wait_until_ready(),
+        }
+    }
+
+    fn notes(&self) -> &[Note] {
+        match self {
+            End::Child(child) => child.notes(),
+            End::Program(_) => &[],
+        }
+    }
+
+    fn go(&mut self) -> Result<(), ChildError> {
+        match self {
+            End::Child(child) => child.go(),
+            End::Program(program) => program.go(),
+        }
+    }
+
+    /// Report of a ping end, which ends by itself after `seconds`.
+    fn ping_report(self, seconds: u32) -> Result<PingReport, ChildError> {
+        match self {
+            End::Child(child) => child.wait(seconds.into()),
+            End::Program(program) => program.ping_report(seconds),
+        }
+    }
+
+    /// Stops a pong end and returns its report.
+    fn pong_report(self) -> Result<PongReport, ChildError> {
+        match self {
+            End::Child(child) => child.finish(),
+            End::Program(program) => program.pong_report(),
+        }
+    }
+}
+
+/// Both ends.
 struct Ends {
-    ping: Running,
-    pong: Running,
+    ping: End,
+    pong: End,
 }
 
 impl Ends {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, Reliability, TOPIC};
 use crate::clock::{NANOS_PER_SECOND, now_ns};
-use crate::process::{Note, Notes};
+use crate::process::{Note, Notes, Usage};
 use crate::report::Order;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
@@ -24,6 +24,8 @@ pub struct ReaderReport {
     pub samples: u64,
     /// Nanoseconds from the first sample to the last.
     pub elapsed_ns: u64,
+    /// Resources of the process while samples came.
+    pub usage: Usage,
     /// Counts of the participant.
     pub counts: EndCounts,
 }
@@ -39,11 +41,13 @@ pub fn run_reader(
     let _reader = count_into(&participant, config, &tally)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
+    let before = Usage::now();
     end::run_until_stopped(&participant, stop);
     let tally = tally.get();
     Ok(ReaderReport {
         samples: tally.samples,
         elapsed_ns: tally.last_ns - tally.first_ns,
+        usage: Usage::now().since(&before),
         counts: EndCounts::of(&participant, None, &[TOPIC], None),
     })
 }
@@ -125,6 +129,8 @@ pub struct WriterReport {
     pub acknowledged: bool,
     /// Nanoseconds from the first write to the last.
     pub elapsed_ns: u64,
+    /// Resources of the process while it wrote.
+    pub usage: Usage,
     /// Counts of the participant.
     pub counts: EndCounts,
 }
@@ -147,9 +153,11 @@ pub fn run_writer(
         waits: 0,
         acknowledged: true,
         elapsed_ns: 0,
+        usage: Usage::now(),
         counts: EndCounts::default(),
     };
     write_for(config, &participant, &writer, stop, &mut report)?;
+    report.usage = Usage::now().since(&report.usage);
     if config.run.reliability == Reliability::Reliable {
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
@@ -179,6 +187,13 @@ fn write_for(
         report.elapsed_ns = now_ns() - start_ns;
         if report.elapsed_ns >= length_ns {
             return Ok(());
+        }
+        if let Some(rate_hz) = config.run.rate_hz {
+            let due_ns = report.offered * NANOS_PER_SECOND / u64::from(rate_hz);
+            let early_ns = due_ns.saturating_sub(report.elapsed_ns);
+            if early_ns > 0 {
+                participant.run_for(Duration::from_nanos(early_ns));
+            }
         }
         message.id = report.offered as u32;
         match writer.write(&message) {

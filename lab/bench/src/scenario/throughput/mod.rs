@@ -19,47 +19,25 @@ use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::flow::Flow;
+use super::plan;
+use super::program::{self, Printed};
 use super::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use super::{ConfigError, RttMessage, ScenarioError, Site};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
-use crate::experiment;
-use crate::limits::MAX_RTT_MESSAGE_BYTES;
+use crate::experiment::System;
+use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note};
-use crate::report::{Environment, Missing};
+use crate::record::Rounds;
+use crate::report::{EndUsage, Publisher, Run, Scenario, Stream};
 
 pub use ends::{ReaderReport, WriterReport, run_reader, run_writer};
-
-/// Schema name and version.
-pub const SCHEMA: &str = "isolane/throughput/1";
 
 /// Topic name.
 pub const TOPIC: &str = "Throughput";
 
-/// Depth in samples of the writer's history and the reader's cache.
-const HISTORY_SAMPLES: u16 = 256;
-
-/// Complete result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// Schema name, [`SCHEMA`].
-    pub schema: String,
-    /// Environment of the measurement.
-    pub environment: Environment,
-    /// Scenario of the measurement, after options.
-    pub scenario: experiment::Scenario,
-    /// SHA-256 of the scenario's file in hexadecimal digits, before options changed it.
-    pub scenario_sha256: String,
-    /// False after an interruption.
-    pub is_complete: bool,
-    /// Completed runs.
-    pub runs: Vec<Run>,
-    /// Requested runs without a result.
-    pub missing: Vec<Missing>,
-}
-
-/// Reliability of the topic.
+/// Reliability of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
@@ -92,7 +70,7 @@ impl EndConfig {
     fn qos(&self) -> Qos {
         let qos = match self.run.reliability {
             Reliability::BestEffort => Qos::best_effort(),
-            Reliability::Reliable => Qos::reliable().keep_all().max_samples(HISTORY_SAMPLES),
+            Reliability::Reliable => Qos::reliable().keep_all().max_samples(self.run.max_samples),
         };
         qos.level(measured_level())
             .latency_budget(Duration::from_micros(self.run.latency_budget_us))
@@ -119,6 +97,10 @@ pub struct Config {
     pub latency_budget_us: u64,
     /// Serialised size of the message, in bytes.
     pub payload_bytes: u32,
+    /// Depth of the history and of the reader's cache, in samples.
+    pub max_samples: u16,
+    /// Samples per second; `None` for as many as possible.
+    pub rate_hz: Option<u32>,
     /// Writing time in seconds.
     pub seconds: u32,
     /// Cores of the writer (`hosts`) and the reader (`cable`).
@@ -128,52 +110,14 @@ pub struct Config {
 impl Config {
     /// Checks whether the run can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if self.rate_hz == Some(0) {
+            return Err(ConfigError::Samples {
+                samples: 0,
+                most: MAX_SAMPLES,
+            });
+        }
         RttMessage::of_size(self.payload_bytes).map(drop)
     }
-}
-
-/// Result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// Number of the run in its scenario file, from 1.
-    pub number: u32,
-    /// Number of the repetition, from 1.
-    pub repetition: u32,
-    /// Name of the datapath.
-    pub datapath: String,
-    /// Description of the path between the ends.
-    pub link: String,
-    /// Reliability of the topic.
-    pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0 for none.
-    #[serde(default)]
-    pub latency_budget_us: u64,
-    /// Serialised size of the message in bytes, without the encapsulation header.
-    pub payload_bytes: u32,
-    /// Samples accepted by `write`.
-    pub samples_written: u64,
-    /// Samples received by the reader's callback.
-    pub samples_delivered: u64,
-    /// Samples written and not delivered.
-    pub samples_lost: u64,
-    /// Sample rate at the reader.
-    pub samples_per_s: Option<f64>,
-    /// Payload rate at the reader, in 10^6 bit/s.
-    pub mbit_per_s: Option<f64>,
-    /// Number of times a full history blocked the writer.
-    pub writer_waits: u64,
-    /// Samples retransmitted on the reader's request.
-    pub repaired: u64,
-    /// Datagrams dropped on the reader's host, a cause of retransmissions.
-    pub receive_dropped: u64,
-    /// Datagrams the reader received by a lane; null over sockets.
-    pub received_by_lane: Option<u64>,
-    /// Accounting of best-effort samples; null for reliable ones.
-    pub flow: Option<Flow>,
-    /// Reason why this run is invalid, if it is.
-    pub invalid: Option<String>,
-    /// Steps the machine did not allow.
-    pub notes: Vec<Note>,
 }
 
 /// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly to the other device.
@@ -204,7 +148,9 @@ pub fn run_between_hosts(
     }
     let link = if fits { BY_LANES } else { TOO_LARGE };
     let mut run = config.run("xdp", link, ends, notes);
-    run.received_by_lane = Some(by_lane);
+    if let Some(stream) = &mut run.stream {
+        stream.received_by_lane = Some(by_lane);
+    }
     if fits && (by_lane as f64) < received as f64 * LEAST_BY_LANE {
         run.invalid.get_or_insert_with(|| {
             format!(
@@ -222,6 +168,20 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, Scen
     let (writer, reader, notes) = run_ends(config, sites, Transport::Udp, &spawn)?;
     let link = "127.0.0.1 of this machine";
     Ok(config.run("udp-loopback", link, (writer, reader), notes))
+}
+
+/// Measures a system under test between the two hosts of a testbed without a cable.
+pub fn run_system(
+    testbed: &TestHosts,
+    system: &System,
+    config: &Config,
+) -> Result<Run, ScenarioError> {
+    let part = "the system under test";
+    let ends = program::stream(testbed, system, config);
+    let run = ends.and_then(|ends| config.run_of_system(ends));
+    let mut run = run.map_err(ScenarioError::of(part))?;
+    run.notes = testbed.notes().to_vec();
+    Ok(run)
 }
 
 /// Starts both ends, lets them match and write, and returns both reports.
@@ -289,42 +249,86 @@ impl Config {
         let flow =
             (self.reliability == Reliability::BestEffort).then(|| self.flow(&writer, &reader));
         let faults = [&writer.counts.faults[..], &reader.counts.faults[..]].concat();
-        let written = writer.counts.written;
-        let incomplete = || {
-            let complete = writer.acknowledged && reader.samples == written;
-            (self.reliability == Reliability::Reliable && !complete).then(|| {
-                format!(
-                    "{written} samples were written reliably, {} came",
-                    reader.samples
-                )
-            })
-        };
+        let mut stream = self.stream(
+            link,
+            writer.counts.written,
+            reader.samples,
+            reader.elapsed_ns,
+        );
+        stream.writer_waits = Some(writer.waits);
+        stream.repaired = Some(writer.counts.repaired);
+        stream.receive_dropped = Some(reader.counts.receive_dropped);
+        stream.writer = writer.usage.per_sample(writer.counts.written);
+        stream.reader = reader.usage.per_sample(reader.samples);
+        let mut run = self.run_of_stream(datapath, stream);
+        let unacknowledged =
+            || (!writer.acknowledged).then(|| String::from("not all samples were acknowledged"));
         let invalid = (faults.into_iter().next())
             .or_else(|| flow.as_ref().and_then(|flow| flow.check().err()))
-            .or_else(incomplete);
-        let samples_per_s = (reader.samples > 1 && reader.elapsed_ns > 0).then(|| {
-            (reader.samples - 1) as f64 * NANOS_PER_SECOND as f64 / reader.elapsed_ns as f64
-        });
-        Run {
-            number: 0,
-            repetition: 1,
-            datapath: datapath.to_owned(),
+            .or_else(|| run.invalid.take())
+            .or_else(unacknowledged);
+        run.invalid = invalid;
+        run.flows = flow.into_iter().collect();
+        run.notes = notes;
+        run
+    }
+
+    /// Run of a system under test, from the output of its writer and reader.
+    fn run_of_system(&self, [writer, reader]: [Printed; 2]) -> Result<Run, ChildError> {
+        let elapsed_ns = reader.count("elapsed_ns")?;
+        let (written, delivered) = (writer.count("samples")?, reader.count("samples")?);
+        let mut stream = self.stream(BY_SOCKETS, written, delivered, elapsed_ns);
+        let usage = |end: &Printed| EndUsage {
+            cpu_us_per_sample: end
+                .get("cpu_ns")
+                .zip(end.get("cpu_samples").filter(|&samples| samples > 0.0))
+                .map(|(ns, samples)| ns / 1e3 / samples),
+            resident_bytes: end.get("resident_bytes").map(|bytes| bytes as u64),
+            threads: end.get("threads").map(|threads| threads as u64),
+        };
+        (stream.writer, stream.reader) = (usage(&writer), usage(&reader));
+        let out_of_order = reader.count("out_of_order")?;
+        let mut run = self.run_of_stream("program", stream);
+        let disordered =
+            || (out_of_order > 0).then(|| format!("{out_of_order} samples were out of order"));
+        run.invalid = run.invalid.take().or_else(disordered);
+        Ok(run)
+    }
+
+    fn stream(&self, link: &str, written: u64, delivered: u64, elapsed_ns: u64) -> Stream {
+        let samples_per_s = (delivered > 1 && elapsed_ns > 0)
+            .then(|| (delivered - 1) as f64 * NANOS_PER_SECOND as f64 / elapsed_ns as f64);
+        Stream {
             link: link.to_owned(),
-            reliability: self.reliability,
-            latency_budget_us: self.latency_budget_us,
-            payload_bytes: self.payload_bytes,
             samples_written: written,
-            samples_delivered: reader.samples,
-            samples_lost: written.saturating_sub(reader.samples),
+            samples_delivered: delivered,
+            samples_lost: written.saturating_sub(delivered),
             samples_per_s,
             mbit_per_s: samples_per_s.map(|rate| rate * f64::from(self.payload_bytes) * 8.0 / 1e6),
-            writer_waits: writer.waits,
-            repaired: writer.counts.repaired,
-            receive_dropped: reader.counts.receive_dropped,
-            received_by_lane: None,
-            flow,
-            invalid,
-            notes,
+            ..Stream::default()
         }
+    }
+
+    /// Run without round trips. It is invalid if reliable samples are missing, or none arrived.
+    fn run_of_stream(&self, datapath: &str, stream: Stream) -> Run {
+        let scenario = Scenario {
+            rate_hz: self.rate_hz.unwrap_or(0),
+            ..plan::scenario(datapath, Publisher::Thread, self.payload_bytes, None)
+        };
+        let mut run = Run::new(&scenario, &Rounds::none(), None);
+        let (written, delivered) = (stream.samples_written, stream.samples_delivered);
+        let is_incomplete = self.reliability == Reliability::Reliable && delivered != written;
+        run.invalid = if delivered < 2 {
+            Some(format!("{delivered} of {written} samples were delivered"))
+        } else if is_incomplete {
+            Some(format!(
+                "{written} samples were written reliably, {delivered} were delivered"
+            ))
+        } else {
+            None
+        };
+        (run.samples, run.lost) = (written, stream.samples_lost);
+        run.stream = Some(stream);
+        run
     }
 }

@@ -1,0 +1,275 @@
+//! Ends of a system under test: programs with the command line and output of docs/reference/systems-under-test.md.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::AsRawFd;
+use std::process::{self, Command};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::flow::EndCounts;
+use super::rtt::{EndConfig, EndReport, PingReport, PongReport};
+use super::throughput::{self, Reliability};
+use crate::child::{ChildError, Running};
+use crate::experiment::System;
+use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS};
+use crate::namespace::{Host, TestHosts};
+use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
+
+/// Starts a program on a host, pinned to a core. It dies with the calling thread.
+fn spawn(
+    testbed: &TestHosts,
+    host: Host,
+    (system, role): (&System, &str),
+    core: Option<usize>,
+    reliability: Reliability,
+    options: &[(&str, String)],
+) -> Result<Running, ChildError> {
+    let mut command = match core {
+        Some(core) => {
+            let mut taskset = Command::new("taskset");
+            taskset.args(["--cpu-list", &core.to_string()]);
+            taskset.arg(&system.program);
+            taskset
+        }
+        None => Command::new(&system.program),
+    };
+    command.arg(role).arg(match reliability {
+        Reliability::BestEffort => "--best-effort",
+        Reliability::Reliable => "--reliable",
+    });
+    for (name, value) in options {
+        command.args([name, value.as_str()]);
+    }
+    command.args(&system.arguments);
+    Running::of_command(testbed.command(host, command))
+}
+
+fn wait_until_ready(running: &mut Running) -> Result<(), ChildError> {
+    match running.line(CHILD_READY_SECONDS)?.as_deref() {
+        Some("ready") => Ok(()),
+        Some(other) => Err(ChildError::Format(format!("`{other}` instead of `ready`"))),
+        None => Err(running.ended()),
+    }
+}
+
+/// Lines `NAME NUMBER` up to the end of a program's output, complete within `seconds`.
+fn printed(mut running: Running, seconds: u64) -> Result<BTreeMap<String, f64>, ChildError> {
+    let mut numbers = BTreeMap::new();
+    while let Some(line) = running.line(seconds)? {
+        let parsed = line
+            .split_once(' ')
+            .and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+        let (name, number) = parsed.ok_or_else(|| {
+            ChildError::Format(format!("`{line}` instead of a name and a number"))
+        })?;
+        numbers.insert(name, number);
+    }
+    running.exit()?;
+    Ok(numbers)
+}
+
+/// Program that makes or answers round trips.
+pub(super) struct RoundsProgram {
+    running: Running,
+    /// File for the timestamps, in memory.
+    stamps: File,
+    samples: u32,
+    seed: u64,
+}
+
+impl RoundsProgram {
+    /// Starts a program as `ping` or `pong`.
+    pub(super) fn spawn(
+        testbed: &TestHosts,
+        host: Host,
+        system: &System,
+        role: &str,
+        config: &EndConfig,
+    ) -> Result<RoundsProgram, ChildError> {
+        let stamps = memfd_create("rounds", MemfdFlags::CLOEXEC);
+        let stamps = File::from(stamps.map_err(|error| ChildError::Start(error.into()))?);
+        let path = format!("/proc/{}/fd/{}", process::id(), stamps.as_raw_fd());
+        let options = [
+            ("--payload-bytes", config.payload_bytes.to_string()),
+            ("--max-samples", config.max_samples.to_string()),
+            ("--rate-hz", config.rate_hz.to_string()),
+            ("--seconds", (config.samples / config.rate_hz).to_string()),
+            ("--seed", config.seed.to_string()),
+            ("--rounds-file", path),
+        ];
+        let (core, reliability) = (config.core, config.reliability);
+        let running = spawn(testbed, host, (system, role), core, reliability, &options)?;
+        Ok(RoundsProgram {
+            running,
+            stamps,
+            samples: config.samples,
+            seed: config.seed,
+        })
+    }
+
+    pub(super) fn wait_until_ready(&mut self) -> Result<(), ChildError> {
+        wait_until_ready(&mut self.running)
+    }
+
+    pub(super) fn go(&mut self) -> Result<(), ChildError> {
+        self.running.go()
+    }
+
+    pub(super) fn ping_report(self, seconds: u32) -> Result<PingReport, ChildError> {
+        let (samples, seed) = (self.samples, self.seed);
+        let stamps = self.stamps::<3>(u64::from(seconds) + CHILD_FINISH_SECONDS)?;
+        let mut recorder = PingRecorder::new(samples, seed);
+        let mut offered = 0;
+        for (id, [due_ns, sent_ns, returned_ns]) in (0..).zip(stamps) {
+            if sent_ns > 0 {
+                recorder.sent(id, due_ns, sent_ns);
+                offered += 1;
+            }
+            if returned_ns > 0 {
+                recorder.returned(id, nonce(seed, id), returned_ns);
+            }
+        }
+        Ok(report(recorder, offered))
+    }
+
+    pub(super) fn pong_report(mut self) -> Result<PongReport, ChildError> {
+        self.running.stop();
+        let (samples, seed) = (self.samples, self.seed);
+        let stamps = self.stamps::<2>(CHILD_FINISH_SECONDS)?;
+        let mut recorder = PongRecorder::new(samples, seed);
+        let mut offered = 0;
+        for (id, [received_ns, replied_ns]) in (0..).zip(stamps) {
+            if received_ns > 0 {
+                recorder.received(id, nonce(seed, id), received_ns);
+            }
+            if replied_ns > 0 {
+                recorder.replied(id, replied_ns);
+                offered += 1;
+            }
+        }
+        Ok(report(recorder, offered))
+    }
+
+    /// Timestamps of all rounds, `N` each, after the program has ended.
+    fn stamps<const N: usize>(self, seconds: u64) -> Result<Vec<[u64; N]>, ChildError> {
+        printed(self.running, seconds)?;
+        let mut file = self.stamps;
+        let mut bytes = Vec::new();
+        file.rewind()
+            .and_then(|()| file.read_to_end(&mut bytes))
+            .map_err(ChildError::Read)?;
+        parse_stamps(&bytes, self.samples)
+    }
+}
+
+fn parse_stamps<const N: usize>(bytes: &[u8], samples: u32) -> Result<Vec<[u64; N]>, ChildError> {
+    let expected = samples as usize * N * size_of::<u64>();
+    if bytes.len() != expected {
+        return Err(ChildError::Format(format!(
+            "{} bytes of timestamps instead of {expected}",
+            bytes.len()
+        )));
+    }
+    let (numbers, _) = bytes.as_chunks();
+    let numbers: Vec<u64> = numbers.iter().map(|it| u64::from_le_bytes(*it)).collect();
+    Ok(numbers.as_chunks().0.to_vec())
+}
+
+fn report<R>(recorder: R, offered: u64) -> EndReport<R> {
+    EndReport {
+        recorder,
+        // The contract demands CLOCK_MONOTONIC, and the program runs on this kernel.
+        clock: StampClock::of_this_process(),
+        offered,
+        refused: 0,
+        counts: EndCounts::default(),
+        bulk_acknowledged: None,
+    }
+}
+
+/// Output of a program that writes or reads a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Printed(BTreeMap<String, f64>);
+
+impl Printed {
+    pub(super) fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// Count that the contract demands.
+    pub(super) fn count(&self, name: &str) -> Result<u64, ChildError> {
+        let count = self.get(name).map(|count| count as u64);
+        count.ok_or_else(|| ChildError::Format(format!("no line `{name}`")))
+    }
+}
+
+/// Runs `writer` and `reader` of a system and returns what they printed.
+pub(super) fn stream(
+    testbed: &TestHosts,
+    system: &System,
+    config: &throughput::Config,
+) -> Result<[Printed; 2], ChildError> {
+    let options = [
+        ("--payload-bytes", config.payload_bytes.to_string()),
+        ("--max-samples", config.max_samples.to_string()),
+        ("--rate-hz", config.rate_hz.unwrap_or(0).to_string()),
+        ("--seconds", config.seconds.to_string()),
+    ];
+    let spawn = |host, role, core| {
+        let reliability = config.reliability;
+        spawn(
+            testbed,
+            host,
+            (system, role),
+            Some(core),
+            reliability,
+            &options,
+        )
+    };
+    let mut reader = spawn(Host::B, "reader", config.cores.cable)?;
+    let mut writer = spawn(Host::A, "writer", config.cores.hosts)?;
+    wait_until_ready(&mut reader)?;
+    wait_until_ready(&mut writer)?;
+    writer.go()?;
+    let seconds = u64::from(config.seconds) + CHILD_FINISH_SECONDS;
+    let written = Printed(printed(writer, seconds)?);
+    reader.stop();
+    Ok([written, Printed(printed(reader, CHILD_FINISH_SECONDS)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(script: &str) -> Running {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]);
+        Running::of_command(shell).expect("a shell")
+    }
+
+    #[test]
+    fn a_program_that_says_something_else_or_ends_is_not_ready() {
+        let mut ready = program("echo ready; read line; echo samples 12; echo cpu_ns 7e3");
+        assert!(wait_until_ready(&mut ready).is_ok());
+        ready.go().expect("it reads");
+        let numbers = printed(ready, 5).expect("two numbers");
+        assert_eq!((numbers["samples"], numbers["cpu_ns"]), (12.0, 7_000.0));
+        let error = wait_until_ready(&mut program("echo hello")).expect_err("not ready");
+        assert!(error.to_string().contains("`hello`"), "{error}");
+        let error = wait_until_ready(&mut program("exit 2")).expect_err("gone");
+        assert!(error.to_string().contains("exit status: 2"), "{error}");
+        assert!(printed(program("echo samples many"), 5).is_err());
+        assert!(printed(program("echo samples 1; exit 1"), 5).is_err());
+    }
+
+    #[test]
+    fn timestamps_are_as_many_as_there_are_rounds() {
+        let bytes: Vec<u8> = (1..=6_u64).flat_map(u64::to_le_bytes).collect();
+        let stamps = parse_stamps::<3>(&bytes, 2).expect("two rounds");
+        assert_eq!(stamps, [[1, 2, 3], [4, 5, 6]]);
+        assert!(parse_stamps::<3>(&bytes, 1).is_err(), "too many");
+        assert!(parse_stamps::<2>(&bytes[..40], 3).is_err(), "too few");
+    }
+}
