@@ -292,7 +292,7 @@ impl Scenario {
                     RunOrder::Rotated => repetition as usize - 1,
                     RunOrder::Listed | RunOrder::Random => 0,
                 };
-                let cells = of_block.cells_of(&self.set, rotation)?;
+                let cells = of_block.cells_of(&self.set, self.measure, rotation)?;
                 of_repetition.extend(cells.into_iter().map(|cell| Planned {
                     number: 0,
                     block,
@@ -318,9 +318,30 @@ impl Scenario {
     }
 }
 
+/// Removes equal runs of a repetition, and numbers the others again, after the machine has changed cells.
+pub fn distinct(planned: Vec<Planned>, measure: What) -> Vec<Planned> {
+    let mut kept: Vec<Planned> = Vec::new();
+    for mut run in planned {
+        run.cell.complete(measure);
+        let is_same = |other: &Planned| {
+            (other.block, other.repetition, &other.cell) == (run.block, run.repetition, &run.cell)
+        };
+        if !kept.iter().any(is_same) {
+            run.number = kept.len() as u32 + 1;
+            kept.push(run);
+        }
+    }
+    kept
+}
+
 impl Block {
     /// Distinct cells in their order. The last factor starts at its level with the index `rotation`.
-    fn cells_of(&self, set: &Table, rotation: usize) -> Result<Vec<Cell>, ScenarioError> {
+    fn cells_of(
+        &self,
+        set: &Table,
+        measure: What,
+        rotation: usize,
+    ) -> Result<Vec<Cell>, ScenarioError> {
         let explicit = match self.cells.is_empty() {
             true => vec![Table::new()],
             false => self.cells.clone(),
@@ -372,13 +393,11 @@ impl Block {
                 _ => vec![cell],
             };
             for mut cell in placed {
-                if !cell.flood_factor.is_finite() {
-                    return Err(ScenarioError::Cell {
-                        block: self.title.clone(),
-                        why: "flood_factor is no finite number".to_owned(),
-                    });
-                }
-                cell.complete();
+                cell.complete(measure);
+                cell.check(measure).map_err(|why| ScenarioError::Cell {
+                    block: self.title.clone(),
+                    why,
+                })?;
                 if !cells.contains(&cell) {
                     cells.push(cell);
                 }

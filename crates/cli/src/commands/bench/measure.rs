@@ -9,7 +9,7 @@ use std::{env, fs, io, process};
 
 use clap::Args;
 use isolane_bench::experiment::{
-    Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What,
+    Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What, distinct,
 };
 use isolane_bench::record::Dataset;
 use isolane_bench::report::{self, Report, Run, Series, csv, page, ratios, wrapped};
@@ -137,6 +137,9 @@ pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<
     })?;
     for run in &mut planned {
         reach(&mut run.cell, hosts)?;
+    }
+    let planned = distinct(planned, scenario.measure);
+    for run in &planned {
         let checked = match scenario.measure {
             What::RoundTrips => run.cell.round_trips().check(),
             What::Throughput => run.cell.throughput().check(),
