@@ -97,13 +97,15 @@ pub(super) fn measure(
     });
     let environment = Environment::probe();
     let about = scenario.about.trim();
-    let measured = interruptible_runs::measure(hosts, about, rows.collect(), run_one, |_| {})?;
-    let mut text = render(&measured.finished);
+    let mut runs: Vec<Run> = Vec::new();
+    let keep = |run| runs.push(run);
+    let measured = interruptible_runs::measure(hosts, about, rows.collect(), run_one, keep)?;
+    let mut text = render(&runs);
     text.push_str(&measured.failures());
     // Writing to a string cannot fail.
     let _ = writeln!(text, "clock: {}", environment.clock.words());
     show(&text, json)?;
-    let exit_code = measured.exit_code(|run| run.invalid.is_none());
+    let exit_code = measured.exit_code(runs.iter().all(|run| run.invalid.is_none()));
     if let Some(destination) = json {
         let report = Report {
             schema: throughput::SCHEMA.to_owned(),
@@ -111,7 +113,7 @@ pub(super) fn measure(
             scenario,
             scenario_sha256: sha256,
             is_complete: !measured.interrupted,
-            runs: measured.finished,
+            runs,
             missing: measured.missing,
         };
         print_json(&report, destination)?;
