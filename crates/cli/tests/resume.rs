@@ -134,6 +134,26 @@ fn runs_without_times_are_measured_again_and_doubled_lines_count_once() {
     let whole = report(folder);
     assert_eq!(whole["ratios"].as_array().expect("ratios").len(), 2);
 
+    let compare = |b: &str| {
+        bench(folder, &["compare", "result", b])
+            .output()
+            .expect("it starts")
+    };
+    let same = compare("result");
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same));
+    assert_eq!(
+        text(&same).matches("no difference seen").count(),
+        4,
+        "{}",
+        text(&same)
+    );
+    let without_times = text(&compare("result/report.json"));
+    assert_eq!(
+        without_times.matches("  no interval").count(),
+        4,
+        "{without_times}"
+    );
+
     let result = folder.join("result");
     let lines = fs::read_to_string(result.join("runs.jsonl")).expect("runs");
     let mut file = OpenOptions::new()

@@ -10,7 +10,7 @@ use crate::record::Rounds;
 use crate::statistics::{Interval, Quantile, Statistics, paired_ratio, quantile_ratio};
 
 /// Seed of the resamples, so that a ratio has the same interval when it is computed again.
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 /// Compared part of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]

@@ -8,6 +8,7 @@ mod compare;
 mod csv;
 mod environment;
 mod page;
+mod result_comparison;
 mod run;
 mod scenario;
 mod step;
@@ -25,6 +26,10 @@ pub use compare::{Measure, Of, Ratio, Series, parts_of_ratios, ratios};
 pub use csv::csv;
 pub use environment::{Clock, Environment};
 pub use page::page;
+pub use result_comparison::{
+    COMPARISON_SCHEMA, CellComparison, MeasuredResult, ResultComparison, StatisticComparison,
+    Verdict, compare_results, comparison_text,
+};
 pub use run::{
     BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, Inversions,
     Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
