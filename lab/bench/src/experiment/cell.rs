@@ -290,10 +290,10 @@ impl Cell {
         };
         match self.disturbance.disturbance() {
             Some(Disturbance::Flood | Disturbance::Storm) if place == Place::Pair => {
-                return needs("link or fast-link, whose frames are counted");
+                needs("link or fast-link, whose frames are counted")
             }
             Some(Disturbance::Repair) if place != Place::FastLink => {
-                return needs("fast-link, which loses the samples");
+                needs("fast-link, which loses the samples")
             }
             Some(Disturbance::Flood) => {
                 let flood = config.flood();

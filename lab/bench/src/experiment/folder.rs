@@ -38,9 +38,8 @@ impl Folder {
         let known = ["runs.jsonl", "manifest.json.new"];
         let is_known = |entry: fs::DirEntry| known.iter().any(|name| entry.file_name() == *name);
         let is_empty = |file: &Path| fs::metadata(file).map_or(true, |file| file.len() == 0);
-        let mut entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(_) => return false,
+        let Ok(mut entries) = fs::read_dir(path) else {
+            return false;
         };
         entries.all(|entry| entry.is_ok_and(is_known)) && is_empty(&runs_file(path))
     }

@@ -293,9 +293,14 @@ pub fn comparison_text(comparison: &ResultComparison) -> String {
         return text;
     }
     text.push_str(
-        "Ratios with their 95 % intervals; a verdict needs an interval. Of 20 comparisons of equal systems, one shows a \
-         difference by chance. Lost round trips do not count.\n",
+        "Ratios with their 95 % intervals; a verdict needs an interval. Lost round trips do not count.\n",
     );
+    if comparison.cells.iter().any(|cell| cell.runs == [1, 1]) {
+        text.push_str(
+            "Intervals of single runs cover the variation within these runs only. Runs of equal systems at different \
+             times often differ more: measure with --repetitions 3 or more.\n",
+        );
+    }
     if verdicts.contains(&Verdict::NoInterval) {
         text.push_str(
             "No interval: single runs need the timestamps in their folders, and repetitions two or at least three runs \
@@ -359,6 +364,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("2.00  (2.00 to 2.00)"), "{text}");
+        assert!(text.contains("within these runs only"), "{text}");
 
         let back = compared(&b, &a, Some(200));
         assert_eq!(verdicts(&back)[1], Verdict::Faster);
