@@ -16,10 +16,10 @@ pub(crate) const MAX_PAYLOAD_BYTES: u32 = 60_000;
 pub(crate) const MAX_COLOR_BYTES: usize = 128;
 
 /// Maximum duration of a run in seconds, one day.
-pub(crate) const MAX_SECONDS: i64 = 86_400;
+pub(crate) const MAX_SECONDS: i64 = isolane_bench::limits::MAX_RUN_SECONDS as i64;
 
 /// Maximum pings per second. At a higher rate the sender's own work determines the round-trip times.
-pub(crate) const MAX_RATE_HZ: i64 = 100_000;
+pub(crate) const MAX_RATE_HZ: i64 = isolane_bench::limits::MAX_RATE_HZ as i64;
 
 /// Maximum number of repetitions of a measurement.
 pub(crate) const MAX_REPETITIONS: i64 = 100;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "demo",
     "pub",
     "sub",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 29] = [
     "tune-export",
     "tune-rollback",
     "bench",
+    "bench-compare",
     "bench-list",
     "bench-report",
     "bench-rtt",

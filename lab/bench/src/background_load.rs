@@ -79,6 +79,17 @@ impl Config {
         self.cable_bits_per_s as f64 * self.factor / self.datagram_wire_bits()
     }
 
+    /// Maximum factor with this cable, payload and duration.
+    pub(crate) fn max_factor(&self) -> f64 {
+        let of_factor_1 = Config {
+            factor: 1.0,
+            ..self.clone()
+        };
+        let datagrams = of_factor_1.datagrams_per_s() * f64::from(self.seconds);
+        // Rounded down, for a short text.
+        (MAX_FLOOD_DATAGRAMS as f64 / datagrams * 100.0).floor() / 100.0
+    }
+
     /// Checks the configuration against its bounds.
     pub fn check(&self) -> Result<(), LoadError> {
         if !(1..=MAX_STREAMS).contains(&self.streams) {

@@ -46,6 +46,24 @@ pub const MAX_SYSTEM_MESSAGE_BYTES: u32 = 1 << 20;
 /// Rounds in a row group of a data set. The writer keeps a column of the group in memory, 1 MB.
 pub const ROW_GROUP_ROUNDS: usize = 1 << 17;
 
+/// Maximum duration of a run in seconds, one day.
+pub const MAX_RUN_SECONDS: u32 = 86_400;
+
+/// Maximum pings per second. At a higher rate the sender's own work determines the round-trip times.
+pub const MAX_RATE_HZ: u32 = 100_000;
+
+/// Maximum LATENCY_BUDGET of a throughput run in microseconds, ten seconds.
+pub const MAX_LATENCY_BUDGET_US: u64 = 10_000_000;
+
+/// Minimum rate of a scenario's link in bits per second. At a lower rate a full frame is on the wire for over a second.
+pub const MIN_LINK_BITS_PER_S: u64 = 10_000;
+
+/// Maximum rate of a scenario's link in bits per second. No relay reaches a higher rate.
+pub const MAX_LINK_BITS_PER_S: u64 = 100_000_000_000;
+
+/// Minimum wire rate of a scenario's flood, as a multiple of the link's rate. A smaller one disturbs nothing.
+pub const MIN_FLOOD_FACTOR: f64 = 0.01;
+
 /// Maximum number of UDP streams of a flood in one direction (default: 25).
 pub const MAX_STREAMS: u16 = 64;
 

@@ -352,6 +352,9 @@ pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 16 + level, 0), 7401)
 }
 
+/// Minimum length in bytes of a datagram with a sample.
+pub(crate) const MIN_SAMPLE_DATAGRAM_BYTES: u32 = 48;
+
 /// Fills a datagram with the longest sample that fits. Returns `None` without a change if none fits.
 fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     let heads = HEADER_BYTES + HEAD.buffer_len();
@@ -487,6 +490,9 @@ mod target_tests {
             assert_eq!(Submessages::new(&content, HEADER_BYTES).count(), 1);
         }
         assert_eq!(Target::Level(1).content(10), [0; 10], "none fits");
+        let is_message = |bytes| Header::parse(&Target::Level(1).content(bytes)).is_ok();
+        let least = MIN_SAMPLE_DATAGRAM_BYTES;
+        assert!(is_message(least) && !is_message(least - 1));
     }
 
     #[test]

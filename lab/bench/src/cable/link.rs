@@ -293,7 +293,7 @@ pub enum Arbiter {
 
 impl Arbiter {
     /// Number of queues, each of the configured length.
-    pub(super) const fn queues(self) -> usize {
+    pub(crate) const fn queues(self) -> usize {
         match self {
             Arbiter::Fifo => 1,
             Arbiter::Strict => CLASSES,

@@ -1,15 +1,25 @@
 //! Cell of a scenario: everything that is set for one run.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use toml::{Table, Value};
 
 use super::What;
 use crate::cable::Arbiter;
+use crate::limits::{
+    MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_LATENCY_BUDGET_US, MAX_LINK_BITS_PER_S,
+    MAX_QUEUE_FRAMES, MAX_RATE_HZ, MAX_RUN_SECONDS, MAX_SAMPLES, MIN_FLOOD_FACTOR,
+    MIN_LINK_BITS_PER_S,
+};
 use crate::process::Cores;
 use crate::report::{Disturbance, Order, Place, Publisher, Step};
+use crate::scenario::rtt::OUTLASTS_SECONDS;
 use crate::scenario::throughput::{self, Reliability};
 use crate::scenario::{plan, rtt};
+use crate::traffic_source::MIN_SAMPLE_DATAGRAM_BYTES;
 
 /// Values of one run. A scenario file sets them by these names; the defaults are those of [`Cell::default`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,6 +167,22 @@ impl Load {
     }
 }
 
+/// Checks that a value is in its range. NaN is in no range.
+fn within<T: PartialOrd + Display>(
+    name: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), String> {
+    match range.contains(&value) {
+        true => Ok(()),
+        false => Err(format!(
+            "{name} = {value} is not within {} to {}",
+            range.start(),
+            range.end()
+        )),
+    }
+}
+
 impl Cell {
     /// All values that are set, by their names.
     pub fn values(&self) -> Table {
@@ -179,22 +205,57 @@ impl Cell {
     /// Replaces values that are not set by those that follow from the others, and values without an effect by their
     /// defaults, so that cells with the same runs are equal.
     pub(super) fn complete(&mut self) {
-        let usual = match self.measure {
-            What::RoundTrips => {
-                self.rate_hz.get_or_insert(plan::RATE_HZ);
-                self.reliability.get_or_insert(Reliability::BestEffort);
-                self.disturbance.place().unwrap_or(Place::Link)
-            }
-            What::Throughput => {
-                self.reliability.get_or_insert(Reliability::Reliable);
-                Place::Pair
-            }
-        };
-        let place = *self.place.get_or_insert(usual);
+        let usual = Cell::default();
+        if self.system.is_some() {
+            // `check` refuses the step.
+            self.datapath = usual.datapath;
+            self.order = usual.order;
+            self.latency_budget_us = usual.latency_budget_us;
+        }
+        if self.measure == What::Throughput {
+            // `check` refuses the disturbance and the step.
+            *self = Cell {
+                label: self.label.take(),
+                measure: self.measure,
+                system: self.system.take(),
+                datapath: self.datapath,
+                step: self.step,
+                disturbance: self.disturbance,
+                place: Some(Place::Pair),
+                payload_bytes: self.payload_bytes,
+                rate_hz: self.rate_hz,
+                seconds: self.seconds,
+                cores: self.cores.or(Some(2)),
+                reliability: self.reliability.or(Some(Reliability::Reliable)),
+                max_samples: self.max_samples,
+                latency_budget_us: self.latency_budget_us,
+                ..usual
+            };
+            return;
+        }
+        self.rate_hz.get_or_insert(plan::RATE_HZ);
+        self.latency_budget_us = usual.latency_budget_us;
+        let reliability = self.reliability.get_or_insert(Reliability::BestEffort);
+        if *reliability == Reliability::BestEffort {
+            self.max_samples = usual.max_samples;
+        }
+        if self.step.is_some() {
+            self.datapath = usual.datapath;
+            self.order = usual.order;
+        }
+        if self.disturbance.disturbance() != Some(Disturbance::Flood) {
+            self.flood_factor = usual.flood_factor;
+            self.flood_payload_bytes = None;
+        }
+        let place = *self
+            .place
+            .get_or_insert(self.disturbance.place().unwrap_or(Place::Link));
         self.cores
             .get_or_insert(if place == Place::Link { 1 } else { 2 });
         if !self.datapath.has_hosts() || place == Place::Pair {
             self.arbiter = Arbiter::Fifo;
+            self.link_bits_per_s = None;
+            self.queue_frames = None;
         }
         // Where the participants' own work disturbs, pings compete with it as jobs. Memory has a single thread.
         let is_thread = self.datapath != Datapath::Memory && place == Place::Link;
@@ -202,6 +263,102 @@ impl Cell {
             true => Publisher::Thread,
             false => Publisher::Job,
         });
+        // Explicit values that are equal to those of the place.
+        let unset = Cell {
+            link_bits_per_s: None,
+            queue_frames: None,
+            flood_payload_bytes: None,
+            ..self.clone()
+        };
+        let of_place = unset.round_trips();
+        let cable = of_place.cable;
+        self.link_bits_per_s
+            .take_if(|rate| *rate == cable.bits_per_s);
+        self.queue_frames
+            .take_if(|frames| *frames == cable.queue_frames);
+        self.flood_payload_bytes
+            .take_if(|bytes| *bytes == of_place.flood.payload_bytes);
+    }
+
+    /// Checks the values of a complete cell against their ranges.
+    ///
+    /// # Errors
+    /// A text with the name of the value and its range.
+    pub(super) fn check(&self) -> Result<(), String> {
+        within("seconds", self.seconds, 1..=MAX_RUN_SECONDS)?;
+        within("cores", self.cores.unwrap_or(1), 1..=2)?;
+        within("max_samples", self.max_samples, 1..=u16::MAX)?;
+        if let Some(rate_hz) = self.rate_hz {
+            within("rate_hz", rate_hz, 1..=MAX_RATE_HZ)?;
+        }
+        if self.system.is_some() && self.step.is_some() {
+            return Err("a system under test has no step: leave it out".to_owned());
+        }
+        if self.measure == What::Throughput {
+            let is_set = [
+                ("disturbance", self.disturbance != Load::None),
+                ("step", self.step.is_some()),
+            ];
+            if let Some((name, _)) = is_set.into_iter().find(|(_, is_set)| *is_set) {
+                return Err(format!("a throughput run has no {name}: leave it out"));
+            }
+            let budget_us = self.latency_budget_us;
+            return within("latency_budget_us", budget_us, 0..=MAX_LATENCY_BUDGET_US);
+        }
+        let config = self.round_trips();
+        within(
+            "rate_hz * seconds",
+            config.samples(),
+            1..=MAX_SAMPLES.into(),
+        )?;
+        let place = config.place;
+        if matches!(place, Place::Link | Place::FastLink) {
+            let cable = &config.cable;
+            let rates = MIN_LINK_BITS_PER_S..=MAX_LINK_BITS_PER_S;
+            within("link_bits_per_s", cable.bits_per_s, rates)?;
+            let most = MAX_QUEUE_FRAMES / cable.arbiter.queues() as u32;
+            within("queue_frames", cable.queue_frames, 1..=most)?;
+        }
+        let needs = |places: &str| {
+            let disturbance = Value::try_from(self.disturbance).unwrap_or_else(|_| "".into());
+            let place = Value::try_from(place).unwrap_or_else(|_| "".into());
+            Err(format!(
+                "disturbance = {disturbance} cannot be judged at place = {place}: its place is {places}"
+            ))
+        };
+        match self.disturbance.disturbance() {
+            Some(Disturbance::Flood | Disturbance::Storm) if place == Place::Pair => {
+                needs("link or fast-link, whose frames are counted")
+            }
+            Some(Disturbance::Repair) if place != Place::FastLink => {
+                needs("fast-link, which loses the samples")
+            }
+            Some(Disturbance::Flood) => {
+                let flood = config.flood();
+                let bytes = flood.payload_bytes;
+                let least = match self.disturbance {
+                    // Smaller datagrams are no samples.
+                    Load::ReadFlood => MIN_SAMPLE_DATAGRAM_BYTES,
+                    _ => 1,
+                };
+                within(
+                    "flood_payload_bytes",
+                    bytes,
+                    least..=MAX_FLOOD_PAYLOAD_BYTES,
+                )?;
+                let longest = MAX_FLOOD_SECONDS - OUTLASTS_SECONDS;
+                within("seconds of a flood", self.seconds, 1..=longest)?;
+                let factors = MIN_FLOOD_FACTOR..=flood.max_factor();
+                within("flood_factor", self.flood_factor, factors)?;
+                flood.check().map_err(|error| error.to_string())
+            }
+            Some(Disturbance::Storm) => {
+                let longest = MAX_FLOOD_SECONDS - OUTLASTS_SECONDS;
+                within("seconds of a storm", self.seconds, 1..=longest)?;
+                config.storm().check().map_err(|error| error.to_string())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether the cell is undisturbed and its place is not set.

@@ -368,6 +368,22 @@ impl Scenario {
     }
 }
 
+/// Removes equal runs of a repetition, and numbers the others again, after the machine has changed cells.
+pub fn distinct(planned: Vec<Planned>) -> Vec<Planned> {
+    let mut kept: Vec<Planned> = Vec::new();
+    for mut run in planned {
+        run.cell.complete();
+        let is_same = |other: &Planned| {
+            (other.block, other.repetition, &other.cell) == (run.block, run.repetition, &run.cell)
+        };
+        if !kept.iter().any(is_same) {
+            run.number = kept.len() as u32 + 1;
+            kept.push(run);
+        }
+    }
+    kept
+}
+
 impl Block {
     /// Distinct cells in their order. The last factor starts at its level with the index `rotation`.
     fn cells_of(&self, set: &Table, rotation: usize) -> Result<Vec<Cell>, ScenarioError> {
@@ -422,13 +438,11 @@ impl Block {
                 _ => vec![cell],
             };
             for mut cell in placed {
-                if !cell.flood_factor.is_finite() {
-                    return Err(ScenarioError::Cell {
-                        block: self.title.clone(),
-                        why: "flood_factor is no finite number".to_owned(),
-                    });
-                }
                 cell.complete();
+                cell.check().map_err(|why| ScenarioError::Cell {
+                    block: self.title.clone(),
+                    why,
+                })?;
                 if !cells.contains(&cell) {
                     cells.push(cell);
                 }

@@ -2,12 +2,15 @@
 //!
 //! `manifest.json` states the plan, and `runs.jsonl` has a line for each finished run. A line is written whole and
 //! synchronised, so a killed measurement loses at most the run that was being made. A last line without its end is
-//! ignored, and cut off when the measurement is resumed.
+//! ignored, and cut off when the measurement is resumed. A measuring process has an exclusive lock on `runs.jsonl`
+//! (`flock`), so no second process adds runs to the same folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,6 +18,7 @@ use serde::de::DeserializeOwned;
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Locked file `runs.jsonl`.
     runs: File,
 }
 
@@ -22,36 +26,68 @@ impl Folder {
     /// Creates the folder of a new measurement.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the path exists.
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists) if the path exists.
     pub fn create(path: &Path, manifest: &impl Serialize) -> io::Result<Folder> {
         fs::create_dir(path)?;
-        let runs = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .open(runs_file(path))?;
-        let text = serde_json::to_vec_pretty(manifest)?;
-        // Only a folder with a manifest can be resumed, so it is written last.
-        let temporary = path.join("manifest.json.new");
-        write_synchronised(&temporary, &text)?;
-        fs::rename(temporary, path.join("manifest.json"))?;
-        Ok(Folder {
-            path: path.to_owned(),
-            runs,
-        })
+        Folder::begin(path, manifest)
     }
 
-    /// Opens the folder of an earlier measurement, to add the runs that are missing.
+    /// Returns whether the path is a folder whose measurement was killed before it had a manifest. [`Folder::begin`]
+    /// uses it again.
+    pub fn is_unbegun(path: &Path) -> bool {
+        let known = ["runs.jsonl", "manifest.json.new"];
+        let is_known = |entry: fs::DirEntry| known.iter().any(|name| entry.file_name() == *name);
+        let is_empty = |file: &Path| fs::metadata(file).map_or(true, |file| file.len() == 0);
+        let Ok(mut entries) = fs::read_dir(path) else {
+            return false;
+        };
+        entries.all(|entry| entry.is_ok_and(is_known)) && is_empty(&runs_file(path))
+    }
+
+    /// Begins a measurement in a folder that exists.
     ///
     /// # Errors
-    /// An error of the system, or [`InvalidData`](io::ErrorKind::InvalidData) if a file is not of this version.
-    pub fn resume<M: DeserializeOwned, R: DeserializeOwned>(
+    /// The error of the system, or [`WouldBlock`](ErrorKind::WouldBlock) if another process measures in this folder.
+    pub fn begin(path: &Path, manifest: &impl Serialize) -> io::Result<Folder> {
+        let folder = Folder {
+            path: path.to_owned(),
+            runs: locked(&runs_file(path), true)?,
+        };
+        // Only a folder with a manifest has runs, so it is written last.
+        folder.set_manifest(manifest)?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of an earlier measurement, to add the runs that are missing. `keep` returns whether a run
+    /// counts; the lines of the others are removed.
+    ///
+    /// # Errors
+    /// An error of the system, [`WouldBlock`](ErrorKind::WouldBlock) if another process measures in this folder, or
+    /// [`InvalidData`](ErrorKind::InvalidData) if a file is not of this version.
+    pub fn resume<M: DeserializeOwned, R: Serialize + DeserializeOwned>(
         path: &Path,
+        keep: impl FnMut(&R) -> bool,
     ) -> io::Result<(Folder, M, Vec<R>)> {
-        let (manifest, runs) = Folder::read(path)?;
         let name = runs_file(path);
-        let text = fs::read(&name)?;
-        let file = OpenOptions::new().append(true).open(&name)?;
-        file.set_len(whole_lines(&text).len() as u64)?;
+        let mut file = locked(&name, false)?;
+        let (manifest, mut runs) = Folder::read::<M, R>(path)?;
+        let all = runs.len();
+        runs.retain(keep);
+        if runs.len() == all {
+            file.set_len(whole_lines(&fs::read(&name)?).len() as u64)?;
+        } else {
+            // The earlier result has runs that no longer count.
+            let _ = fs::remove_file(path.join("report.json"));
+            let mut lines = Vec::new();
+            for run in &runs {
+                lines.extend(line(run)?);
+            }
+            let new = path.join("runs.jsonl.new");
+            write_synchronised(&new, &lines)?;
+            let kept = locked(&new, false)?;
+            fs::rename(new, name)?;
+            file = kept;
+        }
         let folder = Folder {
             path: path.to_owned(),
             runs: file,
@@ -62,7 +98,7 @@ impl Folder {
     /// Reads the manifest and the finished runs of a measurement.
     ///
     /// # Errors
-    /// An error of the system, or [`InvalidData`](io::ErrorKind::InvalidData) if a file is not of this version.
+    /// An error of the system, or [`InvalidData`](ErrorKind::InvalidData) if a file is not of this version.
     pub fn read<M: DeserializeOwned, R: DeserializeOwned>(path: &Path) -> io::Result<(M, Vec<R>)> {
         let manifest = serde_json::from_slice(&fs::read(path.join("manifest.json"))?)?;
         let text = fs::read(runs_file(path))?;
@@ -70,6 +106,16 @@ impl Folder {
         let lines = lines.filter(|line| !line.is_empty());
         let runs = lines.map(serde_json::from_slice);
         Ok((manifest, runs.collect::<Result<_, _>>()?))
+    }
+
+    /// Replaces the manifest.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn set_manifest(&self, manifest: &impl Serialize) -> io::Result<()> {
+        let temporary = self.path.join("manifest.json.new");
+        write_synchronised(&temporary, &serde_json::to_vec_pretty(manifest)?)?;
+        fs::rename(temporary, self.path.join("manifest.json"))
     }
 
     /// Path of the folder.
@@ -82,8 +128,7 @@ impl Folder {
     /// # Errors
     /// The error of the system.
     pub fn add(&mut self, run: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(run)?;
-        line.push(b'\n');
+        let line = line(run)?;
         let before = self.runs.metadata()?.len();
         let written = self.runs.write_all(&line);
         if written.is_err() {
@@ -104,6 +149,32 @@ impl Folder {
     }
 }
 
+/// Opens a file of lines for appending, with an exclusive lock.
+fn locked(file: &Path, is_new: bool) -> io::Result<File> {
+    let opened = OpenOptions::new().append(true).create(is_new).open(file)?;
+    let refused = || {
+        io::Error::new(
+            ErrorKind::WouldBlock,
+            "another process measures in this folder",
+        )
+    };
+    match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Err(refused()),
+        Err(error) => return Err(error.into()),
+    }
+    // Another process may have replaced the file before this lock.
+    let is_same = fs::metadata(file)?.ino() == opened.metadata()?.ino();
+    is_same.then_some(opened).ok_or_else(refused)
+}
+
+/// Line of a run.
+fn line(run: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(run)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 fn runs_file(path: &Path) -> PathBuf {
     path.join("runs.jsonl")
 }
@@ -122,9 +193,9 @@ fn whole_lines(text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
-
     use super::*;
+
+    type Opened = io::Result<(Folder, String, Vec<u32>)>;
 
     #[test]
     fn a_torn_line_is_cut_off_and_its_run_is_missing() {
@@ -142,7 +213,7 @@ mod tests {
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
 
         let (mut folder, manifest, runs) =
-            Folder::resume::<String, u32>(&path).expect("a measurement");
+            Folder::resume::<String, u32>(&path, |_| true).expect("a measurement");
         assert_eq!((manifest.as_str(), runs), ("plan", vec![1, 2]));
         folder.add(&3).expect("room");
         let (_, runs) = Folder::read::<String, u32>(&path).expect("a measurement");
@@ -158,5 +229,63 @@ mod tests {
         folder.add(&"not a number").expect("room");
         let error = Folder::read::<String, u32>(&path).expect_err("another version");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_second_process_is_refused_while_the_first_one_measures() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let path = outer.path().join("result");
+        let mut folder = Folder::create(&path, &"plan").expect("it is new");
+        folder.add(&1).expect("room");
+        let second: Opened = Folder::resume(&path, |_| true);
+        assert_eq!(second.expect_err("locked").kind(), ErrorKind::WouldBlock);
+        let third = Folder::begin(&path, &"plan").expect_err("locked");
+        assert_eq!(third.kind(), ErrorKind::WouldBlock);
+        drop(folder);
+        let resumed: Opened = Folder::resume(&path, |_| false);
+        let (_folder, _, runs) = resumed.expect("the first process has ended");
+        assert!(runs.is_empty());
+        let other: Opened = Folder::resume(&path, |_| true);
+        let error = other.expect_err("the new file is locked too");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn the_lines_of_runs_that_do_not_count_are_removed() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let path = outer.path().join("result");
+        let mut folder = Folder::create(&path, &"plan").expect("it is new");
+        for number in [1, 2, 3] {
+            folder.add(&number).expect("room");
+        }
+        folder.finish(&"all").expect("room");
+        drop(folder);
+        let resumed: Opened = Folder::resume(&path, |number| *number != 2);
+        let (mut folder, _, runs) = resumed.expect("a measurement");
+        assert_eq!(runs, [1, 3]);
+        assert!(!path.join("report.json").exists(), "it has run 2");
+        folder.add(&2).expect("room");
+        let (_, runs) = Folder::read::<String, u32>(&path).expect("a measurement");
+        assert_eq!(runs, [1, 3, 2]);
+    }
+
+    #[test]
+    fn a_folder_without_a_manifest_and_without_runs_is_used_again() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let path = outer.path();
+        assert!(Folder::is_unbegun(path), "killed after mkdir");
+        fs::write(runs_file(path), "").expect("room");
+        fs::write(path.join("manifest.json.new"), "{").expect("room");
+        assert!(Folder::is_unbegun(path), "killed before the manifest");
+        let folder = Folder::begin(path, &"plan").expect("it has not begun");
+        assert!(!Folder::is_unbegun(path), "it has a manifest");
+        drop(folder);
+        fs::remove_file(path.join("manifest.json")).expect("it is there");
+        fs::write(runs_file(path), "1\n").expect("room");
+        assert!(!Folder::is_unbegun(path), "it has runs");
+        fs::write(runs_file(path), "").expect("room");
+        fs::write(path.join("thesis.tex"), "").expect("room");
+        assert!(!Folder::is_unbegun(path), "it is another folder");
+        assert!(!Folder::is_unbegun(&path.join("none")));
     }
 }

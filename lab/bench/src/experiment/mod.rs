@@ -13,7 +13,7 @@ mod folder;
 pub use cell::{Cell, Datapath, Load};
 pub use file::{
     Block, Comparison, Factor, Levels, Planned, RunOrder, Scenario, ScenarioError, Show, System,
-    What,
+    What, distinct,
 };
 pub use folder::Folder;
 

@@ -139,6 +139,154 @@ fn values_without_an_effect_make_no_second_run() {
 }
 
 #[test]
+fn values_without_an_effect_are_those_of_the_default() {
+    let count = |set: &str, factor: &str| {
+        let text = format!(
+            "title = \"t\"\n{set}\n[[block]]\nname = \"b\"\ntitle = \"b\"\nfactor = [{factor}]"
+        );
+        of(&text).expect(factor).len()
+    };
+    let step = "set = { step = \"lane\" }";
+    let throughput = "set = { measure = \"throughput\" }";
+    let storm = "set = { disturbance = \"storm\" }";
+    let flood = "set = { disturbance = \"flood\" }";
+    for (set, factor) in [
+        (
+            step,
+            "{ name = \"order\", levels = [\"fifo\", \"priority\"] }",
+        ),
+        (step, "{ name = \"datapath\", levels = [\"udp\", \"xdp\"] }"),
+        ("", "{ name = \"max_samples\", levels = [16, 256] }"),
+        ("", "{ name = \"latency_budget_us\", levels = [0, 100] }"),
+        (
+            throughput,
+            "{ name = \"flood_factor\", levels = [0.5, 1.0] }",
+        ),
+        (
+            throughput,
+            "{ name = \"order\", levels = [\"fifo\", \"priority\"] }",
+        ),
+        (
+            throughput,
+            "{ name = \"place\", levels = [\"link\", \"pair\"] }",
+        ),
+        (storm, "{ name = \"flood_factor\", levels = [0.5, 1.0] }"),
+        (
+            flood,
+            "{ name = \"flood_payload_bytes\", levels = [512] }, { name = \"arbiter\", levels = [\"fifo\"] }",
+        ),
+    ] {
+        assert_eq!(count(set, factor), 1, "{factor}");
+    }
+    let link = "[[block]]\nname = \"b\"\ntitle = \"b\"\ncell = [{ link_bits_per_s = 40_000_000, queue_frames = 64 }, {}]";
+    assert_eq!(
+        of(&format!("title = \"t\"\n{link}")).expect("cells").len(),
+        1
+    );
+}
+
+#[test]
+fn cells_that_the_machine_made_equal_are_planned_once() {
+    let text = "title = \"t\"\nrepetitions = 2\n[[block]]\nname = \"b\"\ntitle = \"b\"\n\
+                factor = [{ name = \"datapath\", levels = [\"udp\", \"udp-loopback\"] }, \
+                { name = \"arbiter\", levels = [\"fifo\", \"strict\"] }]";
+    let mut runs = of(text).expect("runs");
+    assert_eq!(runs.len(), 6);
+    for run in &mut runs {
+        run.cell.datapath = Datapath::UdpLoopback;
+    }
+    let runs = distinct(runs);
+    let numbers: Vec<_> = runs
+        .iter()
+        .map(|run| (run.number, run.repetition))
+        .collect();
+    assert_eq!(numbers, [(1, 1), (2, 2)]);
+}
+
+#[test]
+fn values_outside_their_range_are_refused_by_their_names() {
+    for (values, named) in [
+        (
+            "link_bits_per_s = 0",
+            "link_bits_per_s = 0 is not within 10000 to 100000000000",
+        ),
+        (
+            "link_bits_per_s = 9_000_000_000_000_000_000",
+            "link_bits_per_s = 9000000000000000000",
+        ),
+        ("link_bits_per_s = -1", "link_bits_per_s"),
+        (
+            "queue_frames = 0",
+            "queue_frames = 0 is not within 1 to 65536",
+        ),
+        (
+            "queue_frames = 65_536, arbiter = \"strict\"",
+            "queue_frames = 65536 is not within 1 to 8192",
+        ),
+        (
+            "disturbance = \"flood\", flood_factor = -1",
+            "flood_factor = -1 is not within 0.01 to",
+        ),
+        (
+            "disturbance = \"flood\", flood_factor = 1e300",
+            "flood_factor = 1",
+        ),
+        (
+            "disturbance = \"flood\", flood_payload_bytes = 1473",
+            "flood_payload_bytes = 1473 is not within 1 to 1472",
+        ),
+        (
+            "disturbance = \"read-flood\", flood_payload_bytes = 47",
+            "flood_payload_bytes = 47 is not within 48 to 1472",
+        ),
+        (
+            "disturbance = \"flood\", seconds = 900",
+            "seconds of a flood = 900 is not within 1 to 840",
+        ),
+        (
+            "disturbance = \"storm\", seconds = 900",
+            "seconds of a storm = 900 is not within 1 to 840",
+        ),
+        ("seconds = 0", "seconds = 0 is not within 1 to 86400"),
+        ("rate_hz = 0", "rate_hz = 0 is not within 1 to 100000"),
+        (
+            "rate_hz = 100_000, seconds = 200",
+            "rate_hz * seconds = 20000000",
+        ),
+        (
+            "disturbance = \"flood\", place = \"pair\"",
+            "disturbance = \"flood\" cannot be judged at place = \"pair\"",
+        ),
+        (
+            "disturbance = \"storm\", place = \"pair\"",
+            "its place is link or fast-link",
+        ),
+        (
+            "disturbance = \"repair\", place = \"link\"",
+            "its place is fast-link",
+        ),
+    ] {
+        let block = format!("[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ {values} }}");
+        let error = of(&format!("title = \"t\"\n{block}")).expect_err(values);
+        assert!(error.contains(named), "{error}");
+    }
+    let throughput = |values: &str| {
+        let block = format!("[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ {values} }}");
+        of(&format!(
+            "title = \"t\"\nset = {{ measure = \"throughput\" }}\n{block}"
+        ))
+        .expect_err(values)
+    };
+    let error = throughput("disturbance = \"flood\"");
+    assert!(
+        error.contains("a throughput run has no disturbance"),
+        "{error}"
+    );
+    let error = throughput("latency_budget_us = 20_000_000");
+    assert!(error.contains("is not within 0 to 10000000"), "{error}");
+}
+
+#[test]
 fn options_replace_levels_and_add_factors() {
     let mut scenario = Scenario::parse(shipped("rtt").expect("shipped")).expect("a scenario");
     let mut levels = Levels::new();
@@ -175,8 +323,10 @@ fn what_is_wrong_in_a_file_is_named() {
         ("title = 1", "line 1"),
         ("title = \"t\"\nblocks = []", "unknown field `blocks`"),
         (
-            &format!("title = \"t\"\n{block}set = {{ flood_factor = nan }}"),
-            "flood_factor is no finite number",
+            &format!(
+                "title = \"t\"\n{block}set = {{ disturbance = \"flood\", flood_factor = nan }}"
+            ),
+            "flood_factor = NaN is not within 0.01 to",
         ),
         (
             &format!("title = \"t\"\nrepetitions = 70000\n{block}"),

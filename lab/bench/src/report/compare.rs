@@ -10,7 +10,7 @@ use crate::record::Rounds;
 use crate::statistics::{Interval, Quantile, paired_ratio, quantile_ratio};
 
 /// Seed of the resamples, so that a ratio has the same interval when it is computed again.
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 /// Compared part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
@@ -68,8 +68,8 @@ impl Measure {
         }
     }
 
-    /// Compared quantile of a series; `None` for a value that a run has once.
-    fn quantile(self) -> Option<Quantile> {
+    /// Quantile of a series; `None` for a value that a run has once.
+    pub(super) fn quantile(self) -> Option<Quantile> {
         match self {
             Measure::Median => Some(Quantile::MEDIAN),
             Measure::P99 => Some(Quantile::P99),
@@ -79,34 +79,58 @@ impl Measure {
     }
 }
 
-/// Times of a run's round trips in nanoseconds, in the order of the pings.
+impl Of {
+    /// Times of this part in nanoseconds, in the order of the pings.
+    pub fn times_ns(self, rounds: &Rounds) -> Vec<u64> {
+        match self {
+            Of::Rtt => rounds.rtt_ns(),
+            Of::Host => rounds.host_ns(),
+            Of::Stream => Vec::new(),
+        }
+    }
+}
+
+/// Times of a run, for the intervals of ratios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// Number of the run in its scenario.
     pub number: u32,
-    /// Round trips.
-    pub rtt_ns: Vec<u64>,
-    /// Hosts' shares.
-    pub host_ns: Vec<u64>,
+    parts: Vec<(Of, Vec<u64>)>,
 }
 
 impl Series {
-    /// Series of a run.
-    pub fn of(number: u32, rounds: &Rounds) -> Series {
+    /// Times of these parts of a run.
+    pub fn of(number: u32, rounds: &Rounds, parts: &[Of]) -> Series {
+        let parts = parts.iter().map(|&of| (of, of.times_ns(rounds)));
         Series {
             number,
-            rtt_ns: rounds.rtt_ns(),
-            host_ns: rounds.host_ns(),
+            parts: parts.collect(),
         }
     }
 
-    fn part(&self, of: Of) -> &[u64] {
-        match of {
-            Of::Rtt => &self.rtt_ns,
-            Of::Host => &self.host_ns,
-            Of::Stream => &[],
+    /// Times of a part of the run with this number, if they are in the list.
+    pub fn find(series: &[Series], number: u32, of: Of) -> Option<Vec<u64>> {
+        let of_run = series.iter().find(|series| series.number == number)?;
+        let mut parts = of_run.parts.iter();
+        let (_, times) = parts.find(|(part, _)| *part == of)?;
+        Some(times.clone())
+    }
+}
+
+/// Parts of a block's runs whose times the ratios need: those of single runs. Between repetitions, the runs' quantiles
+/// suffice.
+pub fn parts_of_ratios(scenario: &Scenario, block: usize) -> Vec<Of> {
+    let mut parts = Vec::new();
+    if scenario.repetitions > 1 {
+        return parts;
+    }
+    let comparisons = scenario.blocks.get(block).map(|block| &block.comparisons);
+    for &of in comparisons.into_iter().flatten().flat_map(|it| &it.of) {
+        if !parts.contains(&of) {
+            parts.push(of);
         }
     }
+    parts
 }
 
 /// Ratio of a statistic between runs that differ in one factor, or between labelled runs.
@@ -157,8 +181,13 @@ impl Ratio {
     }
 }
 
-/// All ratios that the scenario asks for, between valid runs.
-pub fn ratios(scenario: &Scenario, runs: &[Run], series: &[Series]) -> Vec<Ratio> {
+/// All ratios that the scenario asks for, between valid runs. `times` returns the times of a part of a run in
+/// nanoseconds. It is called for ratios between two runs, which have no interval without times.
+pub fn ratios(
+    scenario: &Scenario,
+    runs: &[Run],
+    times: impl Fn(u32, Of) -> Option<Vec<u64>>,
+) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     for (index, block) in scenario.blocks.iter().enumerate() {
         let is_of_block = |run: &&Run| run.block == Some(index) && run.invalid.is_none();
@@ -168,7 +197,7 @@ pub fn ratios(scenario: &Scenario, runs: &[Run], series: &[Series]) -> Vec<Ratio
                 let levels = [dividend, divisor];
                 for pair in pairs(block, comparison, levels, &of_block) {
                     let what = compared(comparison, pair.runs[0][0]).into_iter();
-                    ratios.extend(what.map(|it| pair.ratio(index, comparison, levels, it, series)));
+                    ratios.extend(what.map(|it| pair.ratio(index, comparison, levels, it, &times)));
                 }
             }
         }
@@ -305,37 +334,24 @@ impl Pair<'_> {
         comparison: &Comparison,
         levels: [&Value; 2],
         (of, measure): (Of, Measure),
-        series: &[Series],
+        times: &impl Fn(u32, Of) -> Option<Vec<u64>>,
     ) -> Ratio {
-        let quotient = |dividend: &Run, divisor: &Run| {
-            let of_run = |run| measure.of(run, of).filter(|value| *value > 0.0);
-            Some(of_run(dividend)? / of_run(divisor)?)
-        };
-        let times = |run: &Run| {
-            let of_run = series.iter().find(|series| series.number == run.number);
-            of_run.map(|series| series.part(of))
-        };
-        let pairs = self.runs.iter().filter_map(|[dividend, divisor]| {
+        let pairs = self.runs.iter().filter_map(|pair| {
             // A run with too few samples has no such quantile.
-            quotient(dividend, divisor)?;
-            Some((times(dividend)?, times(divisor)?))
+            let [dividend, divisor] = pair.map(|run| measure.of(run, of));
+            Some((pair, dividend? / divisor?))
         });
-        let (dividends, divisors): (Vec<&[u64]>, Vec<&[u64]>) = pairs.unzip();
-        let quotients = self
-            .runs
-            .iter()
-            .filter_map(|[dividend, divisor]| quotient(dividend, divisor));
-        let quotients: Vec<f64> = quotients.collect();
-        let (pairs, interval) = match measure.quantile() {
-            Some(quantile) => (
-                dividends.len(),
-                quantile_ratio(&dividends, &divisors, quantile, SEED),
-            ),
-            None => (quotients.len(), paired_ratio(&quotients)),
+        let (pairs, quotients): (Vec<&[&Run; 2]>, Vec<f64>) = pairs.unzip();
+        let interval = match (&pairs[..], measure.quantile()) {
+            ([[dividend, divisor]], Some(quantile)) => {
+                let times = times(dividend.number, of).zip(times(divisor.number, of));
+                times.and_then(|(one, other)| quantile_ratio(&[&one], &[&other], quantile, SEED))
+            }
+            _ => paired_ratio(&quotients),
         };
         // One pair has a ratio even without an interval.
-        let single = match (&self.runs[..], &quotients[..]) {
-            ([_], [only]) if pairs == 1 => Some(*only),
+        let quotient = match quotients[..] {
+            [quotient] if quotient > 0.0 && quotient.is_finite() => Some(quotient),
             _ => None,
         };
         let words = levels.map(|level| words(&comparison.factor, level));
@@ -354,8 +370,8 @@ impl Pair<'_> {
             of,
             measure,
             disturbance: first.disturbance,
-            pairs,
-            value: interval.map(|interval| interval.value).or(single),
+            pairs: pairs.len(),
+            value: interval.map(|interval| interval.value).or(quotient),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
         }
@@ -364,7 +380,6 @@ impl Pair<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::ratios;
     use crate::experiment::{Cell, Load, Scenario, shipped};
     use crate::report::tests::{ORDERS, report, silent_run};
     use crate::report::{Of, Order, Report, Stream};
@@ -473,7 +488,7 @@ mod tests {
         });
         let mut report = Report::new(scenario, "0".repeat(64));
         runs.for_each(|run| report.add(run));
-        report.ratios = ratios(&report.scenario, &report.runs, &[]);
+        report.ratios = super::ratios(&report.scenario, &report.runs, |_, _| None);
         let [ratio] = &report.ratios[..] else {
             panic!("one ratio: {:?}", report.ratios);
         };
@@ -500,12 +515,34 @@ mod tests {
     fn an_invalid_run_is_in_no_ratio() {
         let mut report = report(ORDERS, |_| 400);
         report.runs[0].invalid = Some("the ledger is off".into());
-        let series: Vec<super::Series> = Vec::new();
-        let ratios = ratios(&report.scenario, &report.runs, &series);
+        let ratios = super::ratios(&report.scenario, &report.runs, |_, _| None);
         assert_eq!(ratios.len(), 2, "of the other order");
-        assert!(
-            ratios.iter().all(|ratio| ratio.value.is_none()),
-            "no series"
-        );
+        for ratio in ratios {
+            let no_times = (Some(1.0), None);
+            assert_eq!((ratio.value, ratio.interval()), no_times);
+        }
+    }
+
+    #[test]
+    fn times_are_read_for_single_pairs_only() {
+        let mut report = report(ORDERS, |_| 400);
+        let of = |report: &Report| super::parts_of_ratios(&report.scenario, 0);
+        assert_eq!(of(&report), [Of::Rtt]);
+        report.scenario.repetitions = 2;
+        assert_eq!(of(&report), []);
+        let again = report.runs.clone().into_iter().map(|mut run| {
+            (run.number, run.repetition) = (run.number + 4, 2);
+            run
+        });
+        report.runs.extend(again.collect::<Vec<_>>());
+        let no_times = |_, _| unreachable!("the quantiles of the runs suffice");
+        let ratios = super::ratios(&report.scenario, &report.runs, no_times);
+        assert_eq!(ratios.len(), 4);
+        for ratio in ratios {
+            assert_eq!(
+                (ratio.pairs, ratio.value, ratio.low),
+                (2, Some(1.0), Some(1.0))
+            );
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Environment of a result: results are only comparable on the same machine.
 
 use std::fs;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct Environment {
     pub command: String,
     /// True when the program ran as root.
     pub root: bool,
+    /// Time at which the session began, in UTC as in RFC 3339.
+    #[serde(default)]
+    pub began: Option<String>,
     /// State of the kernel's clock at the start of the measurement.
     #[serde(default)]
     pub clock: Clock,
@@ -79,6 +83,7 @@ impl Environment {
             commit: option_env!("ISOLANE_COMMIT").map(str::to_owned),
             command: words.join(" "),
             root: rustix::process::geteuid().is_root(),
+            began: Some(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
             clock: Clock::probe(),
         }
     }

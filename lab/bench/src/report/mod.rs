@@ -8,6 +8,7 @@ mod compare;
 mod csv;
 mod environment;
 mod page;
+mod result_comparison;
 mod run;
 mod scenario;
 mod step;
@@ -23,10 +24,14 @@ use crate::experiment;
 
 pub use bars::wrapped;
 pub(crate) use compare::words;
-pub use compare::{Measure, Of, Ratio, Series, ratios};
+pub use compare::{Measure, Of, Ratio, Series, parts_of_ratios, ratios};
 pub use csv::csv;
 pub use environment::{Clock, Environment};
 pub use page::page;
+pub use result_comparison::{
+    COMPARISON_SCHEMA, CellComparison, MeasuredResult, ResultComparison, StatisticComparison,
+    Verdict, compare_results, comparison_text,
+};
 pub use run::{
     BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, EndUsage,
     Inversions, Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Stream, Took, Windows,
@@ -47,8 +52,11 @@ pub const STREAM_SCHEMA: &str = "isolane/throughput/2";
 pub struct Report {
     /// Schema name, [`SCHEMA`] or [`STREAM_SCHEMA`].
     pub schema: String,
-    /// Environment of the measurement.
+    /// Environment of the measurement; of the first session, if it was resumed.
     pub environment: Environment,
+    /// Environments of the sessions that resumed the measurement.
+    #[serde(default)]
+    pub resumed: Vec<Environment>,
     /// Scenario of the measurement, after options.
     pub scenario: experiment::Scenario,
     /// SHA-256 of the scenario's file in hexadecimal digits, before options changed it.
@@ -70,6 +78,51 @@ pub struct Report {
     pub left_out: Vec<Missing>,
 }
 
+/// Reasons why a text is no report of this version.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The text is no JSON.
+    #[error("it is no JSON: {0}")]
+    Json(serde_json::Error),
+    /// The text has another schema.
+    #[error("its schema is {0}, and only {SCHEMA} can be read here")]
+    Schema(String),
+    /// Members are missing.
+    #[error(
+        "it was written by an earlier build{built}, and has no {}. Measure again, or read it with that build",
+        .members.join(", ")
+    )]
+    Earlier {
+        /// Names of the missing members.
+        members: Vec<&'static str>,
+        /// " of commit ...", if the text has the commit.
+        built: String,
+    },
+    /// A member is not of this version.
+    #[error(
+        "it was written by another build{built}: {why}. Measure again, or read it with that build"
+    )]
+    Member {
+        /// Reason, with the name of the member.
+        why: serde_json::Error,
+        /// " of commit ...", if the text has the commit.
+        built: String,
+    },
+}
+
+/// Members of a report, except those with a default.
+const MEMBERS: [&str; 9] = [
+    "environment",
+    "scenario",
+    "scenario_sha256",
+    "is_complete",
+    "cable",
+    "runs",
+    "ratios",
+    "missing",
+    "left_out",
+];
+
 /// Requested run without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
@@ -85,6 +138,7 @@ impl Report {
         Report {
             schema: SCHEMA.to_owned(),
             environment: Environment::probe(),
+            resumed: Vec::new(),
             scenario,
             scenario_sha256,
             systems: BTreeMap::new(),
@@ -95,6 +149,28 @@ impl Report {
             missing: Vec::new(),
             left_out: Vec::new(),
         }
+    }
+
+    /// Parses a report.
+    pub fn parse(text: &[u8]) -> Result<Report, ReportError> {
+        let error = match serde_json::from_slice::<Report>(text) {
+            Ok(report) if report.schema == SCHEMA => return Ok(report),
+            Ok(report) => return Err(ReportError::Schema(report.schema)),
+            Err(error) => error,
+        };
+        let json: serde_json::Value = serde_json::from_slice(text).map_err(ReportError::Json)?;
+        let schema = json["schema"].as_str();
+        if schema != Some(SCHEMA) {
+            return Err(ReportError::Schema(schema.unwrap_or("missing").to_owned()));
+        }
+        let commit = json["environment"]["commit"].as_str();
+        let built = commit.map_or_else(String::new, |commit| format!(" of commit {commit}"));
+        let is_missing = |name: &&str| json.get(name).is_none();
+        let members: Vec<_> = MEMBERS.into_iter().filter(is_missing).collect();
+        Err(match members.is_empty() {
+            true => ReportError::Member { why: error, built },
+            false => ReportError::Earlier { members, built },
+        })
     }
 
     /// Adds a run and its ingress drops.
@@ -219,9 +295,10 @@ mod tests {
             run.repetition = planned.repetition;
             run.cell = Some(planned.cell);
             report.add(run);
-            series.push(Series::of(planned.number, &rounds));
+            series.push(Series::of(planned.number, &rounds, &[Of::Rtt, Of::Host]));
         }
-        report.ratios = ratios(&report.scenario, &report.runs, &series);
+        let times = |number, of| Series::find(&series, number, of);
+        report.ratios = ratios(&report.scenario, &report.runs, times);
         report.is_complete = true;
         report
     }
@@ -245,11 +322,11 @@ mod tests {
         };
         has(
             "",
-            "schema environment scenario scenario_sha256 is_complete cable runs ratios missing left_out",
+            "schema environment resumed scenario scenario_sha256 is_complete cable runs ratios missing left_out",
         );
         has(
             "/environment",
-            "kernel cpu cores realtime_kernel commit command root clock",
+            "kernel cpu cores realtime_kernel commit command root began clock",
         );
         has("/environment/clock", "source is_kept");
         has(
@@ -285,6 +362,39 @@ mod tests {
         assert_eq!(json["runs"][0]["lost"], 10);
         assert_eq!(json["schema"], SCHEMA);
         assert_eq!(json["cable"]["arbiter"], "fifo");
+    }
+
+    #[test]
+    fn a_report_of_an_earlier_build_is_refused_by_its_missing_members() {
+        let mut json = serde_json::to_value(empty()).unwrap();
+        let error = |json: &serde_json::Value| {
+            let parsed = Report::parse(json.to_string().as_bytes());
+            parsed.expect_err("of another build").to_string()
+        };
+        json["environment"]["commit"] = "abc".into();
+        let mut earlier = json.clone();
+        let members = earlier.as_object_mut().unwrap();
+        members.remove("scenario");
+        members.remove("is_complete");
+        assert_eq!(
+            error(&earlier),
+            "it was written by an earlier build of commit abc, and has no scenario, is_complete. Measure again, or \
+             read it with that build"
+        );
+        let mut other = json.clone();
+        other["runs"] = serde_json::json!([{}]);
+        assert!(
+            error(&other).starts_with("it was written by another build of commit abc: missing")
+        );
+        other["schema"] = "isolane/throughput/1".into();
+        assert!(error(&other).starts_with("its schema is isolane/throughput/1, and only"));
+        assert!(error(&serde_json::json!([])).starts_with("its schema is missing"));
+        let Err(error) = Report::parse(b"title = 1") else {
+            panic!("it is no JSON")
+        };
+        assert!(error.to_string().starts_with("it is no JSON"), "{error}");
+        json.as_object_mut().unwrap().remove("resumed");
+        assert!(Report::parse(json.to_string().as_bytes()).is_ok());
     }
 
     #[test]

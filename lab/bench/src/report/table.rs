@@ -56,7 +56,7 @@ fn of_block(report: &Report, index: usize, columns: usize) -> Vec<String> {
 }
 
 /// Formats rows with the same number of cells: the first `left` columns aligned to the left, the others to the right.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
+pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -77,19 +77,35 @@ fn aligned(rows: &[Vec<String>], left: usize) -> String {
 }
 
 /// Repetitions of a cell. Times are those of the valid ones.
-struct Row<'a> {
-    cell: &'a Cell,
-    runs: Vec<&'a Run>,
+pub(super) struct Row<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) runs: Vec<&'a Run>,
 }
 
-impl Row<'_> {
-    /// Median over the repetitions, in microseconds.
+impl<'a> Row<'a> {
+    /// Rows of these runs, in the order of their first ones.
+    pub(super) fn of(runs: impl IntoIterator<Item = &'a Run>) -> Vec<Row<'a>> {
+        let mut rows: Vec<Row<'a>> = Vec::new();
+        for run in runs {
+            let Some(cell) = &run.cell else { continue };
+            match rows.iter_mut().find(|row| row.cell == cell) {
+                Some(row) => row.runs.push(run),
+                None => rows.push(Row {
+                    cell,
+                    runs: vec![run],
+                }),
+            }
+        }
+        rows
+    }
+
+    /// Median over the repetitions as text, in microseconds.
     fn time(&self, of: Of, value: fn(&Statistics) -> Option<f64>) -> String {
         micros(self.median(|run| value(run.part(of)?)))
     }
 
     /// Median over the repetitions.
-    fn median(&self, value: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    pub(super) fn median(&self, value: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
         let valid = self.runs.iter().filter(|run| run.invalid.is_none());
         let mut values: Vec<f64> = valid.filter_map(|run| value(run)).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -179,17 +195,7 @@ fn megabytes(bytes: Option<u64>) -> Option<f64> {
 
 /// Table of a block: a line for each cell. Times are microseconds, medians over the repetitions; counts are sums.
 fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
-    let mut rows: Vec<Row<'_>> = Vec::new();
-    for run in runs {
-        let Some(cell) = &run.cell else { continue };
-        match rows.iter_mut().find(|row| row.cell == cell) {
-            Some(row) => row.runs.push(run),
-            None => rows.push(Row {
-                cell,
-                runs: vec![run],
-            }),
-        }
-    }
+    let rows = Row::of(runs.iter().copied());
     let Some(first) = rows.first() else {
         return String::new();
     };
@@ -247,7 +253,7 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
 }
 
 /// Names of the values in which the rows differ; only the label if each row has one.
-fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
+pub(super) fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
     let factors = block.factors.iter().map(|factor| factor.name.clone());
     if rows.iter().all(|row| row.cell.label.is_some()) {
         return ["label".to_owned()].into_iter().chain(factors).collect();
@@ -268,7 +274,9 @@ fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
         "flood_payload_bytes",
     ];
     names.extend(unset.map(str::to_owned));
-    let first = rows[0].cell;
+    let Some(first) = rows.first().map(|row| row.cell) else {
+        return Vec::new();
+    };
     let mut seen: Vec<String> = Vec::new();
     names.retain(|name| {
         let differs = || {
@@ -283,7 +291,7 @@ fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
 }
 
 /// Name of a cell by these values.
-fn name(names: &[String], cell: &Cell) -> String {
+pub(super) fn name(names: &[String], cell: &Cell) -> String {
     let values = names
         .iter()
         .filter_map(|name| Some(words(name, &cell.value(name)?)));
@@ -348,7 +356,7 @@ fn ratio_words(ratio: &Ratio) -> String {
     }
 }
 
-fn micros(value: Option<f64>) -> String {
+pub(super) fn micros(value: Option<f64>) -> String {
     let Some(value) = value else {
         return "-".to_owned();
     };

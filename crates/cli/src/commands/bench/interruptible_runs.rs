@@ -36,9 +36,9 @@ pub(super) struct Row<C> {
     pub(super) seconds: u32,
 }
 
-pub(super) struct Measured<R> {
-    /// Finished runs in the order of the rows.
-    pub(super) finished: Vec<R>,
+pub(super) struct Measured {
+    /// Number of finished runs.
+    pub(super) finished: usize,
     /// Runs without a result, each with the reason.
     pub(super) missing: Vec<Missing>,
     pub(super) interrupted: bool,
@@ -50,8 +50,8 @@ enum Event<R> {
     Interrupted,
 }
 
-/// Executes the runs in order. `what` ends the sentence "N runs of N s, about N: ". `keep` is called with the result of
-/// each finished run.
+/// Executes the runs in order. `what` ends the sentence "N runs of N s, about N: ". `keep` takes the result of
+/// each finished run, in the order of the rows.
 ///
 /// # Errors
 /// The error of the first failed run, if no run has a result and no signal interrupted.
@@ -60,8 +60,8 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     what: &str,
     rows: Vec<Row<C>>,
     run: impl Fn(&BenchEnvironment, &C) -> Result<R, ScenarioError> + Send + 'static,
-    keep: impl FnMut(&R),
-) -> Result<Measured<R>, Failure> {
+    keep: impl FnMut(R),
+) -> Result<Measured, Failure> {
     announce(what, &rows);
     let expected = rows.iter().map(expected).collect();
     let titles: Vec<String> = rows.iter().map(|row| row.title.clone()).collect();
@@ -108,10 +108,10 @@ fn collect<R>(
     titles: &[String],
     mut progress: Progress,
     events: &Receiver<Event<R>>,
-    mut keep: impl FnMut(&R),
-) -> Result<Measured<R>, Failure> {
+    mut keep: impl FnMut(R),
+) -> Result<Measured, Failure> {
     let mut measured = Measured {
-        finished: Vec::new(),
+        finished: 0,
         missing: Vec::new(),
         interrupted: false,
     };
@@ -125,8 +125,8 @@ fn collect<R>(
                 ended += 1;
                 match result {
                     Ok(result) => {
-                        keep(&result);
-                        measured.finished.push(result);
+                        keep(result);
+                        measured.finished += 1;
                     }
                     Err(error) => {
                         let why = error.to_string();
@@ -145,7 +145,7 @@ fn collect<R>(
     }
     drop(progress);
     match first_failure {
-        Some(error) if measured.finished.is_empty() && !measured.interrupted => {
+        Some(error) if measured.finished == 0 && !measured.interrupted => {
             Err(environment::failure(&error))
         }
         _ => {
@@ -159,7 +159,7 @@ fn collect<R>(
             });
             measured.missing.extend(unfinished);
             if measured.interrupted {
-                let (ended, all) = (measured.finished.len(), titles.len());
+                let (ended, all) = (measured.finished, titles.len());
                 tell(format!("interrupted; {ended} of {all} runs are finished"));
             }
             Ok(measured)
@@ -167,12 +167,12 @@ fn collect<R>(
     }
 }
 
-impl<R> Measured<R> {
-    /// Exit code of the command. `is_result` returns whether a finished run is valid.
-    pub(super) fn exit_code(&self, is_result: impl Fn(&R) -> bool) -> ExitCode {
+impl Measured {
+    /// Exit code of the command.
+    pub(super) fn exit_code(&self, are_valid: bool) -> ExitCode {
         if self.interrupted {
             ExitCode::Interrupted
-        } else if self.missing.is_empty() && self.finished.iter().all(is_result) {
+        } else if self.missing.is_empty() && are_valid {
             ExitCode::Done
         } else {
             ExitCode::AnswerIsNo
@@ -297,15 +297,18 @@ mod tests {
         ConfigError::ThreadInMemory.into()
     }
 
-    /// Result of `collect` after these events. The runs have the titles a, b and c.
-    fn collected(events: Vec<Event<u32>>) -> Result<Measured<u32>, Failure> {
+    /// Result of `collect` after these events, and the kept results. The runs have the titles a, b and c.
+    fn collected(events: Vec<Event<u32>>) -> Result<(Measured, Vec<u32>), Failure> {
         let (sender, receiver) = mpsc::channel();
         for event in events {
             sender.send(event).expect("the receiver is there");
         }
         let titles = ["a", "b", "c"].map(String::from);
         let progress = Progress::new(vec![Duration::ZERO; 3]);
-        collect(&titles, progress, &receiver, |_| {})
+        let mut kept = Vec::new();
+        let measured = collect(&titles, progress, &receiver, |result| kept.push(result))?;
+        assert_eq!(measured.finished, kept.len());
+        Ok((measured, kept))
     }
 
     fn ended(row: &str, result: Result<u32, ScenarioError>) -> Event<u32> {
@@ -314,19 +317,19 @@ mod tests {
 
     #[test]
     fn a_run_that_fails_is_named_and_the_others_are_there() {
-        let measured = collected(vec![
+        let (measured, kept) = collected(vec![
             ended("a", Ok(1)),
             ended("b", Err(error())),
             ended("c", Ok(3)),
         ])
         .expect("two results");
-        assert_eq!(measured.finished, [1, 3]);
+        assert_eq!(kept, [1, 3]);
         assert!(
             measured
                 .failures()
                 .starts_with("NO RESULT: b: the memory datapath")
         );
-        assert_eq!(measured.exit_code(|_| true), ExitCode::AnswerIsNo);
+        assert_eq!(measured.exit_code(true), ExitCode::AnswerIsNo);
     }
 
     #[test]
@@ -336,12 +339,12 @@ mod tests {
             Event::Begun("b".into()),
             Event::Interrupted,
         ];
-        let measured = collected(events).expect("a result");
-        assert_eq!(measured.finished, [1]);
+        let (measured, kept) = collected(events).expect("a result");
+        assert_eq!(kept, [1]);
         let missing: Vec<&str> = measured.missing.iter().map(|m| m.row.as_str()).collect();
         assert_eq!(missing, ["b", "c"]);
         assert_eq!(measured.failures(), "");
-        assert_eq!(measured.exit_code(|_| true), ExitCode::Interrupted);
+        assert_eq!(measured.exit_code(true), ExitCode::Interrupted);
     }
 
     #[test]

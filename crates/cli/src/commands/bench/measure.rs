@@ -1,18 +1,20 @@
 //! Measurement of a scenario: planned runs, results, and the files that they are written to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{env, fs, io, process};
+use std::{env, fs, io, mem, process};
 
 use clap::Args;
 use isolane_bench::experiment::{
-    Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What,
+    Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What, distinct,
 };
 use isolane_bench::record::Dataset;
-use isolane_bench::report::{self, Report, Run, STREAM_SCHEMA, Series, csv, page, ratios, wrapped};
+use isolane_bench::report::{
+    self, Of, Report, Run, STREAM_SCHEMA, Series, csv, page, parts_of_ratios, ratios, wrapped,
+};
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
 use isolane_model::Word;
@@ -132,6 +134,9 @@ pub(super) fn plan(scenario: &Scenario, hosts: &BenchEnvironment) -> Result<Vec<
     })?;
     for run in &mut planned {
         reach(&mut run.cell, hosts)?;
+    }
+    let planned = distinct(planned);
+    for run in &planned {
         let checked = run.check();
         checked.map_err(|error| environment::failure(&error.into()))?;
     }
@@ -221,21 +226,15 @@ pub(super) fn run(
     let mut report = Report::new(loaded.scenario, loaded.sha256);
     report.left_out = left_out;
     report.systems = versions(&planned)?;
-    if planned
-        .iter()
-        .any(|run| run.cell.measure == What::Throughput)
-    {
+    let is_stream = |run: &Planned| run.cell.measure == What::Throughput;
+    if planned.iter().any(is_stream) {
         STREAM_SCHEMA.clone_into(&mut report.schema);
     }
-    let mut series = Vec::new();
+    let data = folder.map(|(path, _)| Dataset::in_folder(path));
     let folder = match folder {
         None => None,
         Some((path, is_resumed)) => {
             let folder = open(path, is_resumed, &mut report)?;
-            let data = Dataset::in_folder(path);
-            for run in report.runs.iter().filter(|run| run.stream.is_none()) {
-                series.push(series_of(&data, run.number).map_err(|error| not_read(path, &error))?);
-            }
             Some(Arc::new(Mutex::new(folder)))
         }
     };
@@ -258,24 +257,30 @@ pub(super) fn run(
         config: planned,
     });
     let mut growing = outputs.json.as_ref().map(GrowingJson::new);
-    let keep = |outcome: &Outcome| {
-        report.add(outcome.run.clone());
-        series.push(Series::of(outcome.run.number, &outcome.rounds));
+    let mut series: Vec<Series> = Vec::new();
+    let keep = |(run, times): (Run, Option<Series>)| {
+        report.add(run);
+        series.extend(times);
         if let Some(growing) = &mut growing {
             growing.keep(&report);
         }
     };
-    let of_runs = folder.clone();
+    let (of_runs, of_scenario) = (folder.clone(), scenario.clone());
     let run = move |hosts: &BenchEnvironment, planned: &Planned| {
         let outcome = measure(hosts, planned)?;
         // Before the next run begins, because writing would disturb it.
-        if let Some(Err(error)) = of_runs.as_deref().map(|folder| store(folder, &outcome)) {
-            tell(format!(
+        match of_runs.as_deref().map(|folder| store(folder, &outcome)) {
+            // The folder has the times.
+            Some(Ok(())) => return Ok((outcome.run, None)),
+            Some(Err(error)) => tell(format!(
                 "run {} is not in the folder: {error}",
                 planned.number
-            ));
+            )),
+            None => {}
         }
-        Ok(outcome)
+        let parts = parts_of_ratios(&of_scenario, planned.block);
+        let series = Series::of(planned.number, &outcome.rounds, &parts);
+        Ok((outcome.run, Some(series)))
     };
     let about = match &explanation {
         Some(_) => "over 127.0.0.1 or in memory",
@@ -283,7 +288,20 @@ pub(super) fn run(
     };
     let measured = interruptible_runs::measure(hosts, about, rows.collect(), run, keep)?;
     report.runs.sort_by_key(|run| run.number);
-    report.ratios = ratios(&report.scenario, &report.runs, &series);
+    if measured.interrupted {
+        // The process ends soon, and the ratios of many runs take longer.
+        if let Some(data) = &data {
+            tell(format!(
+                "the ratios are left out: isolane bench report {} prints them",
+                data.path().parent().unwrap_or(data.path()).display()
+            ));
+        }
+    } else {
+        report.ratios = ratios(&report.scenario, &report.runs, |number, of| {
+            let kept = Series::find(&series, number, of);
+            kept.or_else(|| times(data.as_ref()?, number, of).ok())
+        });
+    }
     report.missing.clone_from(&measured.missing);
     report.is_complete = !measured.interrupted;
     // The other outputs are written even if the folder cannot be.
@@ -311,11 +329,16 @@ fn locked(folder: &Mutex<Folder>) -> MutexGuard<'_, Folder> {
     folder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Times of a run, from the folder of its measurement.
-fn series_of(data: &Dataset, number: u32) -> io::Result<Series> {
-    let read = u16::try_from(number).map(|number| data.read(number));
-    let rounds = read.map_err(io::Error::other)?.map_err(io::Error::other)?;
-    Ok(Series::of(number, &rounds))
+/// Times of a part of a run in nanoseconds, from the folder of its measurement.
+pub(super) fn times(data: &Dataset, number: u32, of: Of) -> Result<Vec<u64>, Box<dyn Error>> {
+    let rounds = data.read(u16::try_from(number)?)?;
+    Ok(of.times_ns(&rounds))
+}
+
+/// Returns a function that is true for the first line of each run.
+fn first_lines() -> impl FnMut(&Run) -> bool {
+    let mut numbers = HashSet::new();
+    move |run| numbers.insert(run.number)
 }
 
 fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
@@ -332,8 +355,13 @@ fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, Scena
 
 /// Creates the folder of a measurement, or opens it and takes its runs into the report.
 fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Failure> {
-    if !is_resumed {
-        return Folder::create(path, report).map_err(|error| {
+    let is_begun = is_resumed && !Folder::is_unbegun(path);
+    if !is_begun {
+        let begun = match is_resumed {
+            true => Folder::begin(path, report),
+            false => Folder::create(path, report),
+        };
+        return begun.map_err(|error| {
             let failure = not_written(path, &error);
             match error.kind() {
                 io::ErrorKind::AlreadyExists => failure
@@ -342,8 +370,28 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
             }
         });
     }
-    let resumed = Folder::resume::<Report, Run>(path);
-    let (folder, earlier, runs) = resumed.map_err(|error| not_read(path, &error))?;
+    let data = Dataset::in_folder(path);
+    let mut is_first = first_lines();
+    let keep = |run: &Run| {
+        let times = match run.stream {
+            Some(_) => Ok(Vec::new()),
+            None => times(&data, run.number, Of::Rtt),
+        };
+        if let Err(error) = &times {
+            let number = run.number;
+            tell(format!("run {number} is measured again: {error}"));
+        }
+        times.is_ok() && is_first(run)
+    };
+    let resumed = Folder::resume::<Report, Run>(path, keep);
+    let (folder, earlier, runs) = resumed.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Failure::forbidden(
+            format!("cannot resume the measurement in {}", path.display()),
+            &error,
+        )
+        .with_remedy("wait until it ends, or stop it"),
+        _ => not_read(path, &error),
+    })?;
     if earlier.scenario != report.scenario {
         return Err(Failure::wrong_usage(
             format!("{} is of another scenario or other options", path.display()),
@@ -352,6 +400,11 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
     }
     let finished = count_of(runs.len() as u64, "finished run");
     tell(format!("{finished} in {}", path.display()));
+    report.resumed = earlier.resumed;
+    let environment = mem::replace(&mut report.environment, earlier.environment);
+    report.resumed.push(environment);
+    let kept = folder.set_manifest(report);
+    kept.map_err(|error| not_written(path, &error))?;
     runs.into_iter().for_each(|run| report.add(run));
     Ok(folder)
 }
@@ -359,21 +412,33 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
 /// Reads the result in a folder, which may be that of an interrupted measurement.
 pub(super) fn read(path: &Path) -> Result<Report, Failure> {
     let read = Folder::read::<Report, Run>(path);
-    let (mut report, runs) = read.map_err(|error| not_read(path, &error))?;
+    let (mut report, mut runs) = read.map_err(|error| not_read(path, &error))?;
+    runs.retain(first_lines());
     let finished: Option<Report> = fs::read(path.join("report.json"))
         .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok());
-    if let Some(finished) = finished.filter(|finished| finished.runs.len() >= runs.len()) {
-        return Ok(finished);
+        .and_then(|text| Report::parse(&text).ok());
+    let finished = finished.filter(|finished| finished.runs.len() >= runs.len());
+    if let Some(finished) = finished {
+        if finished.is_complete {
+            return Ok(finished);
+        }
+        // An interrupted measurement has no ratios.
+        report.missing = finished.missing;
     }
     let data = Dataset::in_folder(path);
-    let of_rounds = runs.iter().filter(|run| run.stream.is_none());
-    let series = of_rounds.map(|run| series_of(&data, run.number));
-    let series: Vec<Series> = series
-        .collect::<Result<_, _>>()
-        .map_err(|error| not_read(path, &error))?;
+    for run in runs.iter().filter(|run| run.stream.is_none()) {
+        if let Err(error) = times(&data, run.number, Of::Rtt) {
+            tell(format!(
+                "run {} has no times, and its ratios may have no interval: {error}",
+                run.number
+            ));
+        }
+    }
     runs.into_iter().for_each(|run| report.add(run));
-    report.ratios = ratios(&report.scenario, &report.runs, &series);
+    report.runs.sort_by_key(|run| run.number);
+    report.ratios = ratios(&report.scenario, &report.runs, |number, of| {
+        times(&data, number, of).ok()
+    });
     Ok(report)
 }
 
@@ -390,7 +455,7 @@ fn not_read(path: &Path, error: &io::Error) -> Failure {
 /// Writes the files and the text of a report.
 fn finish(
     report: &Report,
-    measured: &Measured<Outcome>,
+    measured: &Measured,
     mut outputs: Outputs,
     mut growing: Option<GrowingJson>,
 ) -> Result<ExitCode, Failure> {
@@ -423,7 +488,7 @@ fn finish(
         growing.finish(report)?;
     }
     let is_valid = report.runs.iter().all(|run| run.invalid.is_none());
-    Ok(measured.exit_code(|_| is_valid))
+    Ok(measured.exit_code(is_valid))
 }
 
 /// Text of a report for this terminal.
@@ -455,7 +520,7 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 /// Lines about runs without a result. With bars, also lines about invalid runs, which only tables show.
-fn failures(report: &Report, measured: &Measured<Outcome>) -> String {
+fn failures(report: &Report, measured: &Measured) -> String {
     let failures = measured.failures();
     if report.scenario.show == Show::Tables {
         return failures;

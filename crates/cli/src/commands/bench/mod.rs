@@ -4,6 +4,7 @@
 //! Each command measures a scenario (`isolane_bench::experiment`). `environment` creates the hosts,
 //! `interruptible_runs` executes the runs, and `measure` plans them and shows the results.
 
+mod compare;
 mod demo;
 mod environment;
 mod interruptible_runs;
@@ -14,6 +15,7 @@ mod throughput;
 
 use clap::Subcommand;
 
+use self::compare::Compare;
 pub(crate) use self::demo::Demo;
 use self::rtt::Rtt;
 use self::scenarios::{List, Report, Run, Show};
@@ -61,8 +63,14 @@ pub(crate) enum Bench {
     /// Print the results of an earlier measurement
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench report result --page result.html", "print the tables, and write the page"),
-    ], "bench run"))]
+    ], "bench run, bench compare"))]
     Report(Report),
+    /// Compare two results, cell by cell
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench compare before after", "print the ratios of after to before, with their intervals"),
+        ("isolane bench compare before after --json -", "write the comparison as JSON"),
+    ], "bench run, bench report"))]
+    Compare(Compare),
 }
 
 impl Bench {
@@ -75,6 +83,7 @@ impl Bench {
             Self::List(list) => list.run(),
             Self::Show(show) => show.run(),
             Self::Report(report) => report.run(),
+            Self::Compare(compare) => compare.run(),
         }
     }
 }

@@ -205,16 +205,13 @@ impl Report {
 }
 
 /// Reads a report from a folder or a file.
-fn read(from: &Path) -> Result<isolane_bench::report::Report, Failure> {
+pub(super) fn read(from: &Path) -> Result<isolane_bench::report::Report, Failure> {
     if from.is_dir() {
         return measure::read(from);
     }
-    let text = fs::read(from);
-    let read = text.and_then(|text| Ok(serde_json::from_slice(&text)?));
-    read.map_err(|error| {
-        Failure::wrong_usage(
-            format!("cannot read a report from {}", from.display()),
-            error.to_string(),
-        )
-    })
+    let refused = |why: String| {
+        Failure::wrong_usage(format!("cannot read a report from {}", from.display()), why)
+    };
+    let text = fs::read(from).map_err(|error| refused(error.to_string()))?;
+    isolane_bench::report::Report::parse(&text).map_err(|error| refused(error.to_string()))
 }

@@ -194,6 +194,13 @@ fn environment(report: &Report) -> Markup {
         dl {
             dt { "Scenario" } dd { "SHA-256 " code { (report.scenario_sha256) } }
             dt { "Command" } dd { code { (environment.command) } }
+            @for resumed in &report.resumed {
+                dt { "Resumed" }
+                dd {
+                    (resumed.began.as_deref().unwrap_or("at an unknown time")) ": " code { (resumed.command) } ", built from "
+                    (resumed.commit.as_deref().unwrap_or("an unknown commit")) ", kernel " (resumed.kernel)
+                }
+            }
             dt { "Built from" } dd { (environment.commit.as_deref().unwrap_or("an unknown commit")) }
             dt { "Kernel" } dd { (environment.kernel) }
             dt { "PREEMPT_RT" } dd { (word(environment.realtime_kernel)) }

@@ -24,7 +24,7 @@ use crate::traffic_source::Target;
 use crate::{background_load, multicast_load};
 
 /// Time in seconds after the run when a flood or storm ends by itself, if the parent does not stop it.
-const OUTLASTS_SECONDS: u32 = 60;
+pub(crate) const OUTLASTS_SECONDS: u32 = 60;
 
 /// Configuration of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +150,7 @@ impl Config {
         }
     }
 
-    pub(super) fn flood(&self) -> background_load::Config {
+    pub(crate) fn flood(&self) -> background_load::Config {
         background_load::Config {
             cable_bits_per_s: self.cable.bits_per_s,
             seconds: self.seconds + OUTLASTS_SECONDS,
@@ -167,7 +167,7 @@ impl Config {
         }
     }
 
-    pub(super) fn storm(&self) -> multicast_load::Config {
+    pub(crate) fn storm(&self) -> multicast_load::Config {
         multicast_load::Config {
             seconds: self.seconds + OUTLASTS_SECONDS,
             target: self.target(self.storm.target),
