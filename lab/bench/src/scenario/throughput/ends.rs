@@ -190,6 +190,9 @@ fn write_for(
         }
         if let Some(rate_hz) = config.run.rate_hz {
             let due_ns = report.offered * NANOS_PER_SECOND / u64::from(rate_hz);
+            if due_ns >= length_ns {
+                return Ok(());
+            }
             let early_ns = due_ns.saturating_sub(report.elapsed_ns);
             if early_ns > 0 {
                 participant.run_for(Duration::from_nanos(early_ns));
