@@ -5,10 +5,11 @@ use strum::IntoStaticStr;
 use toml::{Table, Value};
 
 use super::What;
-use crate::cable::Arbiter;
+use crate::cable::{Arbiter, Loss};
 use crate::process::Cores;
-use crate::report::{Disturbance, Order, Place, Publisher, Step};
+use crate::report::{Disturbance, Order, Place, Publisher, Stage, Step};
 use crate::scenario::throughput::{self, Reliability};
+use crate::scenario::transport::{BulkReader, Transport};
 use crate::scenario::{plan, rtt};
 
 /// Values of one run. A scenario file sets them by these names; the defaults are those of [`Cell::default`].
@@ -46,6 +47,18 @@ pub struct Cell {
     pub link_bits_per_s: Option<u64>,
     /// Frames that may wait in the link, each way; by default that of the place.
     pub queue_frames: Option<u32>,
+    /// Receive queues of the hosts' devices, 1 or 2; by default those of the place. A `step` has precedence.
+    pub queues: Option<u32>,
+    /// Budgets on foreign traffic and on a read flood, over lanes. A `step` has precedence.
+    pub budgets: bool,
+    /// Recycling: lanes drop waiting bulk before it takes a buffer that is reserved for the critical lane.
+    pub recycling: bool,
+    /// Bulk ring that is larger than the buffer pool, so that only recycling protects the reserve of the critical lane.
+    pub overcommit: bool,
+    /// Share of frames that the link loses and counts as delivered.
+    pub hidden_loss: f64,
+    /// Reader of a `read-flood`.
+    pub bulk_reader: BulkReader,
     /// Wire rate of a flood, as a multiple of the link's rate.
     pub flood_factor: f64,
     /// UDP payload of a flood's datagrams in bytes; by default that of the samples, but not below 512.
@@ -79,6 +92,12 @@ impl Default for Cell {
             seconds: 3,
             link_bits_per_s: None,
             queue_frames: None,
+            queues: None,
+            budgets: false,
+            recycling: true,
+            overcommit: false,
+            hidden_loss: 0.0,
+            bulk_reader: BulkReader::Drains,
             flood_factor: 1.0,
             flood_payload_bytes: None,
             cores: None,
@@ -178,7 +197,22 @@ impl Cell {
 
     /// Replaces values that are not set by those that follow from the others, and values without an effect by their
     /// defaults, so that cells with the same runs are equal.
-    pub(super) fn complete(&mut self) {
+    ///
+    /// # Errors
+    /// A value that cannot be measured.
+    pub(super) fn complete(&mut self) -> Result<(), &'static str> {
+        if !self.flood_factor.is_finite() {
+            return Err("flood_factor is no finite number");
+        }
+        if !matches!(self.queues, None | Some(1 | 2)) {
+            return Err("queues is neither 1 nor 2");
+        }
+        if !(0.0..1.0).contains(&self.hidden_loss) {
+            return Err("hidden_loss is no share from 0 to less than 1");
+        }
+        if self.hidden_loss > 0.0 && self.disturbance == Load::Repair {
+            return Err("hidden_loss and the losses of repair exclude each other");
+        }
         let usual = match self.measure {
             What::RoundTrips => {
                 self.rate_hz.get_or_insert(plan::RATE_HZ);
@@ -195,6 +229,22 @@ impl Cell {
             .get_or_insert(if place == Place::Link { 1 } else { 2 });
         if !self.datapath.has_hosts() || place == Place::Pair {
             self.arbiter = Arbiter::Fifo;
+            self.hidden_loss = 0.0;
+            self.queues = None;
+        }
+        // The hosts of a link have two queues.
+        self.queues = self
+            .queues
+            .filter(|&queues| queues == 1 && self.step.is_none());
+        let has_lanes = match self.step {
+            Some(step) => step >= Step::Xdp,
+            None => self.datapath == Datapath::Xdp,
+        };
+        self.budgets &= has_lanes && self.step.is_none();
+        self.recycling |= !has_lanes;
+        self.overcommit &= has_lanes;
+        if self.disturbance != Load::ReadFlood {
+            self.bulk_reader = BulkReader::Drains;
         }
         // Where the participants' own work disturbs, pings compete with it as jobs. Memory has a single thread.
         let is_thread = self.datapath != Datapath::Memory && place == Place::Link;
@@ -202,6 +252,7 @@ impl Cell {
             true => Publisher::Thread,
             false => Publisher::Job,
         });
+        Ok(())
     }
 
     /// Returns whether the cell is undisturbed and its place is not set.
@@ -227,6 +278,9 @@ impl Cell {
             None => scenario.in_order(self.order),
         };
         scenario.rate_hz = self.rate_hz.unwrap_or(plan::RATE_HZ);
+        if self.budgets {
+            scenario.stages.push(Stage::Budgets);
+        }
         let place = self.place.unwrap_or(Place::Link);
         let mut config = plan::in_place(place, scenario, self.seconds).through(self.arbiter);
         let cable = &mut config.cable;
@@ -238,8 +292,22 @@ impl Cell {
         config.flood.factor = self.flood_factor;
         let flood_bytes = &mut config.flood.payload_bytes;
         *flood_bytes = self.flood_payload_bytes.unwrap_or(*flood_bytes);
+        if self.hidden_loss > 0.0 {
+            config.cable.loss = Loss {
+                probability: self.hidden_loss,
+                is_hidden: true,
+                ..Loss::default()
+            };
+        }
+        if let Transport::Xdp(lanes) = &mut config.transport {
+            lanes.recycles = self.recycling;
+            lanes.overcommits = self.overcommit;
+        }
+        if self.queues == Some(1) {
+            config = config.with_one_queue();
+        }
         match self.disturbance {
-            Load::ReadFlood => config.read_as_bulk(),
+            Load::ReadFlood => config.read_as_bulk(self.bulk_reader),
             _ => config,
         }
     }

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::{Cell, Load};
 use crate::limits::MAX_SYSTEM_MESSAGE_BYTES;
-use crate::report::{Measure, Of, Place, words};
+use crate::report::{Expectations, Measure, Of, Place, words};
 use crate::scenario::{ConfigError, RttMessage, rtt};
 
 /// Scenario, as its TOML file states it.
@@ -133,6 +133,9 @@ pub struct Block {
     /// Comparisons between the runs of the block.
     #[serde(default, rename = "compare")]
     pub comparisons: Vec<Comparison>,
+    /// Counters that each run of the block must have.
+    #[serde(default)]
+    pub expect: Expectations,
 }
 
 fn yes() -> bool {
@@ -422,13 +425,16 @@ impl Block {
                 _ => vec![cell],
             };
             for mut cell in placed {
-                if !cell.flood_factor.is_finite() {
-                    return Err(ScenarioError::Cell {
-                        block: self.title.clone(),
-                        why: "flood_factor is no finite number".to_owned(),
-                    });
-                }
-                cell.complete();
+                let completed = match cell.measure {
+                    What::Throughput if !self.expect.is_empty() => {
+                        Err("only round trips have the counters of expect")
+                    }
+                    _ => cell.complete(),
+                };
+                completed.map_err(|why| ScenarioError::Cell {
+                    block: self.title.clone(),
+                    why: why.to_owned(),
+                })?;
                 if !cells.contains(&cell) {
                     cells.push(cell);
                 }

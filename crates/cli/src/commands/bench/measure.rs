@@ -12,7 +12,9 @@ use isolane_bench::experiment::{
     Cell, Datapath, Folder, Levels, Load, Planned, Scenario, Show, What,
 };
 use isolane_bench::record::Dataset;
-use isolane_bench::report::{self, Report, Run, STREAM_SCHEMA, Series, csv, page, ratios, wrapped};
+use isolane_bench::report::{
+    self, Expectations, Report, Run, STREAM_SCHEMA, Series, TRIES, csv, page, ratios, wrapped,
+};
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
 use isolane_model::Word;
@@ -266,8 +268,9 @@ pub(super) fn run(
         }
     };
     let of_runs = folder.clone();
+    let blocks = scenario.blocks.clone();
     let run = move |hosts: &BenchEnvironment, planned: &Planned| {
-        let outcome = measure(hosts, planned)?;
+        let outcome = measure(hosts, planned, &blocks[planned.block].expect)?;
         // Before the next run begins, because writing would disturb it.
         if let Some(Err(error)) = of_runs.as_deref().map(|folder| store(folder, &outcome)) {
             tell(format!(
@@ -318,11 +321,21 @@ fn series_of(data: &Dataset, number: u32) -> io::Result<Series> {
     Ok(Series::of(number, &rounds))
 }
 
-fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
-    let mut outcome = match planned.cell.measure {
-        What::RoundTrips => hosts.measure(&planned.round_trips())?,
-        What::Throughput => Outcome::of_stream(hosts.stream(planned)?),
+fn measure(
+    hosts: &BenchEnvironment,
+    planned: &Planned,
+    expect: &Expectations,
+) -> Result<Outcome, ScenarioError> {
+    let once = || match planned.cell.measure {
+        What::RoundTrips => hosts.measure(&planned.round_trips()),
+        What::Throughput => Ok(Outcome::of_stream(hosts.stream(planned)?)),
     };
+    let mut outcome = expect.measure(once, |attempt, why| {
+        tell(format!(
+            "attempt {attempt} of {TRIES} at run {} does not count: {why}",
+            planned.number
+        ));
+    })?;
     outcome.run.number = planned.number;
     outcome.run.repetition = planned.repetition;
     outcome.run.block = Some(planned.block);
@@ -422,8 +435,8 @@ fn finish(
     if let Some(growing) = growing {
         growing.finish(report)?;
     }
-    let is_valid = report.runs.iter().all(|run| run.invalid.is_none());
-    Ok(measured.exit_code(|_| is_valid))
+    let is_result = report.runs.iter().all(|run| report.fault(run).is_none());
+    Ok(measured.exit_code(|_| is_result))
 }
 
 /// Text of a report for this terminal.
@@ -461,8 +474,8 @@ fn failures(report: &Report, measured: &Measured<Outcome>) -> String {
         return failures;
     }
     let invalid = report.runs.iter().filter_map(|run| {
-        let (reason, label) = (run.invalid.as_ref()?, run.label()?);
-        Some(format!("INVALID: {label}: {reason}"))
+        let ((word, reason), label) = (report.fault(run)?, run.label()?);
+        Some(format!("{word}: {label}: {reason}"))
     });
     let lines = failures.lines().map(str::to_owned).chain(invalid);
     lines.map(|line| wrapped(&line)).collect()
