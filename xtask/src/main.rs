@@ -11,7 +11,7 @@
 //! - `cargo xtask domain-size` starts hundreds of processes of one domain;
 //! - `cargo xtask fuzz` fuzzes all parsers of peers' input;
 //! - `cargo xtask hostile` attacks a host with a critical topic;
-//! - `cargo xtask isolation` counts the effect of a flood on a critical topic, with and without each isolation
+//! - `cargo xtask isolation` runs the scenario `isolation`: counters of a critical topic, with and without each isolation
 //!   mechanism;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
 //! - `cargo xtask peers` measures isolane and other DDS implementations;
@@ -99,7 +99,7 @@ enum Command {
     /// Run the attacker process of `hostile`
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
-    /// Run the emulated cable between two hosts, or another helper process of `interop`, `hostile` and `isolation`
+    /// Run the emulated cable between two hosts, or another helper process of `interop` and `hostile`
     #[command(name = CABLE_COMMAND, hide = true)]
     Cable { role: String },
 }

@@ -1,26 +1,16 @@
-//! `cargo xtask isolation`: counters show the effect of a flood on a critical topic, with all isolation mechanisms and
-//! without each of them.
-//!
-//! The trials of [`isolane_bench::scenario::isolation`] run one after the other between two hosts in namespaces. An
-//! attempt is invalid if the machine stalled so long that the kernel dropped frames before the cable, if the
-//! disturbance was too small, or if the trial could not run. Its counts are then printed, and the trial is repeated. A
-//! trial fails if all its attempts are invalid. In a valid attempt, a wrong counter is a failure at once.
+//! `cargo xtask isolation`: the scenario `isolation` of `isolane bench run`, whose runs must be as its blocks expect.
 
-use std::fmt;
+use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use clap::Args;
-use isolane_bench::child::Program;
-use isolane_bench::namespace::TestHosts;
-use isolane_bench::report::Environment;
-use isolane_bench::scenario::isolation::{Counter, SCHEMA, TRIES, Verdict, hosts, trials};
-use isolane_bench::scenario::transport::{Lanes, Transport};
 use isolane_support::steps::Outcome;
-use isolane_support::workspace::Metadata;
-use isolane_support::{CABLE_COMMAND, Result, json, packages};
-use serde::Serialize;
+use isolane_support::workspace::{Metadata, build_commands};
+use isolane_support::{Result, command, packages};
+use serde_json::Value;
 
-/// Duration in seconds of each trial in `cargo xtask test --all`.
+/// Duration in seconds of each run in `cargo xtask test --all`.
 const STEP_SECONDS: u32 = 1;
 
 /// Arguments of `cargo xtask isolation`.
@@ -29,139 +19,49 @@ pub struct Arguments {
     /// Duration of each run, in seconds
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// Write the results to this file as `isolane/isolation/1`; `-` is standard output
+    /// Write the results to this file as `isolane/rtt/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Runs the trials and prints the table.
+/// Builds isolane and measures the scenario.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     packages::require_root("isolation")?;
-    let report = measure(arguments.seconds)?;
-    eprint!("\n{report}");
+    command::run(&mut build_commands())?;
+    let mut measure = scenario(&Metadata::read()?, arguments.seconds);
     if let Some(file) = &arguments.json {
-        json::write(&report, file)?;
+        measure.arg("--json").arg(file);
     }
-    Ok(report.failed() == 0)
+    Ok(measure.status()?.success())
 }
 
-/// Runs short trials as a step of `cargo xtask test --all`.
+/// Measures short runs as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
-    let report = measure(STEP_SECONDS)?;
-    eprint!("{report}");
-    json::write(&report, &metadata.target_directory.join("isolation.json"))?;
-    let failed = report.failed();
-    Ok(Outcome::Counted {
-        passed: report.trials.len() - failed,
-        failed,
-    })
-}
-
-/// JSON of the result: `isolane/isolation/1`.
-#[derive(Serialize)]
-struct Report {
-    /// [`SCHEMA`].
-    schema: &'static str,
-    /// The machine and the command, as in `isolane/rtt/1`.
-    environment: Environment,
-    /// Duration of each trial.
-    seconds: u32,
-    /// Verdicts in the order of the trials.
-    trials: Vec<Verdict>,
-}
-
-fn measure(seconds: u32) -> Result<Report> {
-    let testbed = TestHosts::new(&hosts())?;
-    let program = Program::current(&[CABLE_COMMAND])?;
-    let transports = [Transport::Udp, Transport::Xdp(Lanes::default())];
-    let trials = transports
-        .map(|transport| trials(transport, seconds))
-        .concat();
-    let mut report = Report {
-        schema: SCHEMA,
-        environment: Environment::probe(),
-        seconds,
-        trials: Vec::new(),
+    let file = metadata.target_directory.join("isolation.json");
+    // The report of an earlier run must not be taken for the report of this run.
+    if file.exists() {
+        fs::remove_file(&file)?;
+    }
+    let mut measure = scenario(metadata, STEP_SECONDS);
+    let ran = command::run(measure.arg("--json").arg(&file));
+    let report: Value = match fs::read(&file) {
+        Ok(text) => serde_json::from_slice(&text)?,
+        Err(error) => return ran.and(Err(error.into())),
     };
-    for (number, trial) in (1..).zip(&trials) {
-        eprintln!("{number}/{}: {}", trials.len(), trial.name);
-        let made = trial.make(&testbed, &program, print_attempt);
-        report.trials.push(made.verdict);
-    }
-    Ok(report)
-}
-
-/// Prints why an attempt is invalid, with its counts.
-fn print_attempt(attempt: u32, verdict: &Verdict) {
-    let why = verdict
-        .fault
-        .as_deref()
-        .unwrap_or("the machine stood still");
-    let named =
-        |counter: Counter| format!("{} {}", counter.name(), shown(verdict.counts.get(counter)));
-    let counts = Counter::ALL.map(named).join(", ");
-    let late = shown(verdict.kernel_late);
-    eprintln!("attempt {attempt} of {TRIES} does not count: {why} ({counts}, kernel late {late})");
-}
-
-/// Formats a count; `-` if there is none.
-fn shown<T: fmt::Display>(count: Option<T>) -> String {
-    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
-}
-
-impl Report {
-    fn failed(&self) -> usize {
-        let failed = self.trials.iter().filter(|trial| trial.fault.is_some());
-        failed.count()
+    let count = |list: &str| report[list].as_array().map_or(0, Vec::len);
+    let runs = report["runs"].as_array().into_iter().flatten();
+    let passed = runs.filter(|run| run["unexpected"].is_null()).count();
+    // Every run is needed, also where the machine allows no lanes.
+    let failed = count("runs") - passed + count("missing") + count("left_out");
+    match (ran, failed) {
+        (Err(error), 0) => Err(error),
+        _ => Ok(Outcome::Counted { passed, failed }),
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.trials.iter().map(|trial| trial.name.len());
-        let width = names.max().unwrap_or(0);
-        write!(
-            f,
-            "{:width$}  {:>7}  {:>8}  {:>6}",
-            "", "samples", "bulk", "factor"
-        )?;
-        for counter in Counter::ALL {
-            write!(f, "  {:>11}", counter.name())?;
-        }
-        writeln!(f, "  {:>12}", "kernel late*")?;
-        for trial in &self.trials {
-            let factor = shown(trial.factor.map(|factor| format!("{factor:.2}")));
-            write!(
-                f,
-                "{:width$}  {:>7}  {:>8}  {factor:>6}",
-                trial.name, trial.samples, trial.bulk
-            )?;
-            for counter in Counter::ALL {
-                write!(f, "  {:>11}", shown(trial.counts.get(counter)))?;
-            }
-            write!(f, "  {:>12}", shown(trial.kernel_late))?;
-            match &trial.fault {
-                None => writeln!(f)?,
-                Some(fault) => writeln!(f, "  FAILED: {fault}")?,
-            }
-        }
-        writeln!(
-            f,
-            "* Less urgent activations begun after a critical sample's stamp that the kernel did not show yet at the \
-             look before them. An inversion is one that it did show, or before which the executor did not look: only those are \
-             the executor's, and judged."
-        )?;
-        match self.failed() {
-            0 => writeln!(
-                f,
-                "With all mechanisms every counter is 0; without one, its counter is above 0. Sockets reserve \
-                 no buffers: -."
-            ),
-            failed => writeln!(
-                f,
-                "{failed} of {} do not show what they are there to show.",
-                self.trials.len()
-            ),
-        }
-    }
+fn scenario(metadata: &Metadata, seconds: u32) -> Command {
+    let mut measure = Command::new(metadata.isolane());
+    measure.args(["bench", "run", "isolation", "--set"]);
+    measure.arg(format!("seconds={seconds}"));
+    measure
 }

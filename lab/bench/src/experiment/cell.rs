@@ -8,16 +8,17 @@ use strum::IntoStaticStr;
 use toml::{Table, Value};
 
 use super::What;
-use crate::cable::Arbiter;
+use crate::cable::{Arbiter, Loss};
 use crate::limits::{
     MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_LATENCY_BUDGET_US, MAX_LINK_BITS_PER_S,
     MAX_QUEUE_FRAMES, MAX_RATE_HZ, MAX_RUN_SECONDS, MAX_SAMPLES, MIN_FLOOD_FACTOR,
     MIN_LINK_BITS_PER_S,
 };
 use crate::process::Cores;
-use crate::report::{Disturbance, Order, Place, Publisher, Step};
+use crate::report::{Disturbance, Order, Place, Publisher, Stage, Step};
 use crate::scenario::rtt::OUTLASTS_SECONDS;
 use crate::scenario::throughput::{self, Reliability};
+use crate::scenario::transport::{BulkReader, Transport};
 use crate::scenario::{plan, rtt};
 use crate::traffic_source::MIN_SAMPLE_DATAGRAM_BYTES;
 
@@ -56,6 +57,18 @@ pub struct Cell {
     pub link_bits_per_s: Option<u64>,
     /// Frames that may wait in the link, each way; by default that of the place.
     pub queue_frames: Option<u32>,
+    /// Receive queues of the hosts' devices, 1 or 2; by default those of the place. A `step` has precedence.
+    pub queues: Option<u32>,
+    /// Budgets on foreign traffic and on a read flood, over lanes. A `step` has precedence.
+    pub budgets: bool,
+    /// Recycling: lanes drop waiting bulk before it takes a buffer that is reserved for the critical lane.
+    pub recycling: bool,
+    /// Bulk ring that is larger than the buffer pool, so that only recycling protects the reserve of the critical lane.
+    pub overcommit: bool,
+    /// Share of frames that the link loses and counts as delivered.
+    pub hidden_loss: f64,
+    /// Reader of a `read-flood`.
+    pub bulk_reader: BulkReader,
     /// Wire rate of a flood, as a multiple of the link's rate.
     pub flood_factor: f64,
     /// UDP payload of a flood's datagrams in bytes; by default that of the samples, but not below 512.
@@ -89,6 +102,12 @@ impl Default for Cell {
             seconds: 3,
             link_bits_per_s: None,
             queue_frames: None,
+            queues: None,
+            budgets: false,
+            recycling: true,
+            overcommit: false,
+            hidden_loss: 0.0,
+            bulk_reader: BulkReader::Drains,
             flood_factor: 1.0,
             flood_payload_bytes: None,
             cores: None,
@@ -166,6 +185,9 @@ impl Load {
         self.disturbance().map(Disturbance::place)
     }
 }
+
+/// Largest share of hidden losses: more leave no round trips.
+const MAX_HIDDEN_LOSS: f64 = 0.99;
 
 /// Checks that a value is in its range. NaN is in no range.
 fn within<T: PartialOrd + Display>(
@@ -256,6 +278,22 @@ impl Cell {
             self.arbiter = Arbiter::Fifo;
             self.link_bits_per_s = None;
             self.queue_frames = None;
+            self.hidden_loss = 0.0;
+            self.queues = None;
+        }
+        // The hosts of a link have two queues.
+        self.queues = self
+            .queues
+            .filter(|&queues| queues != 2 && self.step.is_none());
+        let has_lanes = match self.step {
+            Some(step) => step >= Step::Xdp,
+            None => self.datapath == Datapath::Xdp,
+        };
+        self.budgets &= has_lanes && self.step.is_none();
+        self.recycling |= !has_lanes;
+        self.overcommit &= has_lanes;
+        if self.disturbance != Load::ReadFlood {
+            self.bulk_reader = BulkReader::Drains;
         }
         // Where the participants' own work disturbs, pings compete with it as jobs. Memory has a single thread.
         let is_thread = self.datapath != Datapath::Memory && place == Place::Link;
@@ -288,6 +326,11 @@ impl Cell {
         within("seconds", self.seconds, 1..=MAX_RUN_SECONDS)?;
         within("cores", self.cores.unwrap_or(1), 1..=2)?;
         within("max_samples", self.max_samples, 1..=u16::MAX)?;
+        within("queues", self.queues.unwrap_or(1), 1..=2)?;
+        within("hidden_loss", self.hidden_loss, 0.0..=MAX_HIDDEN_LOSS)?;
+        if self.hidden_loss > 0.0 && self.disturbance == Load::Repair {
+            return Err("hidden_loss and the losses of repair exclude each other".to_owned());
+        }
         if let Some(rate_hz) = self.rate_hz {
             within("rate_hz", rate_hz, 1..=MAX_RATE_HZ)?;
         }
@@ -384,6 +427,9 @@ impl Cell {
             None => scenario.in_order(self.order),
         };
         scenario.rate_hz = self.rate_hz.unwrap_or(plan::RATE_HZ);
+        if self.budgets {
+            scenario.stages.push(Stage::Budgets);
+        }
         let place = self.place.unwrap_or(Place::Link);
         let mut config = plan::in_place(place, scenario, self.seconds).through(self.arbiter);
         let cable = &mut config.cable;
@@ -395,8 +441,22 @@ impl Cell {
         config.flood.factor = self.flood_factor;
         let flood_bytes = &mut config.flood.payload_bytes;
         *flood_bytes = self.flood_payload_bytes.unwrap_or(*flood_bytes);
+        if self.hidden_loss > 0.0 {
+            config.cable.loss = Loss {
+                probability: self.hidden_loss,
+                is_hidden: true,
+                ..Loss::default()
+            };
+        }
+        if let Transport::Xdp(lanes) = &mut config.transport {
+            lanes.recycles = self.recycling;
+            lanes.overcommits = self.overcommit;
+        }
+        if self.queues == Some(1) {
+            config = config.with_one_queue();
+        }
         match self.disturbance {
-            Load::ReadFlood => config.read_as_bulk(),
+            Load::ReadFlood => config.read_as_bulk(self.bulk_reader),
             _ => config,
         }
     }

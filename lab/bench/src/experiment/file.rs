@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::{Cell, Load};
 use crate::limits::MAX_SYSTEM_MESSAGE_BYTES;
-use crate::report::{Measure, Of, Place, words};
+use crate::report::{Expectations, Measure, Of, Place, words};
 use crate::scenario::{ConfigError, RttMessage, rtt};
 
 /// Scenario, as its TOML file states it.
@@ -133,6 +133,9 @@ pub struct Block {
     /// Comparisons between the runs of the block.
     #[serde(default, rename = "compare")]
     pub comparisons: Vec<Comparison>,
+    /// Counters that each run of the block must have.
+    #[serde(default)]
+    pub expect: Expectations,
 }
 
 fn yes() -> bool {
@@ -439,7 +442,13 @@ impl Block {
             };
             for mut cell in placed {
                 cell.complete();
-                cell.check().map_err(|why| ScenarioError::Cell {
+                let checked = match cell.measure {
+                    What::Throughput if !self.expect.is_empty() => {
+                        Err("only round trips have the counters of expect".to_owned())
+                    }
+                    _ => cell.check(),
+                };
+                checked.map_err(|why| ScenarioError::Cell {
                     block: self.title.clone(),
                     why,
                 })?;

@@ -23,6 +23,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("demo-full", include_str!("../../scenarios/demo-full.toml")),
     ("rtt", include_str!("../../scenarios/rtt.toml")),
     ("ablation", include_str!("../../scenarios/ablation.toml")),
+    ("isolation", include_str!("../../scenarios/isolation.toml")),
     (
         "throughput",
         include_str!("../../scenarios/throughput.toml"),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::report::{Order, Place, Publisher};
+use crate::report::{Counter, Expected, Order, Place, Publisher, ReceiveWork};
 
 fn planned(name: &str) -> Vec<Planned> {
     let text = shipped(name).expect("it is shipped");
@@ -287,6 +287,27 @@ fn values_outside_their_range_are_refused_by_their_names() {
 }
 
 #[test]
+fn sockets_have_no_mechanisms_of_lanes() {
+    for factor in [
+        "\"recycling\", levels = [true, false]",
+        "\"overcommit\", levels = [true, false]",
+        "\"budgets\", levels = [true, false]",
+        "\"bulk_reader\", levels = [\"drains\", \"keeps\"]",
+        "\"queues\", levels = [2]",
+    ] {
+        let runs = |datapath: &str| {
+            let runs = of(&format!(
+                "title = \"t\"\n[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ datapath = \"{datapath}\" }}\n\
+                 factor = [{{ name = {factor} }}]"
+            ));
+            runs.expect("a scenario").len()
+        };
+        let of_lanes = if factor.contains("true") { 2 } else { 1 };
+        assert_eq!((runs("udp"), runs("xdp")), (1, of_lanes), "{factor}");
+    }
+}
+
+#[test]
 fn options_replace_levels_and_add_factors() {
     let mut scenario = Scenario::parse(shipped("rtt").expect("shipped")).expect("a scenario");
     let mut levels = Levels::new();
@@ -329,6 +350,24 @@ fn what_is_wrong_in_a_file_is_named() {
             "flood_factor = NaN is not within 0.01 to",
         ),
         (
+            &format!("title = \"t\"\n{block}set = {{ queues = 3 }}"),
+            "queues = 3 is not within 1 to 2",
+        ),
+        (
+            &format!("title = \"t\"\n{block}set = {{ hidden_loss = 1.5 }}"),
+            "hidden_loss = 1.5 is not within 0 to 0.99",
+        ),
+        (
+            &format!("title = \"t\"\n{block}expect = {{ lost = 0 }}"),
+            "expect",
+        ),
+        (
+            &format!(
+                "title = \"t\"\n{block}set = {{ measure = \"throughput\" }}\nexpect = {{ lost = \"zero\" }}"
+            ),
+            "only round trips have the counters",
+        ),
+        (
             &format!("title = \"t\"\nrepetitions = 70000\n{block}"),
             "more than 65535 runs",
         ),
@@ -352,4 +391,54 @@ fn what_is_wrong_in_a_file_is_named() {
         let error = of(text).expect_err(named);
         assert!(error.contains(named), "{error}");
     }
+}
+
+/// A companion is a run with all mechanisms except one. The counter that it expects above zero must be zero in all others.
+#[test]
+fn each_isolation_counter_has_a_companion_without_one_mechanism() {
+    let scenario = Scenario::parse(shipped("isolation").expect("shipped")).expect("a scenario");
+    let expects = |run: &Planned, counter, expected| {
+        let expect = &scenario.blocks[run.block].expect;
+        expect.expects(counter, expected)
+    };
+    let above_zero = |run: &Planned| {
+        let mut all = Counter::ALL.into_iter();
+        all.find(|&counter| expects(run, counter, Expected::AboveZero))
+    };
+    let (kept, companions): (Vec<_>, Vec<_>) = planned("isolation")
+        .into_iter()
+        .partition(|run| above_zero(run).is_none());
+    assert_eq!(kept.len(), 17);
+    for (run, counter) in kept.iter().flat_map(|run| Counter::ALL.map(|it| (run, it))) {
+        assert!(expects(run, counter, Expected::Zero), "{run:?}");
+        let config = run.cell.round_trips();
+        assert_eq!(
+            (config.queues, config.scenario.receive_work),
+            (Some(1), ReceiveWork::Softirq)
+        );
+    }
+    let differing = |companion: &Planned| {
+        let names_of = |run: &Planned| {
+            let mut values = run.cell.values();
+            values.retain(|name, value| companion.cell.value(name).as_ref() != Some(value));
+            values.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let mut only = kept.iter().map(names_of).filter(|names| names.len() == 1);
+        let name = only.next().expect("a run with the mechanism").remove(0);
+        (name, above_zero(companion), companion.cell.datapath.word())
+    };
+    let shown = companions.iter().map(differing).collect::<Vec<_>>();
+    let expected = [
+        ("order", Counter::Inversions, "udp"),
+        ("order", Counter::Inversions, "xdp"),
+        ("arbiter", Counter::Lost, "udp"),
+        ("arbiter", Counter::Lost, "xdp"),
+        ("recycling", Counter::Touched, "xdp"),
+        ("hidden_loss", Counter::Unaccounted, "udp"),
+        ("hidden_loss", Counter::Unaccounted, "xdp"),
+    ];
+    assert_eq!(
+        shown,
+        expected.map(|(name, counter, word)| (name.to_owned(), Some(counter), word))
+    );
 }

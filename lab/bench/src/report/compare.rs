@@ -318,6 +318,8 @@ pub(crate) fn words(name: &str, value: &Value) -> String {
         "cores" => format!("{text} cores"),
         "order" => format!("{text} order"),
         "arbiter" => format!("link {text}"),
+        "bulk_reader" => format!("reader {text}"),
+        "flood_factor" => format!("flood x {text}"),
         "disturbance" if text == "none" => "undisturbed".to_owned(),
         "step" => {
             let step = Step::deserialize(value.clone());

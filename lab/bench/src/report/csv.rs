@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Report, Run};
 
 /// Members of a run that become columns. A nested member becomes a column for each of its members.
-const MEMBERS: [&str; 12] = [
+const MEMBERS: [&str; 14] = [
     "number",
     "repetition",
     "samples",
@@ -17,7 +17,9 @@ const MEMBERS: [&str; 12] = [
     "owd_us",
     "cable_us",
     "inversions",
+    "counters",
     "invalid",
+    "unexpected",
 ];
 
 /// Table of all runs, with a line of names. An unknown value is an empty field.

@@ -7,6 +7,7 @@ mod bars;
 mod compare;
 mod csv;
 mod environment;
+mod expectation;
 mod page;
 mod result_comparison;
 mod run;
@@ -27,6 +28,7 @@ pub(crate) use compare::words;
 pub use compare::{Measure, Of, Ratio, Series, parts_of_ratios, ratios};
 pub use csv::csv;
 pub use environment::{Clock, Environment};
+pub use expectation::{Counter, Counters, Expectations, Expected, TRIES};
 pub use page::page;
 pub use result_comparison::{
     COMPARISON_SCHEMA, CellComparison, MeasuredResult, ResultComparison, StatisticComparison,
@@ -186,6 +188,21 @@ impl Report {
         }
         self.runs.push(run);
     }
+
+    /// Returns whether the run's block expects values of counters.
+    pub(crate) fn is_judged(&self, run: &Run) -> bool {
+        let block = run.block.and_then(|index| self.scenario.blocks.get(index));
+        block.is_some_and(|block| !block.expect.is_empty())
+    }
+
+    /// Word and reason for a run that is no result, or not as its block expects.
+    pub fn fault<'a>(&self, run: &'a Run) -> Option<(&'static str, &'a str)> {
+        match (&run.unexpected, &run.invalid) {
+            (Some(why), _) => Some(("NOT AS EXPECTED", why)),
+            (None, Some(why)) if !self.is_judged(run) => Some(("INVALID", why)),
+            _ => None,
+        }
+    }
 }
 
 /// Cable configuration, and the number of frames dropped before the cable.
@@ -338,7 +355,7 @@ mod tests {
             "number block cell datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us one_way host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
-             windows distribution remarks storm repetition took_s system",
+             windows distribution remarks storm repetition took_s system counters unexpected",
         );
         has(
             "/runs/0/one_way",

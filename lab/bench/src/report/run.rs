@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cable, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage, SystemActivity,
+    Cable, Counter, Counters, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage,
+    SystemActivity,
 };
 use crate::experiment::Cell;
 use crate::process::Note;
@@ -113,8 +114,14 @@ pub struct Run {
     /// Stream of a throughput run, which has no round trips.
     #[serde(default)]
     pub stream: Option<Stream>,
+    /// Isolation counters.
+    #[serde(default = "Counter::unknown")]
+    pub counters: Counters,
     /// Reason why this run is invalid, if it is.
     pub invalid: Option<String>,
+    /// Reason why this run is not as its block expects; null if it is, and if the block expects nothing.
+    #[serde(default)]
+    pub unexpected: Option<String>,
     /// Steps the machine did not allow.
     pub notes: Vec<Note>,
     /// Remarks on how to read this run.
@@ -357,7 +364,9 @@ impl Run {
             lanes: None,
             flows: Vec::new(),
             stream: None,
+            counters: Counter::unknown(),
             invalid: invalid.map(|invalid| invalid.to_string()),
+            unexpected: None,
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
             remarks: Vec::new(),
             ledger: cable.map(|cable| Ledger {
@@ -391,6 +400,11 @@ impl Run {
     /// Arbiter of the link; `None` without a link.
     pub fn arbiter(&self) -> Option<cable::Arbiter> {
         self.cable.as_ref().map(|cable| cable.arbiter)
+    }
+
+    /// Value of an isolation counter.
+    pub fn counter(&self, counter: Counter) -> Option<u64> {
+        *self.counters.get(&counter)?
     }
 
     /// Statistics of a part of the round trip.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::compare::words;
-use super::{Measure, Of, Ratio, Report, Run, Stream, bars};
+use super::{Counter, Measure, Of, Ratio, Report, Run, Stream, bars};
 use crate::experiment::{Block, Cell, Show};
 use crate::statistics::Statistics;
 
@@ -23,7 +23,7 @@ pub fn text(report: &Report, columns: Option<usize>) -> String {
                 parts.extend(tables);
                 parts.extend(has_meaning.then(|| format!("{meaning}\n")));
             }
-            parts.push(one_way_table(&report.runs));
+            parts.push(one_way_table(&timed(report)));
             parts.retain(|part| !part.is_empty());
             parts.join("\n")
         }
@@ -36,9 +36,15 @@ pub(super) fn tables(report: &Report, columns: usize) -> Vec<String> {
     let mut tables: Vec<String> = blocks
         .flat_map(|index| of_block(report, index, columns))
         .collect();
-    tables.push(one_way_table(&report.runs));
+    tables.push(one_way_table(&timed(report)));
     tables.retain(|table| !table.is_empty());
     tables
+}
+
+/// Runs of blocks that expect no counters.
+fn timed(report: &Report) -> Vec<&Run> {
+    let runs = report.runs.iter();
+    runs.filter(|run| !report.is_judged(run)).collect()
 }
 
 /// Table of a block's runs, and of its ratios, if it has any.
@@ -48,7 +54,7 @@ fn of_block(report: &Report, index: usize, columns: usize) -> Vec<String> {
     let ratios = report.ratios.iter().filter(|ratio| ratio.block == index);
     let ratios: Vec<&Ratio> = ratios.collect();
     let mut tables = vec![
-        runs_table(&report.scenario.blocks[index], &runs, columns),
+        runs_table(report, &report.scenario.blocks[index], &runs, columns),
         ratio_table(&ratios),
     ];
     tables.retain(|table| !table.is_empty());
@@ -136,6 +142,12 @@ impl<'a> Row<'a> {
         let sum: u64 = self.runs.iter().map(|run| count(run)).sum();
         sum.to_string()
     }
+
+    fn counter(&self, counter: Counter) -> String {
+        let counts = self.runs.iter().map(|run| run.counter(counter));
+        let sum: Option<u64> = counts.sum();
+        sum.map_or_else(|| "-".to_owned(), |sum| sum.to_string())
+    }
 }
 
 /// Column: rank, two lines of heading, and its cells. On a narrow terminal, columns with the highest rank are left out
@@ -193,8 +205,24 @@ fn megabytes(bytes: Option<u64>) -> Option<f64> {
     bytes.map(|bytes| bytes as f64 / 1e6)
 }
 
+/// Columns of a block that expects values of counters.
+const COUNTERS: [Column; 6] = [
+    (0, "priority", "inversions", |row| {
+        row.counter(Counter::Inversions)
+    }),
+    (0, "", "lost", |row| row.counter(Counter::Lost)),
+    (0, "reserve", "touched", |row| row.counter(Counter::Touched)),
+    (0, "", "unaccounted", |row| {
+        row.counter(Counter::Unaccounted)
+    }),
+    (2, "kernel", "late", |row| {
+        row.sum(|run| run.kernel_late.total)
+    }),
+    (1, "", "samples", |row| row.sum(|run| run.samples)),
+];
+
 /// Table of a block: a line for each cell. Times are microseconds, medians over the repetitions; counts are sums.
-fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
+fn runs_table(report: &Report, block: &Block, runs: &[&Run], columns: usize) -> String {
     let rows = Row::of(runs.iter().copied());
     let Some(first) = rows.first() else {
         return String::new();
@@ -219,9 +247,13 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
     };
     let is_stream = first.runs.iter().any(|run| run.stream.is_some());
     let has_value = |column: &Column| rows.iter().any(|row| column.3(row) != "-");
-    let mut shown = match is_stream {
-        true => STREAM_COLUMNS.into_iter().filter(has_value).collect(),
-        false => COLUMNS.to_vec(),
+    let (mut shown, unit) = match is_stream {
+        true => (
+            STREAM_COLUMNS.into_iter().filter(has_value).collect(),
+            "CPU time for each sample",
+        ),
+        false if block.expect.is_empty() => (COLUMNS.to_vec(), "times in us"),
+        false => (COUNTERS.to_vec(), "counts"),
     };
     let mut text = aligned(&lines_of(&shown), names.len());
     for least in (1..=7).rev() {
@@ -233,20 +265,17 @@ fn runs_table(block: &Block, runs: &[&Run], columns: usize) -> String {
     }
     let repetitions = match first.runs.len() {
         1 => String::new(),
-        count => format!(", medians of {count} repetitions"),
-    };
-    let unit = match is_stream {
-        true => "CPU time for each sample",
-        false => "times in us",
+        count if block.expect.is_empty() => format!(", medians of {count} repetitions"),
+        count => format!(", sums of {count} repetitions"),
     };
     let mut text = format!("{} ({unit}{repetitions})\n{text}", block.title);
     for (row, run) in rows
         .iter()
         .flat_map(|row| row.runs.iter().map(move |run| (row, run)))
     {
-        if let Some(reason) = &run.invalid {
+        if let Some((word, reason)) = report.fault(run) {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "INVALID: {}: {reason}", name(&names, row.cell));
+            let _ = writeln!(text, "{word}: {}: {reason}", name(&names, row.cell));
         }
     }
     text
@@ -271,6 +300,7 @@ pub(super) fn names(block: &Block, rows: &[Row<'_>]) -> Vec<String> {
         "step",
         "link_bits_per_s",
         "queue_frames",
+        "queues",
         "flood_payload_bytes",
     ];
     names.extend(unset.map(str::to_owned));
@@ -392,9 +422,9 @@ const ONE_WAY_COLUMNS: [OneWayColumn; 12] = [
 
 /// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons why runs have no
 /// one-way delays. Empty without runs.
-fn one_way_table(runs: &[Run]) -> String {
+fn one_way_table(runs: &[&Run]) -> String {
     let mut text = String::new();
-    let has_delays = |run: &&Run| run.one_way.refused.is_none() && run.stream.is_none();
+    let has_delays = |run: &&&Run| run.one_way.refused.is_none() && run.stream.is_none();
     for block in runs.chunk_by(|a, b| a.datapath == b.datapath) {
         if block.iter().any(|run| has_delays(&run)) {
             // Writing to a string cannot fail.
@@ -559,7 +589,7 @@ mod one_way_tests {
     #[test]
     fn ways_of_one_clock_stand_in_a_line_and_the_clock_is_named_once() {
         let here = StampClock::of_this_process();
-        let text = one_way_table(&[run(&here, &here), run(&here, &here)]);
+        let text = one_way_table(&[&run(&here, &here), &run(&here, &here)]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "One way over udp (times in us)");
         assert!(
@@ -592,7 +622,7 @@ mod one_way_tests {
         assert_eq!(run.owd_us, Default::default());
         assert_eq!(run.distribution.owd_us, None);
         assert_eq!(run.rtt_us.median, Some(200.0), "round trips are right");
-        let text = one_way_table(&[run]);
+        let text = one_way_table(&[&run]);
         assert!(
             text.contains("two machines") && !text.contains("90.0"),
             "{text}"

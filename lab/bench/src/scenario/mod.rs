@@ -12,7 +12,6 @@
 mod end;
 pub mod flow;
 pub mod in_process_load;
-pub mod isolation;
 pub mod plan;
 mod program;
 pub mod rtt;

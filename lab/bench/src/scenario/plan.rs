@@ -82,6 +82,7 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         reliability: Reliability::BestEffort,
         max_samples: 256,
         system: None,
+        queues: None,
     }
 }
 
@@ -127,18 +128,11 @@ pub fn in_process(scenario: Scenario, seconds: u32) -> Config {
 
 /// Run that tests the executor between two hosts joined by one veth pair, without a cable.
 pub fn joined(scenario: Scenario, seconds: u32) -> Config {
-    // A single queue leaves nothing to steer.
-    let receive_work = ReceiveWork::Softirq;
-    Config {
+    let config = Config {
         place: Place::Pair,
-        ..in_process(
-            Scenario {
-                receive_work,
-                ..scenario
-            },
-            seconds,
-        )
-    }
+        ..in_process(scenario, seconds)
+    };
+    config.with_one_queue()
 }
 
 /// Run of a scenario in `place`.
@@ -161,10 +155,21 @@ impl Config {
         is_steered || matches!(self.transport, Transport::Xdp(_))
     }
 
+    /// Gives the hosts devices with one queue, which leaves nothing to steer: lanes share the queue's buffers.
+    #[must_use]
+    pub fn with_one_queue(mut self) -> Config {
+        self.queues = Some(1);
+        self.scenario.receive_work = ReceiveWork::Softirq;
+        if let Transport::Xdp(lanes) = &mut self.transport {
+            lanes.are_steered = false;
+        }
+        self
+    }
+
     /// Addresses floods to a bulk reader that both ends then have, with a budget if the scenario includes budgets.
     #[must_use]
-    pub fn read_as_bulk(mut self) -> Config {
-        self.bulk_reader = Some(BulkReader::Drains);
+    pub fn read_as_bulk(mut self, reader: BulkReader) -> Config {
+        self.bulk_reader = Some(reader);
         self.flood.target = Target::Level(self.transport.bulk_level());
         if !self.policing.is_off() {
             self.policing = self.policing.of_bulk();

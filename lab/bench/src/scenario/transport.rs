@@ -192,7 +192,7 @@ impl Policing {
 
 /// Reader of bulk: of a flood to a level of the participants, and of their own bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum BulkReader {
     /// A reader whose lane the executor drains when nothing is more urgent.
     Drains,
@@ -202,15 +202,6 @@ pub enum BulkReader {
     /// A reader that is starved: a job at a level between bulk and critical takes all the time the critical level
     /// leaves, while there are round trips. The bulk lane is open and fills.
     DoesNotDrain,
-}
-
-impl BulkReader {
-    /// All kinds of readers.
-    pub const ALL: [BulkReader; 3] = [
-        BulkReader::Drains,
-        BulkReader::Keeps,
-        BulkReader::DoesNotDrain,
-    ];
 }
 
 #[cfg(test)]

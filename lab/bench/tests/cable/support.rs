@@ -16,12 +16,7 @@ pub(crate) const HEADERS: u64 = 42;
 
 /// Creates a testbed. Without the rights, prints the reason and returns `None`.
 pub(crate) fn testbed() -> Option<TestHosts> {
-    testbed_of(&TestHostsConfig::default())
-}
-
-/// Creates a testbed with this configuration.
-pub(crate) fn testbed_of(config: &TestHostsConfig) -> Option<TestHosts> {
-    match TestHosts::new(config) {
+    match TestHosts::new(&TestHostsConfig::default()) {
         Ok(testbed) => {
             for note in testbed.notes() {
                 println!("note: {note}");

@@ -13,7 +13,8 @@ use isolane_bench::experiment::{
 };
 use isolane_bench::record::Dataset;
 use isolane_bench::report::{
-    self, Of, Report, Run, STREAM_SCHEMA, Series, csv, page, parts_of_ratios, ratios, wrapped,
+    self, Expectations, Of, Report, Run, STREAM_SCHEMA, Series, TRIES, csv, page, parts_of_ratios,
+    ratios, wrapped,
 };
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
@@ -267,7 +268,7 @@ pub(super) fn run(
     };
     let (of_runs, of_scenario) = (folder.clone(), scenario.clone());
     let run = move |hosts: &BenchEnvironment, planned: &Planned| {
-        let outcome = measure(hosts, planned)?;
+        let outcome = measure(hosts, planned, &of_scenario.blocks[planned.block].expect)?;
         // Before the next run begins, because writing would disturb it.
         match of_runs.as_deref().map(|folder| store(folder, &outcome)) {
             // The folder has the times.
@@ -341,11 +342,21 @@ fn first_lines() -> impl FnMut(&Run) -> bool {
     move |run| numbers.insert(run.number)
 }
 
-fn measure(hosts: &BenchEnvironment, planned: &Planned) -> Result<Outcome, ScenarioError> {
-    let mut outcome = match planned.cell.measure {
-        What::RoundTrips => hosts.measure(&planned.round_trips())?,
-        What::Throughput => Outcome::of_stream(hosts.stream(planned)?),
+fn measure(
+    hosts: &BenchEnvironment,
+    planned: &Planned,
+    expect: &Expectations,
+) -> Result<Outcome, ScenarioError> {
+    let once = || match planned.cell.measure {
+        What::RoundTrips => hosts.measure(&planned.round_trips()),
+        What::Throughput => Ok(Outcome::of_stream(hosts.stream(planned)?)),
     };
+    let mut outcome = expect.measure(once, |attempt, why| {
+        tell(format!(
+            "attempt {attempt} of {TRIES} at run {} does not count: {why}",
+            planned.number
+        ));
+    })?;
     outcome.run.number = planned.number;
     outcome.run.repetition = planned.repetition;
     outcome.run.block = Some(planned.block);
@@ -487,8 +498,8 @@ fn finish(
     if let Some(growing) = growing {
         growing.finish(report)?;
     }
-    let is_valid = report.runs.iter().all(|run| run.invalid.is_none());
-    Ok(measured.exit_code(is_valid))
+    let is_result = report.runs.iter().all(|run| report.fault(run).is_none());
+    Ok(measured.exit_code(is_result))
 }
 
 /// Text of a report for this terminal.
@@ -526,8 +537,8 @@ fn failures(report: &Report, measured: &Measured) -> String {
         return failures;
     }
     let invalid = report.runs.iter().filter_map(|run| {
-        let (reason, label) = (run.invalid.as_ref()?, run.label()?);
-        Some(format!("INVALID: {label}: {reason}"))
+        let ((word, reason), label) = (report.fault(run)?, run.label()?);
+        Some(format!("{word}: {label}: {reason}"))
     });
     let lines = failures.lines().map(str::to_owned).chain(invalid);
     lines.map(|line| wrapped(&line)).collect()

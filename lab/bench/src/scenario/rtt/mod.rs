@@ -36,6 +36,7 @@ pub(super) use ends::EndReport;
 pub use ends::{PingReport, PongReport, run_ping, run_pong};
 pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
+pub(crate) use outcome::weak_flood;
 pub(crate) use run::OUTLASTS_SECONDS;
 pub use run::{Config, run_between_hosts, run_between_prepared_hosts, run_over_loopback};
 

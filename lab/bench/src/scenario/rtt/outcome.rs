@@ -11,14 +11,14 @@ use crate::multicast_load;
 use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
-    BackgroundLoadSettings, Cable, Counted, Disturbance, Disturbed, EndLanes, Inversions, Lanes,
-    Ledger, MulticastLoadSettings, Place, Run, RunCores, SystemActivity, Took,
+    BackgroundLoadSettings, Cable, Counted, Counter, Disturbance, Disturbed, EndLanes, Inversions,
+    Lanes, Ledger, MulticastLoadSettings, Place, Run, RunCores, SystemActivity, Took,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
-use crate::scenario::in_process_load::{self, BulkCounts, BulkKind, REPAIR_LOSS};
+use crate::scenario::in_process_load::{self, BulkCounts, BulkKind, HISTORY_SAMPLES, REPAIR_LOSS};
 use crate::scenario::throughput::Reliability;
-use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
+use crate::scenario::transport::{BY_LANE, BulkReader, LEAST_BY_LANE, Transport};
 
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,17 +214,17 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
         ledger.flood = parts.achieved.flood;
         ledger.storm = parts.achieved.storm;
     }
+    run.flood = (disturbance == Some(Disturbance::Flood)).then_some(BackgroundLoadSettings {
+        factor: config.flood.factor,
+        payload_bytes: config.flood.payload_bytes,
+        target: config.flood.target,
+    });
     let of_cable = run.invalid.take();
     run.invalid = of_cable
         .or_else(|| faults.into_iter().next())
         .or_else(|| flows.iter().find_map(|flow| flow.check().err()))
         .or(bulk_fault)
         .or_else(|| fault_of(config, &run));
-    run.flood = (disturbance == Some(Disturbance::Flood)).then_some(BackgroundLoadSettings {
-        factor: config.flood.factor,
-        payload_bytes: config.flood.payload_bytes,
-        target: config.flood.target,
-    });
     run.storm = (disturbance == Some(Disturbance::Storm)).then_some(MulticastLoadSettings {
         frames_per_s: config.storm.frames_per_s,
         payload_bytes: config.storm.payload_bytes,
@@ -240,6 +240,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     });
     run.cores = parts.cores;
     run.inversions = inversions;
+    run.counters = Counter::all_of(&run);
     run.kernel_late = kernel_late;
     run.remarks = remarks(config);
     // Children report the same refusals several times.
@@ -298,7 +299,8 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
         .or_else(|| run.disturbed.as_ref().and_then(too_little))
         .or_else(|| storm.and_then(|storm| weak_storm(config, storm)))
         .or_else(|| miscounted_flood(run))
-        .or_else(|| weak_flood(config, run))
+        .or_else(|| weak_flood(run))
+        .or_else(|| drained_bulk(config, run))
         .or_else(|| unused_lane(config, run))
         .or_else(|| foreign_traffic(run))
 }
@@ -350,16 +352,46 @@ fn weak_storm(config: &Config, storm: &multicast_load::Report) -> Option<String>
 const LEAST_OF_FLOOD: f64 = 0.95;
 
 /// Reports a flood that did not reach its rate.
-fn weak_flood(config: &Config, run: &Run) -> Option<String> {
+pub(crate) fn weak_flood(run: &Run) -> Option<String> {
     let flood = run.ledger.as_ref()?.flood.as_ref()?;
     let (reached, asked) = (
         flood.a_to_b.factor.min(flood.b_to_a.factor),
-        config.flood.factor,
+        run.flood?.factor,
     );
     (reached < asked * LEAST_OF_FLOOD).then(|| {
         format!(
             "the flood reached {reached:.2} times the link's rate instead of {asked:.2}; a run is valid from {:.2}",
             asked * LEAST_OF_FLOOD
+        )
+    })
+}
+
+/// Reports a bulk reader or lane that was to be full and was not.
+fn drained_bulk(config: &Config, run: &Run) -> Option<String> {
+    let full: &[&str] = match config.transport {
+        Transport::Udp => &["kernel_overflow"],
+        Transport::Xdp(lanes) if !lanes.overcommits => &["ring_full"],
+        // The ring never fills, because the buffer pool is exhausted first.
+        Transport::Xdp(lanes) if lanes.recycles => &["recycled_driver", "recycled_queue"],
+        Transport::Xdp(_) => &["fill_empty"],
+    };
+    let dropped = |end: &EndLanes| -> u64 {
+        let drops = end.foreign.iter().flat_map(|foreign| &foreign.drops);
+        let of_full = drops.filter(|(name, _)| full.contains(&name.as_str()));
+        of_full.map(|(_, count)| count).sum()
+    };
+    let lanes = run.lanes.as_ref()?;
+    let ends = [&lanes.ping, &lanes.pong];
+    let (left, least) = match config.bulk_reader? {
+        BulkReader::Drains => return None,
+        BulkReader::Keeps => (ends.map(|end| end.bulk_kept), HISTORY_SAMPLES.into()),
+        BulkReader::DoesNotDrain => (ends.map(dropped), 1),
+    };
+    let [ping, pong] = left;
+    (ping.min(pong) < least).then(|| {
+        format!(
+            "bulk was drained although its reader was to be full: {ping} and {pong} datagrams or samples were left or \
+             dropped at the ends, at least {least} are required"
         )
     })
 }
@@ -422,6 +454,7 @@ fn foreign_traffic(run: &Run) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
+    use crate::scenario::flow::LaneCounts;
 
     #[test]
     fn round_trips_that_fill_the_link_are_no_result() {
@@ -454,5 +487,40 @@ mod tests {
             None,
             "the rate of a device is not known"
         );
+    }
+
+    #[test]
+    fn a_reader_that_is_to_be_full_leaves_bulk_at_both_ends() {
+        let history = HISTORY_SAMPLES.into();
+        for (bulk_reader, least) in [
+            (BulkReader::Drains, 0),
+            (BulkReader::Keeps, history),
+            (BulkReader::DoesNotDrain, 1),
+        ] {
+            let cell = crate::experiment::Cell {
+                disturbance: crate::experiment::Load::ReadFlood,
+                bulk_reader,
+                ..Default::default()
+            };
+            let config = cell.round_trips();
+            let end = |count| EndLanes {
+                bulk_kept: count,
+                foreign: Some(LaneCounts {
+                    drops: [("kernel_overflow".to_owned(), count)].into(),
+                    ..LaneCounts::default()
+                }),
+                ..EndLanes::default()
+            };
+            let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
+            let rounds = Rounds::merge(ping, pong, None, 500_000, [&StampClock::default(); 2]);
+            let mut run = Run::new(&config.scenario, &rounds.expect("rounds"), None);
+            let mut is_full = |count| {
+                let (ping, pong) = (end(history), end(count));
+                run.lanes = Some(Lanes { ping, pong });
+                drained_bulk(&config, &run).is_none()
+            };
+            assert!(is_full(least));
+            assert!(least == 0 || !is_full(least - 1));
+        }
     }
 }

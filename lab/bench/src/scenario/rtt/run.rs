@@ -59,6 +59,8 @@ pub struct Config {
     pub max_samples: u16,
     /// System under test, if it is not isolane's own ends.
     pub system: Option<System>,
+    /// Transmit and receive queues of each host's device; `None` for those of the testbed.
+    pub queues: Option<u32>,
 }
 
 impl Config {
@@ -176,7 +178,7 @@ impl Config {
     }
 }
 
-/// Measures between two hosts: the hosts of a testbed through its cable, or two hosts joined for the run.
+/// Measures between two hosts: the hosts of a testbed through its cable, or hosts made for the run.
 pub fn run_between_hosts(
     testbed: &TestHosts,
     program: &Program,
@@ -195,15 +197,18 @@ pub fn run_between_prepared_hosts(
 ) -> Result<Outcome, ScenarioError> {
     config.check()?;
     let mut watch = Watch::start();
-    let joined = match config.place {
-        Place::Link | Place::FastLink | Place::Devices => None,
-        // With one queue, frames arrive where the lanes are.
-        Place::Pair => Some(TestHosts::without_cable(&TestHostsConfig {
-            queues: 1,
-            ..testbed.config().clone()
-        })?),
+    let wanted = TestHostsConfig {
+        queues: config.queues.unwrap_or(testbed.config().queues),
+        ..testbed.config().clone()
     };
-    let testbed = joined.as_ref().unwrap_or(testbed);
+    let of_run = match config.place {
+        Place::Pair => Some(TestHosts::without_cable(&wanted)?),
+        Place::Link | Place::FastLink if wanted != *testbed.config() => {
+            Some(TestHosts::new(&wanted)?)
+        }
+        Place::Link | Place::FastLink | Place::Devices => None,
+    };
+    let testbed = of_run.as_ref().unwrap_or(testbed);
     let ping_end = config.ping_end(Site::Host(Host::A));
     // The threads exist before anything attaches to the hosts' devices, and until the run is over.
     let _threads = match config.scenario.receive_work {
