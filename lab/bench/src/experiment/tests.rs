@@ -247,6 +247,10 @@ fn values_outside_their_range_are_refused_by_their_names() {
             "disturbance = \"storm\", seconds = 900",
             "seconds of a storm = 900 is not within 1 to 840",
         ),
+        (
+            "hidden_loss = 0.1, disturbance = \"repair\"",
+            "exclude each other",
+        ),
         ("seconds = 0", "seconds = 0 is not within 1 to 86400"),
         ("rate_hz = 0", "rate_hz = 0 is not within 1 to 100000"),
         (
