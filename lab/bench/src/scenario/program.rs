@@ -15,6 +15,7 @@ use crate::child::{ChildError, Running};
 use crate::experiment::System;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS};
 use crate::namespace::{Host, TestHosts};
+use crate::process::exact_timers;
 use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
 
 /// Starts a program on a host, pinned to a core. It dies with the calling thread.
@@ -43,6 +44,8 @@ fn spawn(
         command.args([name, value.as_str()]);
     }
     command.args(&system.arguments);
+    // A program has the timer slack of the thread that starts it. With the default of 50 us, all pings would be late.
+    exact_timers().map_err(|note| ChildError::Failed(note.to_string()))?;
     Running::of_command(testbed.command(host, command))
 }
 
