@@ -10,6 +10,7 @@
 mod dataset;
 mod recorder;
 mod rounds;
+mod shape;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ pub use dataset::{Dataset, DatasetError};
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, OneWay, Rounds, StampClock};
+pub use shape::{Bin, Shape};
 
 /// Statistics of one second of a series, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -208,6 +208,15 @@ impl Rounds {
         windows(&samples)
     }
 
+    /// Due time, round trip (if it returned) and lateness of each ping, in the order of the pings.
+    pub(super) fn samples_in_time(&self) -> impl Iterator<Item = (u64, Option<u64>, bool)> {
+        let sample = |id: usize| {
+            let due_ns = self.intended_ns[id]?.get();
+            Some((due_ns, self.round_trip_ns(id), self.is_late(id)))
+        };
+        (0..self.sent_ns.len()).filter_map(sample)
+    }
+
     fn round_trip_ns(&self, id: usize) -> Option<u64> {
         between(self.intended_ns[id], self.returned_ns[id])
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::experiment::Cell;
 use crate::process::Note;
-use crate::record::{Distribution, OneWay, Rounds, Window, window_p99_median_us};
+use crate::record::{Distribution, OneWay, Rounds, Shape, Window, window_p99_median_us};
 use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
 use crate::scenario::transport::{BulkReader, Policing};
 use crate::statistics::Statistics;
@@ -77,6 +77,9 @@ pub struct Run {
     pub windows: Windows,
     /// Histograms of the series above, for figures.
     pub distribution: Distributions,
+    /// Box plot and time series of the round trips, for figures; null if none returned.
+    #[serde(default)]
+    pub shape: Option<Shape>,
     /// Priority inversions: less urgent work before the measured samples.
     pub inversions: Inversions,
     /// Activations of less urgent jobs that began before a measured sample was delivered, although the kernel had
@@ -348,6 +351,7 @@ impl Run {
                 host_us: Distribution::of(&rounds.host_ns()),
                 cable_us: Distribution::of(&rounds.cable_ns()),
             },
+            shape: Shape::of(rounds),
             inversions: Inversions::default(),
             kernel_late: Counted::default(),
             disturbed: None,

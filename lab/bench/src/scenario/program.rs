@@ -18,6 +18,9 @@ use crate::namespace::{Host, TestHosts};
 use crate::process::exact_timers;
 use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
 
+/// Maximum number of lines that a program prints after `ready`.
+const MAX_LINES: u32 = 64;
+
 /// Starts a program on a host, pinned to a core. It dies with the calling thread.
 fn spawn(
     testbed: &TestHosts,
@@ -60,7 +63,11 @@ fn wait_until_ready(running: &mut Running) -> Result<(), ChildError> {
 /// Lines `NAME NUMBER` up to the end of a program's output, complete within `seconds`.
 fn printed(mut running: Running, seconds: u64) -> Result<BTreeMap<String, f64>, ChildError> {
     let mut numbers = BTreeMap::new();
+    let mut lines = 0..MAX_LINES;
     while let Some(line) = running.line(seconds)? {
+        if lines.next().is_none() {
+            return Err(ChildError::Format(format!("more than {MAX_LINES} lines")));
+        }
         let parsed = line
             .split_once(' ')
             .and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
@@ -265,6 +272,8 @@ mod tests {
         assert!(error.to_string().contains("exit status: 2"), "{error}");
         assert!(printed(program("echo samples many"), 5).is_err());
         assert!(printed(program("echo samples 1; exit 1"), 5).is_err());
+        let error = printed(program("yes samples 1"), 5).expect_err("endless");
+        assert!(error.to_string().contains("more than 64 lines"), "{error}");
     }
 
     #[test]

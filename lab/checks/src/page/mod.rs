@@ -20,8 +20,8 @@ const PROBE: &str = include_str!("probe.html");
 const HARNESS: &str = include_str!("harness.html");
 /// Widths in CSS pixels: a small phone, a tablet in portrait, a desktop.
 const WIDTHS: [u32; 3] = [360, 768, 1280];
-/// Number of pictures for each comparison: the distribution of round trips, and its tail.
-const PICTURES_OF_A_COMPARISON: usize = 2;
+/// Number of pictures for each comparison: the distribution of round trips, its tail, box plots, and the course.
+const PICTURES_OF_A_COMPARISON: usize = 4;
 
 /// Findings of the script in one frame.
 #[derive(Debug, Deserialize)]

@@ -137,5 +137,6 @@ fn curve(run: &Run, name: String) -> Curve {
         style: style(run),
         buckets: buckets.collect(),
         samples: run.samples,
+        shape: run.shape.clone(),
     }
 }

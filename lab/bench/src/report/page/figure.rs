@@ -1,6 +1,7 @@
-//! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
+//! Figures of a comparison as SVG: the distribution of round-trip times, its tail, box plots, and times in the course of
+//! the run.
 //!
-//! Both have a logarithmic time axis, because a disturbed round trip may take a hundred times as long as an undisturbed
+//! All have a logarithmic time axis, because a disturbed round trip may take a hundred times as long as an undisturbed
 //! one. Shares refer to all scheduled round trips. In the tail, a lost round trip counts as longer than any time, so
 //! the curve ends at the share lost. Otherwise a run would look better for losing its slowest samples.
 
@@ -8,6 +9,8 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
+
+use crate::record::{Bin, Shape};
 
 /// Size of the drawing in pixels; the page scales it. The size is small, so that labels are readable on a phone.
 const SIZE: (u32, u32) = (480, 330);
@@ -17,8 +20,14 @@ const GRID: RGBColor = RGBColor(222, 222, 222);
 /// Length of a dash and of the gap after it, in pixels.
 const DASH: u32 = 6;
 const GAP: u32 = 3;
-/// Maximum number of marks on the time axis: 1, 2, ... 9 of each decade.
+/// Maximum number of marks on a logarithmic axis of times: 1, 2, ... 9 of each decade.
 const TIME_MARKS: usize = 60;
+/// Maximum number of marks on the axis of shares.
+const SHARE_MARKS: usize = 10;
+/// Maximum number of marks on the axis of the run's time.
+const RUN_MARKS: usize = 8;
+/// Ratio of the longest to the shortest time from which on only 1 of each decade has a label.
+const WIDE: f64 = 300.0;
 /// Smallest share that a tail shows.
 const MIN_SHARE: f64 = 1e-4;
 
@@ -58,6 +67,8 @@ pub(super) struct Curve {
     pub(super) buckets: Vec<Bucket>,
     /// Number of scheduled round trips.
     pub(super) samples: u64,
+    /// Box plot and time series.
+    pub(super) shape: Option<Shape>,
 }
 
 impl Curve {
@@ -115,6 +126,103 @@ pub(super) fn tails(curves: &[Curve]) -> Option<String> {
     draw(curves, names, (MIN_SHARE..1.0).log_scale(), Curve::tail)
 }
 
+/// Box plots, in the order of the curves from the top. `None` without round trips.
+pub(super) fn boxes(curves: &[Curve]) -> Option<String> {
+    let shapes: Vec<(&Curve, &Shape)> = curves
+        .iter()
+        .filter_map(|curve| Some((curve, curve.shape.as_ref()?)))
+        .collect();
+    let rows = 0.0..shapes.len() as f64;
+    let times_us = times_us(curves)?;
+    let marks = time_marks(&times_us);
+    chart(
+        times_us.log_scale(),
+        rows,
+        ("round trip", ""),
+        [(TIME_MARKS, &marks), (0, &|_| String::new())],
+        |chart| {
+            for (row, (curve, shape)) in shapes.iter().enumerate() {
+                let y = (shapes.len() - row) as f64 - 0.5;
+                let [low, quarter, median, three_quarters, high] = shape.quantiles_us;
+                let style = curve.style.colour.stroke_width(curve.style.width);
+                let line = |x1, y1, x2, y2| PathElement::new([(x1, y1), (x2, y2)], style);
+                let lines = [
+                    line(low, y, quarter, y),
+                    line(three_quarters, y, high, y),
+                    line(low, y - 0.12, low, y + 0.12),
+                    line(high, y - 0.12, high, y + 0.12),
+                    line(median, y - 0.3, median, y + 0.3),
+                ];
+                chart.draw_series(lines).ok()?;
+                let corners = [(quarter, y - 0.3), (three_quarters, y + 0.3)];
+                let inside = curve.style.colour.mix(0.3).filled();
+                let box_parts = [
+                    Rectangle::new(corners, inside),
+                    Rectangle::new(corners, style),
+                ];
+                chart.draw_series(box_parts).ok()?;
+                let colour = curve.style.colour;
+                let points = shape
+                    .beyond_us
+                    .iter()
+                    .map(|&us| Circle::new((us, y), 2, colour));
+                chart.draw_series(points).ok()?;
+            }
+            Some(())
+        },
+    )
+}
+
+/// Medians (lines) and maxima (points) in the course of the runs; bins in which the sender of a run was stalled are
+/// shaded. `None` without round trips.
+pub(super) fn courses(curves: &[Curve]) -> Option<String> {
+    let times_us = times_us(curves)?;
+    let bins = |curve: &Curve| -> Vec<(f64, Bin)> {
+        let shape = curve.shape.iter();
+        let bins = shape.flat_map(|shape| {
+            let bins = shape.bins.iter().enumerate();
+            bins.map(|(index, bin)| (index as f64 * shape.bin_s, *bin))
+        });
+        bins.collect()
+    };
+    let lengths = curves.iter().filter_map(|curve| curve.shape.as_ref());
+    let lengths = lengths.map(|shape| shape.bins.len() as f64 * shape.bin_s);
+    let end_s = lengths.reduce(f64::max)?;
+    let (low_us, high_us) = (times_us.start, times_us.end);
+    let second = |s: &f64| format!("{} s", round(*s));
+    let marks = time_marks(&times_us);
+    chart(
+        0.0..end_s,
+        times_us.log_scale(),
+        ("time of the run", "round trip"),
+        [(RUN_MARKS, &second), (TIME_MARKS, &marks)],
+        |chart| {
+            for curve in curves {
+                let bin_s = curve.shape.as_ref().map_or(0.0, |shape| shape.bin_s);
+                let stalls = bins(curve).into_iter().filter(|(_, bin)| bin.late > 0);
+                let shade = curve.style.colour.mix(0.15).filled();
+                let area = |at| Rectangle::new([(at, low_us), (at + bin_s, high_us)], shade);
+                chart.draw_series(stalls.map(|(at, _)| area(at))).ok()?;
+            }
+            for curve in curves {
+                let medians = bins(curve)
+                    .into_iter()
+                    .filter_map(|(at, bin)| Some((at, bin.median_us?)));
+                let style = curve.style.colour.stroke_width(curve.style.width);
+                chart.draw_series(LineSeries::new(medians, style)).ok()?;
+                let maxima = bins(curve)
+                    .into_iter()
+                    .filter_map(|(at, bin)| Some((at, bin.max_us?)));
+                let colour = curve.style.colour;
+                chart
+                    .draw_series(maxima.map(|point| Circle::new(point, 1, colour)))
+                    .ok()?;
+            }
+            Some(())
+        },
+    )
+}
+
 fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     let buckets = || curves.iter().flat_map(|curve| &curve.buckets);
     let low_us = buckets().map(|bucket| bucket.low_us).reduce(f64::min)?;
@@ -122,8 +230,7 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     Some(low_us.max(0.001)..high_us)
 }
 
-/// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for inclusion in a page.
-/// `names` are the names of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
+/// Draws the `points` of each curve over a logarithmic time axis. `names` are the names of the axes.
 fn draw<Y>(
     curves: &[Curve],
     names: (&str, &str),
@@ -136,29 +243,12 @@ where
 {
     let times_us = times_us(curves)?;
     let end_us = times_us.end;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let mut chart = ChartBuilder::on(&area)
-            .margin(8)
-            .margin_right(20)
-            .x_label_area_size(44)
-            .y_label_area_size(62)
-            .build_cartesian_2d(times_us.log_scale(), shares)
-            .ok()?;
-        chart
-            .configure_mesh()
-            .max_light_lines(0)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 15, &INK))
-            .x_desc(names.0)
-            .y_desc(names.1)
-            .x_labels(TIME_MARKS)
-            .x_label_formatter(&|us| time_mark(*us))
-            .y_label_formatter(&|share| percent(*share))
-            .draw()
-            .ok()?;
+    let of_times = time_marks(&times_us);
+    let marks: [Marks<'_>; 2] = [
+        (TIME_MARKS, &of_times),
+        (SHARE_MARKS, &|share| percent(*share)),
+    ];
+    chart(times_us.log_scale(), shares, names, marks, |chart| {
         for curve in curves {
             let style = curve.style.colour.stroke_width(curve.style.width);
             let points = points(curve, end_us);
@@ -168,6 +258,55 @@ where
             }
             .ok()?;
         }
+        Some(())
+    })
+}
+
+/// Maximum number of an axis's marks, and their labels.
+type Marks<'a> = (usize, &'a dyn Fn(&f64) -> String);
+
+/// Draws a chart with named axes, as an SVG without XML prolog for inclusion in a page. Drawing into a string fails only
+/// if the axes do not fit, and they fit [`SIZE`].
+fn chart<X, Y>(
+    x: X,
+    y: Y,
+    names: (&str, &str),
+    [x_marks, y_marks]: [Marks<'_>; 2],
+    draw: impl FnOnce(
+        &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X::CoordDescType, Y::CoordDescType>>,
+    ) -> Option<()>,
+) -> Option<String>
+where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .margin_right(20)
+            .x_label_area_size(44)
+            .y_label_area_size(62)
+            .build_cartesian_2d(x, y)
+            .ok()?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 15, &INK))
+            .x_desc(names.0)
+            .y_desc(names.1)
+            .x_labels(x_marks.0)
+            .x_label_formatter(x_marks.1)
+            .y_labels(y_marks.0)
+            .y_label_formatter(y_marks.1)
+            .draw()
+            .ok()?;
+        draw(&mut chart)?;
         drop(chart);
         area.present().ok()?;
     }
@@ -183,13 +322,22 @@ pub(super) fn time(us: f64) -> String {
     }
 }
 
-/// Label of a mark: only 1, 2 and 5 of each decade have one, so that labels do not overlap.
-fn time_mark(us: f64) -> String {
-    let digit = us / 10_f64.powf(us.log10().floor());
-    let is_labelled = [1.0, 2.0, 5.0]
-        .iter()
-        .any(|labelled| (digit - labelled).abs() < 0.01);
-    if is_labelled { time(us) } else { String::new() }
+/// Labels of the marks on a logarithmic axis of times: only 1, 2 and 5 of each decade have one, or only 1 on a wide axis,
+/// so that labels do not overlap.
+fn time_marks(times_us: &Range<f64>) -> impl Fn(&f64) -> String + use<> {
+    let labelled: &[f64] = match times_us.end / times_us.start > WIDE {
+        true => &[1.0],
+        false => &[1.0, 2.0, 5.0],
+    };
+    move |us| {
+        let digit = us / 10_f64.powf(us.log10().floor());
+        let is_labelled = labelled.iter().any(|known| (digit - known).abs() < 0.01);
+        if is_labelled {
+            time(*us)
+        } else {
+            String::new()
+        }
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -231,6 +379,20 @@ mod tests {
             style: style(false),
             buckets: vec![bucket(100.0, 200.0, 80), bucket(400.0, 800.0, 10)],
             samples: 100,
+            shape: Some(Shape {
+                quantiles_us: [100.0, 120.0, 150.0, 200.0, 700.0],
+                beyond_us: vec![800.0],
+                omitted: 0,
+                bin_s: 0.5,
+                bins: vec![
+                    Bin {
+                        median_us: Some(150.0),
+                        max_us: Some(800.0),
+                        late: 1,
+                    },
+                    Bin::default(),
+                ],
+            }),
         }
     }
 
@@ -280,15 +442,32 @@ mod tests {
     }
 
     #[test]
+    fn a_box_has_its_points_and_a_stall_is_shaded() {
+        let curves = [curve()];
+        let svg = boxes(&curves).expect("a picture");
+        assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
+        let svg = courses(&curves).expect("a picture");
+        assert_eq!(
+            svg.matches("<circle").count(),
+            1,
+            "one bin has times: {svg}"
+        );
+        assert_eq!(svg.matches("opacity=\"0.15\"").count(), 1, "{svg}");
+    }
+
+    #[test]
     fn without_samples_there_is_no_picture() {
         let nothing = Curve {
             name: "nothing".into(),
             style: style(false),
             buckets: vec![],
             samples: 10,
+            shape: None,
         };
-        assert_eq!(distributions(std::slice::from_ref(&nothing)), None);
-        assert_eq!(tails(&[nothing]), None);
+        let nothing = std::slice::from_ref(&nothing);
+        for picture in [distributions, tails, boxes, courses] {
+            assert_eq!(picture(nothing), None);
+        }
     }
 
     #[test]
@@ -296,8 +475,10 @@ mod tests {
         assert_eq!(time(250.0), "250 µs");
         assert_eq!(time(12_589.0), "12.6 ms");
         assert_eq!(time(2e6), "2 s");
-        assert_eq!(time_mark(200.0), "200 µs");
-        assert_eq!(time_mark(300.0), "");
+        let mark = time_marks(&(100.0..1_000.0));
+        assert_eq!(mark(&200.0), "200 µs");
+        assert_eq!(mark(&300.0), "");
+        assert_eq!(time_marks(&(10.0..10_000.0))(&200.0), "");
         assert_eq!(percent(0.001), "0.1 %");
         assert_eq!(percent(0.0), "0 %");
     }

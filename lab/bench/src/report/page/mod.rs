@@ -116,6 +116,8 @@ fn pictures(figure: &Figure<'_>) -> Markup {
         div.pictures {
             (picture(figure::distributions(&figure.curves), "Distribution: the share of round trips in each interval of time."))
             (picture(figure::tails(&figure.curves), "Tail: the share of round trips that took longer. A lost round trip counts as longer than all others."))
+            (picture(figure::boxes(&figure.curves), "Box plots in the order above: from 25 to 75 %, with the median; whiskers from 0.01 to 99.99 %, and each round trip beyond."))
+            (picture(figure::courses(&figure.curves), "Course of the runs: median (line) and maximum (point) of each two-hundredth. Shaded: the sender of a run was stalled. A disturbed run is disturbed from its beginning to its end."))
         }
     }
 }

@@ -11,7 +11,11 @@ fn a_block_has_a_figure_for_each_pair_and_each_run_a_row() {
         _ => 9_000,
     });
     let html = page(&report);
-    assert_eq!(html.matches("<svg").count(), 4, "two pictures each: {html}");
+    assert_eq!(
+        html.matches("<svg").count(),
+        8,
+        "four pictures each: {html}"
+    );
     assert!(html.contains("fifo order") && html.contains("priority order"));
     let (_, table) = html.split_once("<pre").expect("a table");
     let (table, _) = table.split_once("</pre>").expect("its end");

@@ -307,7 +307,8 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
 
 /// Reports round trips that fill the cable.
 fn filled_link(config: &Config) -> Option<String> {
-    if !matches!(config.place, Place::Link | Place::FastLink) {
+    let has_hosts = ["udp", "xdp"].contains(&config.scenario.datapath.as_str());
+    if !has_hosts || !matches!(config.place, Place::Link | Place::FastLink) {
         return None;
     }
     let frame_bytes = u64::from(MESSAGE_HEADS_BYTES + config.scenario.payload_bytes);
@@ -475,6 +476,9 @@ mod tests {
         let reason = filled_link(&config).expect("92 % of the link");
         assert!(reason.contains("fill 92 % of the link"), "{reason}");
         assert_eq!(fault_of(&config, &run).as_ref(), Some(&reason));
+        config.scenario.datapath = "memory".into();
+        assert_eq!(filled_link(&config), None, "there is no link");
+        config.scenario.datapath = "udp".into();
         run.disturbed = Some(Disturbed::default());
         assert_eq!(
             fault_of(&config, &run),
