@@ -9,6 +9,7 @@
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -201,6 +202,9 @@ pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
 /// Maximum length of a program's line.
 const MAX_LINE_BYTES: u64 = 4_096;
 
+/// Interval of the checks whether a program whose output has ended has exited.
+const EXIT_POLL: Duration = Duration::from_millis(5);
+
 /// Line that a parent writes to start a waiting child.
 const GO: &[u8] = b"go\n";
 
@@ -362,9 +366,14 @@ impl Running {
 
     /// Waits for a program whose output has ended, and checks its exit status.
     pub(crate) fn exit(mut self) -> Result<(), ChildError> {
-        match self.child.wait() {
-            Ok(status) if status.success() => Ok(()),
-            _ => Err(self.ended()),
+        let end = Instant::now() + Duration::from_secs(CHILD_FINISH_SECONDS);
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(None) if Instant::now() < end => thread::sleep(EXIT_POLL),
+                Ok(None) => return Err(ChildError::Silent(CHILD_FINISH_SECONDS)),
+                _ => return Err(self.ended()),
+            }
         }
     }
 
@@ -415,7 +424,7 @@ mod tests {
     fn child_that_writes(bytes: Vec<u8>) -> Running {
         let mut running = Running::of_command(Command::new("cat")).expect("cat");
         let mut input = running.child.stdin.take().expect("a pipe");
-        std::thread::spawn(move || input.write_all(&bytes));
+        thread::spawn(move || input.write_all(&bytes));
         running
     }
 

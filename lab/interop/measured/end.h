@@ -417,7 +417,7 @@ static inline struct arguments parse_arguments(int argc, char **argv, const char
     case 'b': arguments.reliable = false; break;
     case 'B': arguments.best = true; break;
     case 'm': arguments.max_samples = (uint32_t)parse_number("--max-samples", optarg, 1, 65535); break;
-    case 's': arguments.seconds = (uint32_t)parse_number("--seconds", optarg, 1, 3600); break;
+    case 's': arguments.seconds = (uint32_t)parse_number("--seconds", optarg, 1, 86400); break;
     case 'h': arguments.rate_hz = (uint32_t)parse_number("--rate-hz", optarg, 0, 1000000); break;
     case 'S': arguments.seed = parse_number("--seed", optarg, 0, UINT64_MAX); break;
     case 'f': arguments.rounds_file = optarg; break;

@@ -39,10 +39,17 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     bench.args(["--repetitions", "1", "--set", "seconds=1"]);
     bench.args(["--set", "payload_bytes=1024", "--set", "cores=2"]);
     bench.arg("--json").arg(&file);
+    // The file of an earlier run is no result of this one.
+    if file.exists() {
+        fs::remove_file(&file)?;
+    }
     // The exit status tells less than the file.
     bench.status()?;
     let report: Value = serde_json::from_slice(&fs::read(&file)?)?;
     let runs = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    if report["is_complete"] != true || !runs("left_out").is_empty() {
+        return Ok(Outcome::Failed("not all runs were measured".into()));
+    }
     let (measured, missing) = (runs("runs"), runs("missing"));
     let invalid = measured.iter().filter(|run| !run["invalid"].is_null());
     let invalid = invalid.count();

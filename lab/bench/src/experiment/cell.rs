@@ -232,9 +232,13 @@ impl Cell {
             // `check` refuses the step.
             self.datapath = usual.datapath;
             self.order = usual.order;
+            self.publisher = None;
             self.latency_budget_us = usual.latency_budget_us;
         }
         if self.measure == What::Throughput {
+            if self.reliability == Some(Reliability::BestEffort) {
+                self.max_samples = usual.max_samples;
+            }
             // `check` refuses the disturbance and the step.
             *self = Cell {
                 label: self.label.take(),

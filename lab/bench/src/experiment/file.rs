@@ -446,6 +446,9 @@ impl Block {
                     What::Throughput if !self.expect.is_empty() => {
                         Err("only round trips have the counters of expect".to_owned())
                     }
+                    _ if cell.system.is_some() && !self.expect.is_empty() => {
+                        Err("a system under test has no counters of expect".to_owned())
+                    }
                     _ => cell.check(),
                 };
                 checked.map_err(|why| ScenarioError::Cell {

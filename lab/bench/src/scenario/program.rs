@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::process::{self, Command};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -18,6 +20,10 @@ use crate::namespace::{Host, TestHosts};
 use crate::process::exact_timers;
 use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
 
+/// Bound of printed numbers: up to it, each integer is exact.
+const MAX_NUMBER: f64 = (1_u64 << 53) as f64;
+/// Tolerance of due times, for periods that are no whole number of nanoseconds.
+const DUE_TOLERANCE_NS: u64 = 1_000;
 /// Maximum number of lines that a program prints after `ready`.
 const MAX_LINES: u32 = 64;
 
@@ -60,21 +66,26 @@ fn wait_until_ready(running: &mut Running) -> Result<(), ChildError> {
     }
 }
 
-/// Lines `NAME NUMBER` up to the end of a program's output, complete within `seconds`.
+/// Lines `NAME NUMBER` up to the end of a program's output, complete within `seconds`. Numbers are not negative.
 fn printed(mut running: Running, seconds: u64) -> Result<BTreeMap<String, f64>, ChildError> {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let left_s = || end.saturating_duration_since(Instant::now()).as_secs();
     let mut numbers = BTreeMap::new();
     let mut lines = 0..MAX_LINES;
-    while let Some(line) = running.line(seconds)? {
+    while let Some(line) = running.line(left_s())? {
         if lines.next().is_none() {
             return Err(ChildError::Format(format!("more than {MAX_LINES} lines")));
         }
         let parsed = line
             .split_once(' ')
-            .and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+            .and_then(|(name, number)| Some((name.to_owned(), number.parse::<f64>().ok()?)))
+            .filter(|(_, number)| (0.0..MAX_NUMBER).contains(number));
         let (name, number) = parsed.ok_or_else(|| {
             ChildError::Format(format!("`{line}` instead of a name and a number"))
         })?;
-        numbers.insert(name, number);
+        if numbers.insert(name, number).is_some() {
+            return Err(ChildError::Format(format!("`{line}` after another one")));
+        }
     }
     running.exit()?;
     Ok(numbers)
@@ -86,6 +97,7 @@ pub(super) struct RoundsProgram {
     /// File for the timestamps, in memory.
     stamps: File,
     samples: u32,
+    period_ns: u64,
     seed: u64,
 }
 
@@ -115,6 +127,7 @@ impl RoundsProgram {
             running,
             stamps,
             samples: config.samples,
+            period_ns: config.period_ns(),
             seed: config.seed,
         })
     }
@@ -128,8 +141,9 @@ impl RoundsProgram {
     }
 
     pub(super) fn ping_report(self, seconds: u32) -> Result<PingReport, ChildError> {
-        let (samples, seed) = (self.samples, self.seed);
+        let (samples, seed, period_ns) = (self.samples, self.seed, self.period_ns);
         let stamps = self.stamps::<3>(u64::from(seconds) + CHILD_FINISH_SECONDS)?;
+        check_pings(&stamps, period_ns)?;
         let mut recorder = PingRecorder::new(samples, seed);
         let mut offered = 0;
         for (id, [due_ns, sent_ns, returned_ns]) in (0..).zip(stamps) {
@@ -172,6 +186,25 @@ impl RoundsProgram {
             .map_err(ChildError::Read)?;
         parse_stamps(&bytes, self.samples)
     }
+}
+
+/// Checks that pings were due at their period and sent afterwards.
+fn check_pings(stamps: &[[u64; 3]], period_ns: u64) -> Result<(), ChildError> {
+    let mut first_due_ns = None;
+    for (id, &[due_ns, sent_ns, returned_ns]) in (0..).zip(stamps) {
+        if [due_ns, sent_ns, returned_ns] == [0; 3] {
+            continue;
+        }
+        let after_ns = id * period_ns;
+        let first_ns = *first_due_ns.get_or_insert(due_ns.saturating_sub(after_ns));
+        let is_due = due_ns.abs_diff(first_ns + after_ns) <= DUE_TOLERANCE_NS;
+        if !is_due || sent_ns < due_ns {
+            return Err(ChildError::Format(format!(
+                "ping {id} was due at {due_ns} ns and sent at {sent_ns} ns: not as scheduled"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn parse_stamps<const N: usize>(bytes: &[u8], samples: u32) -> Result<Vec<[u64; N]>, ChildError> {
@@ -245,6 +278,7 @@ pub(super) fn stream(
     writer.go()?;
     let seconds = u64::from(config.seconds) + CHILD_FINISH_SECONDS;
     let written = Printed(printed(writer, seconds)?);
+    thread::sleep(throughput::DRAIN);
     reader.stop();
     Ok([written, Printed(printed(reader, CHILD_FINISH_SECONDS)?)])
 }
@@ -270,10 +304,36 @@ mod tests {
         assert!(error.to_string().contains("`hello`"), "{error}");
         let error = wait_until_ready(&mut program("exit 2")).expect_err("gone");
         assert!(error.to_string().contains("exit status: 2"), "{error}");
-        assert!(printed(program("echo samples many"), 5).is_err());
+        for wrong in ["many", "-1", "inf", "nan", "1; echo samples 1"] {
+            let script = format!("echo samples {wrong}");
+            assert!(printed(program(&script), 5).is_err(), "{wrong}");
+        }
         assert!(printed(program("echo samples 1; exit 1"), 5).is_err());
-        let error = printed(program("yes samples 1"), 5).expect_err("endless");
+        let error = printed(
+            program("i=0; while true; do i=$((i+1)); echo n$i 1; done"),
+            5,
+        )
+        .expect_err("endless");
         assert!(error.to_string().contains("more than 64 lines"), "{error}");
+    }
+
+    #[test]
+    fn pings_are_sent_as_scheduled() {
+        let ping = |due, sent| [due, sent, sent + 5];
+        let good = [
+            ping(1_000_000, 1_000_050),
+            [0; 3],
+            ping(3_000_000, 3_900_000),
+        ];
+        assert!(check_pings(&good, 1_000_000).is_ok());
+        for wrong in [
+            ping(2_000_000, 2_000_001),
+            ping(3_000_000, 2_999_999),
+            [0, 0, 9],
+        ] {
+            let pings = [good[0], good[1], wrong];
+            assert!(check_pings(&pings, 1_000_000).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

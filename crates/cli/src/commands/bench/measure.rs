@@ -409,6 +409,12 @@ fn open(path: &Path, is_resumed: bool, report: &mut Report) -> Result<Folder, Fa
             "repeat the original command with --resume, or name a new folder",
         ));
     }
+    if earlier.systems != report.systems {
+        return Err(Failure::wrong_usage(
+            format!("{} is of other versions of the systems", path.display()),
+            "the runs of a folder are measured with the same programs: name a new folder",
+        ));
+    }
     let finished = count_of(runs.len() as u64, "finished run");
     tell(format!("{finished} in {}", path.display()));
     report.resumed = earlier.resumed;

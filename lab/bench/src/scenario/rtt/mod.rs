@@ -92,7 +92,7 @@ impl EndConfig {
         Ok(())
     }
 
-    fn period_ns(&self) -> u64 {
+    pub(super) fn period_ns(&self) -> u64 {
         NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
     }
 

@@ -204,9 +204,13 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
     run.policing = config.policing;
     run.bulk_reader = config.bulk_reader;
-    // A system under test has no counts. A reliable topic's repairs are in no balance of single datagrams.
-    let is_balanced = config.system.is_none() && config.reliability == Reliability::BestEffort;
-    let flows = if is_balanced { &flows[..] } else { &[] };
+    // A system under test has no counts.
+    let flows = match config.system {
+        Some(_) => &[],
+        None => &flows[..],
+    };
+    // A reliable topic's repairs are in no balance of single datagrams.
+    let is_balanced = config.reliability == Reliability::BestEffort;
     run.flows = flows.to_vec();
     run.lanes = config.system.is_none().then_some(lanes);
     run.disturbed = disturbed;
@@ -222,7 +226,10 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let of_cable = run.invalid.take();
     run.invalid = of_cable
         .or_else(|| faults.into_iter().next())
-        .or_else(|| flows.iter().find_map(|flow| flow.check().err()))
+        .or_else(|| {
+            let mut balanced = flows.iter().filter(|_| is_balanced);
+            balanced.find_map(|flow| flow.check().err())
+        })
         .or(bulk_fault)
         .or_else(|| fault_of(config, &run));
     run.storm = (disturbance == Some(Disturbance::Storm)).then_some(MulticastLoadSettings {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, Reliability, TOPIC};
 use crate::clock::{NANOS_PER_SECOND, now_ns};
-use crate::process::{Note, Notes, Usage};
+use crate::process::{Note, Notes, Usage, exact_timers};
 use crate::report::Order;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
@@ -56,7 +56,8 @@ pub fn run_reader(
 /// real-time priority.
 fn start(config: &EndConfig, name: &str) -> Result<(Notes, Participant), EndError> {
     config.check()?;
-    let notes = Notes::pinned(config.core);
+    let mut notes = Notes::pinned(config.core);
+    notes.0.extend(exact_timers().err());
     let (site, limits) = (config.site, Limits::default());
     let participant = end::participant_with(site, config.transport, name, Order::Priority, limits)?;
     Ok((notes, participant))

@@ -79,7 +79,7 @@ impl EndConfig {
 }
 
 /// Time for frames in flight to arrive after the writer has ended.
-const DRAIN: Duration = Duration::from_millis(300);
+pub(super) const DRAIN: Duration = Duration::from_millis(300);
 
 /// Descriptions of the path between two hosts.
 const BY_SOCKETS: &str = "kernel sockets of two hosts joined by a veth pair, without a cable";
