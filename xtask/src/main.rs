@@ -90,7 +90,7 @@ enum Command {
     /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
     Shapes(shapes::Arguments),
     /// Run isolane in emulated machines with a real-time kernel and network devices of several queues
-    TestHosts(testbed::Arguments),
+    Testbed(testbed::Arguments),
     /// Run one type in each extensibility and representation with other DDS implementations, both ways (needs root)
     Types(types::Arguments),
     /// Run the first process of a `testbed` guest
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         Command::Isolation(arguments) => isolation::run(&arguments),
         Command::Seeds(arguments) => seeds::run(&arguments),
         Command::Shapes(arguments) => shapes::run(&arguments),
-        Command::TestHosts(arguments) => testbed::run(&arguments),
+        Command::Testbed(arguments) => testbed::run(&arguments),
         Command::Types(arguments) => types::run(&arguments),
         Command::TestbedGuest { task } => testbed::inside::run(&task),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),

@@ -79,15 +79,15 @@ fn each_step_is_measured_and_read_against_those_it_builds_on() {
     assert_eq!(code, 0, "{said}");
     let ratios = report["ratios"].as_array().expect("ratios of steps");
     for (step, against) in AGAINST {
-        let of_step = ratios.iter().filter(|ratio| ratio["levels"][0] == step);
+        let of_step = ratios.iter().filter(|ratio| ratio["levels"][1] == step);
         let of_rtt: Vec<&Value> = of_step.filter(|ratio| ratio["of"] == "rtt").collect();
-        let read_against: Vec<&Value> = of_rtt.iter().map(|ratio| &ratio["levels"][1]).collect();
+        let read_against: Vec<&Value> = of_rtt.iter().map(|ratio| &ratio["levels"][0]).collect();
         assert_eq!(read_against, against, "{step}");
     }
     assert!(
         ratios
             .iter()
-            .all(|ratio| ratio["levels"][0] != "one-socket")
+            .all(|ratio| ratio["levels"][1] != "one-socket")
     );
     assert!(ratios.iter().all(is_ordered), "{ratios:?}");
 }

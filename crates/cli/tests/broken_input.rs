@@ -40,7 +40,7 @@ fn numbers_and_addresses_that_are_none_are_refused_with_what_would_do() {
         ),
         (&["sub", "T", "--peer", "::1"], "write an IPv4 address"),
         (&["ls", "--seconds", "ten"], "--seconds"),
-        (&["bench", "rtt", "--rate", "0"], "1..=100000"),
+        (&["bench", "rtt", "--rate", "0"], "1..=1000000"),
         (&["demo", "--payload", "twelve"], "12 to 1400"),
         (&["completions", "csh"], "bash"),
     ] {

@@ -169,12 +169,11 @@ impl Running {
                 .iter()
                 .all(|child| namespace_of(child).is_none())
         });
-        assert!(
-            !self
-                .namespaces
-                .iter()
-                .any(|namespace| is_inhabited(namespace))
-        );
+        // The kernel kills children after the command has ended.
+        eventually("its namespaces are empty", || {
+            let mut namespaces = self.namespaces.iter();
+            !namespaces.any(|namespace| is_inhabited(namespace))
+        });
         assert_eq!(own_links(), links_before);
     }
 }

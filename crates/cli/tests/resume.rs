@@ -246,7 +246,11 @@ fn one_process_measures_in_a_folder_and_an_interruption_leaves_a_report() {
     let shown = bench(folder, &["report", "result"])
         .output()
         .expect("it starts");
-    assert!(text(&shown).contains("ratio of"), "{}", text(&shown));
+    let shown = text(&shown);
+    assert!(shown.contains("ratio of"), "{shown}");
+    let has = |start: &str| shown.lines().any(|line| line.starts_with(start));
+    let origin = ["measured: 20", "command: ", "scenario: SHA-256 "];
+    assert!(origin.iter().all(|start| has(start)), "{shown}");
 }
 
 #[test]

@@ -1,18 +1,20 @@
 //! Effect of recording on the median round trip, in interleaved pairs of two builds of this program.
 //!
 //! `once FOLDER` measures for 3 s at 10 kHz with 64 bytes, writes the timestamps to a data set in FOLDER, and prints the
-//! median in microseconds. `once` without a folder writes no data set. `pairs N OTHER FOLDER` runs this program with FOLDER, and OTHER
-//! without, N times each. It prints the median of the ratios with its order statistics, which need no distribution.
+//! median in microseconds. `once` without a folder writes no data set. `pairs N OTHER FOLDER` runs this program with
+//! FOLDER, and OTHER without, N times each. It prints the median of the ratios with its order statistics, which need no
+//! distribution.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use isolane_bench::child::{self, Program};
+use isolane_bench::experiment::Cell;
 use isolane_bench::namespace::{TestHosts, TestHostsConfig};
 use isolane_bench::record::Dataset;
 use isolane_bench::report::Publisher;
-use isolane_bench::scenario::{plan, rtt};
+use isolane_bench::scenario::rtt;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -41,9 +43,13 @@ fn main() -> ExitCode {
 /// Measures once, between two hosts in namespaces.
 fn median_us(folder: Option<&str>) -> Result<String> {
     let hosts = TestHosts::new(&TestHostsConfig::default())?;
-    let mut config = plan::config(plan::scenario("udp", Publisher::Job, 64, None), 3);
-    config.scenario.rate_hz = 10_000;
-    let outcome = rtt::run_between_hosts(&hosts, &Program::current(&["child"])?, &config)?;
+    let cell = Cell {
+        publisher: Some(Publisher::Job),
+        rate_hz: Some(10_000),
+        ..Cell::default()
+    };
+    let outcome =
+        rtt::run_between_hosts(&hosts, &Program::current(&["child"])?, &cell.round_trips())?;
     if let Some(reason) = outcome.run.invalid {
         return Err(reason.into());
     }

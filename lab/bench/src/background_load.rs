@@ -5,22 +5,16 @@
 //! sink process (on the hosts' core). The report states the rate that was reached, because a slow machine may not reach
 //! the configured one.
 
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::AsFd;
+use std::net::SocketAddrV4;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{Ledger, MIN_FRAME_BYTES, wire_bytes};
-use crate::child::{ChildError, Program, Role};
-use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS, SINK_RECEIVE_BYTES, SLOT_BYTES};
-use crate::namespace::{Host, TestHosts};
-use crate::process::{Cores, Note, Notes};
-use crate::stop::Stop;
-use crate::system::socket;
-use crate::traffic_source::{
-    LoadError, LoadProcesses, LoadReport, Source, SourceReport, Target, level_group,
-};
+use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS, SINK_RECEIVE_BYTES};
+use crate::namespace::Host;
+use crate::process::Cores;
+use crate::traffic_load::{LoadReport, Receivers, ReceiversReport, RunningLoad, TrafficLoad};
+use crate::traffic_source::{LoadError, Source, SourceReport, Target, level_group};
 
 /// Ethernet, IPv4 and UDP headers of a datagram's frame, in bytes.
 const HEADERS_BYTES: u64 = 14 + 20 + 8;
@@ -31,8 +25,7 @@ const FIRST_PORT: u16 = 28_000;
 const SEND_BYTES: u32 = 4 << 20;
 
 /// Configuration of the load in both directions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Rate of the cable in bits per second.
     pub cable_bits_per_s: u64,
@@ -46,8 +39,6 @@ pub struct Config {
     pub target: Target,
     /// Duration in seconds after which the load ends by itself.
     pub seconds: u32,
-    /// Time in milliseconds that the sinks count after the sources have stopped, for frames still in the cable.
-    pub drain_ms: u32,
     /// Cores of the sources (`cable`) and sinks (`hosts`).
     pub cores: Cores,
 }
@@ -61,7 +52,6 @@ impl Default for Config {
             streams: 25,
             target: Target::Foreign,
             seconds: 60,
-            drain_ms: 200,
             cores: Cores::of_machine(),
         }
     }
@@ -90,8 +80,16 @@ impl Config {
         (MAX_FLOOD_DATAGRAMS as f64 / datagrams * 100.0).floor() / 100.0
     }
 
-    /// Checks the configuration against its bounds.
-    pub fn check(&self) -> Result<(), LoadError> {
+    /// Address of a stream to a host.
+    fn address(&self, to: Host, stream: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(to.address(), FIRST_PORT + stream)
+    }
+}
+
+impl TrafficLoad for Config {
+    type Direction = DirectionReport;
+
+    fn check(&self) -> Result<(), LoadError> {
         if !(1..=MAX_STREAMS).contains(&self.streams) {
             return Err(LoadError::Streams(self.streams));
         }
@@ -104,9 +102,8 @@ impl Config {
     }
 
     fn source(&self, from: Host) -> Source {
-        let to = from.other().address();
         let destination = |stream| match self.target {
-            Target::Foreign => SocketAddrV4::new(to, FIRST_PORT + stream),
+            Target::Foreign => self.address(from.other(), stream),
             Target::Level(level) => level_group(level),
         };
         Source {
@@ -121,80 +118,29 @@ impl Config {
         }
     }
 
-    fn sink(&self, at: Host) -> Role {
-        Role::BackgroundSink(SinkConfig {
-            address: at.address(),
-            streams: self.streams,
+    fn receivers(&self) -> Option<[Receivers; 2]> {
+        let at = |host| Receivers {
+            addresses: (0..self.streams)
+                .map(|stream| self.address(host, stream))
+                .collect(),
+            interface: None,
+            receive_buffer_bytes: SINK_RECEIVE_BYTES,
+            is_read: true,
             core: Some(self.cores.hosts),
-        })
-    }
-}
-
-/// Configuration of one direction's sink.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SinkConfig {
-    /// Address of the sink.
-    pub address: Ipv4Addr,
-    /// Number of streams.
-    pub streams: u16,
-    /// CPU core of the sink.
-    pub core: Option<usize>,
-}
-
-/// Counts of a sink.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SinkReport {
-    /// Datagrams read.
-    pub received: u64,
-    /// Datagrams the kernel dropped because the sink was too slow.
-    pub overflowed: u64,
-    /// Steps the machine did not allow.
-    pub notes: Vec<Note>,
-}
-
-impl SinkConfig {
-    /// Counts datagrams in the calling process and network namespace until `stop`, then those still in the socket
-    /// buffers.
-    pub fn run(&self, stop: &Stop, ready: impl FnOnce(&[Note])) -> Result<SinkReport, LoadError> {
-        let notes = Notes::pinned(self.core);
-        let open = |stream| {
-            let socket = UdpSocket::bind((self.address, FIRST_PORT + stream))?;
-            socket::set_receive_buffer(&socket, SINK_RECEIVE_BYTES)?;
-            Ok(socket)
         };
-        let streams: Result<Vec<UdpSocket>, _> = (0..self.streams).map(open).collect();
-        let streams = streams.map_err(LoadError::system("open the sink's streams"))?;
-        ready(&notes.0);
+        (self.target == Target::Foreign).then(|| Host::BOTH.map(at))
+    }
 
-        let mut report = SinkReport::default();
-        let mut scratch = vec![0; SLOT_BYTES];
-        loop {
-            let mut polled = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
-            polled.extend(
-                streams
-                    .iter()
-                    .map(|stream| PollFd::new(stream, PollFlags::IN)),
-            );
-            match poll(&mut polled, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(LoadError::system("wait")(error.into())),
-            }
-            let stopping = !polled[0].revents().is_empty();
-            for (stream, polled) in streams.iter().zip(&polled[1..]) {
-                if stopping || !polled.revents().is_empty() {
-                    let count = socket::drain(stream, &mut scratch);
-                    report.received += count.map_err(LoadError::system("receive"))?;
-                }
-            }
-            if stopping {
-                for stream in &streams {
-                    let overflowed = socket::overflowed(stream);
-                    report.overflowed += overflowed.map_err(LoadError::system("read its drops"))?;
-                }
-                report.notes = notes.0;
-                return Ok(report);
-            }
+    fn direction(&self, source: &SourceReport, sink: &ReceiversReport) -> DirectionReport {
+        let bits_per_s = source.sent_per_s() * self.datagram_wire_bits();
+        DirectionReport {
+            sent: source.sent,
+            refused: source.refused,
+            missed: source.missed,
+            received: sink.received,
+            overflowed: sink.overflowed,
+            bits_per_s,
+            factor: bits_per_s / self.cable_bits_per_s as f64,
         }
     }
 }
@@ -243,58 +189,8 @@ impl Report {
     }
 }
 
-/// Handle of a running background load. Dropping it kills the load without a report.
-#[derive(Debug)]
-pub struct BackgroundLoad {
-    config: Config,
-    processes: LoadProcesses,
-}
-
-impl BackgroundLoad {
-    /// Starts both sinks, if any, then both sources, and returns when all are ready.
-    pub fn start(
-        testbed: &TestHosts,
-        program: &Program,
-        config: &Config,
-    ) -> Result<BackgroundLoad, ChildError> {
-        let checked = config.check();
-        checked.map_err(|error| ChildError::Failed(error.to_string()))?;
-        let sinks = match config.target {
-            Target::Foreign => Some(Host::BOTH.map(|host| config.sink(host))),
-            Target::Level(_) => None,
-        };
-        let sources = Host::BOTH.map(|host| config.source(host));
-        Ok(BackgroundLoad {
-            config: config.clone(),
-            processes: LoadProcesses::start(testbed, program, sinks, sources, config.drain_ms)?,
-        })
-    }
-
-    /// Stops the sources, drains the cable, stops the sinks and returns the report.
-    pub fn finish(self) -> Result<Report, ChildError> {
-        let ([source_a, source_b], [sink_a, sink_b]) = self.processes.finish::<SinkReport>()?;
-        Ok(Report {
-            a_to_b: self.config.direction(&source_a, &sink_b),
-            b_to_a: self.config.direction(&source_b, &sink_a),
-            notes: [source_a.notes, source_b.notes, sink_a.notes, sink_b.notes].concat(),
-        })
-    }
-}
-
-impl Config {
-    fn direction(&self, source: &SourceReport, sink: &SinkReport) -> DirectionReport {
-        let bits_per_s = source.sent_per_s() * self.datagram_wire_bits();
-        DirectionReport {
-            sent: source.sent,
-            refused: source.refused,
-            missed: source.missed,
-            received: sink.received,
-            overflowed: sink.overflowed,
-            bits_per_s,
-            factor: bits_per_s / self.cable_bits_per_s as f64,
-        }
-    }
-}
+/// Handle of a running background load.
+pub type BackgroundLoad = RunningLoad<Config>;
 
 #[cfg(test)]
 mod tests {

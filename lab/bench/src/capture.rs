@@ -11,11 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::limits::LISTEN_FRAME_BYTES;
-use crate::system::packet::{Aside, Listener};
-
-/// Length of a VLAN tag, and of the two MAC addresses in front of it.
-const TAG_BYTES: usize = 4;
-const ADDRESSES_BYTES: usize = 12;
+use crate::system::packet::{Aside, Listener, TAG_BYTES};
 
 /// ARPHRD values of devices with Ethernet headers: Ethernet and loopback.
 const ETHERNET_HARDWARE: [u16; 2] = [1, 772];
@@ -88,26 +84,16 @@ impl Capture {
 
     fn frame(&mut self, aside: Aside) -> Frame<'_> {
         let copied = aside.length.min(LISTEN_FRAME_BYTES);
-        let (mut start, mut original_len) = (TAG_BYTES, aside.length);
-        if let Some((protocol, tag)) = aside.vlan_tag
-            && copied >= ADDRESSES_BYTES
-        {
-            self.buffer
-                .copy_within(TAG_BYTES..TAG_BYTES + ADDRESSES_BYTES, 0);
-            let [a, b] = protocol.to_be_bytes();
-            let [c, d] = tag.to_be_bytes();
-            self.buffer[ADDRESSES_BYTES..][..TAG_BYTES].copy_from_slice(&[a, b, c, d]);
-            (start, original_len) = (0, aside.length + TAG_BYTES);
-        }
+        let start = aside.asides.restore_tag(&mut self.buffer, copied);
         Frame {
             bytes: &self.buffer[start..TAG_BYTES + copied],
-            original_len,
+            original_len: aside.length + TAG_BYTES - start,
             link: if ETHERNET_HARDWARE.contains(&aside.hardware) {
                 Link::Ethernet
             } else {
                 Link::None
             },
-            time_ns: aside.time_ns,
+            time_ns: aside.asides.arrived_realtime_ns,
             interface: aside.interface,
         }
     }

@@ -7,23 +7,27 @@
 //! ([`Running::go`], [`heard`]).
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cable;
 use crate::clock::timespec;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_MESSAGE_BYTES};
 use crate::namespace::{Place, TestHosts};
 use crate::process::Note;
 use crate::scenario::{in_process_load, rtt, throughput};
 use crate::stop::Stop;
+use crate::traffic_load::Receivers;
 use crate::traffic_source::Source;
-use crate::{background_load, cable, multicast_load};
 
 /// Role of a child process, with its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,10 +37,8 @@ pub enum Role {
     Cable(cable::Config),
     /// Traffic source of one direction.
     TrafficSource(Source),
-    /// Sink of the background load of one direction.
-    BackgroundSink(background_load::SinkConfig),
-    /// Receivers of the multicast load on one host.
-    MulticastReceivers(multicast_load::ReceiversConfig),
+    /// Receivers of a load on one host.
+    TrafficReceivers(Receivers),
     /// End that starts round trips.
     RttPing(rtt::EndConfig),
     /// End that answers round trips.
@@ -127,8 +129,7 @@ pub fn main(role: &str) -> ExitCode {
     match role {
         Role::Cable(config) => report(cable::run(&config, &stop, say_ready)),
         Role::TrafficSource(source) => report(source.run(&stop, say_ready)),
-        Role::BackgroundSink(sink) => report(sink.run(&stop, say_ready)),
-        Role::MulticastReceivers(receivers) => report(receivers.run(&stop, say_ready)),
+        Role::TrafficReceivers(receivers) => report(receivers.run(&stop, say_ready)),
         Role::RttPing(config) => report(rtt::run_ping(&config, &stop, say_ready)),
         Role::RttPong(config) => report(rtt::run_pong(&config, &stop, say_ready)),
         Role::Joining(config) => report(in_process_load::run_joining(&config, &stop, say_ready)),
@@ -208,6 +209,20 @@ const EXIT_POLL: Duration = Duration::from_millis(5);
 /// Line that a parent writes to start a waiting child.
 const GO: &[u8] = b"go\n";
 
+/// Process groups of the running children.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills all children and the processes that they started, before this process ends early.
+pub fn kill_all() {
+    for group in lock(&GROUPS).drain(..) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// Handle of a child process. Dropping it kills the child and waits for it.
 #[derive(Debug)]
 pub struct Running {
@@ -247,13 +262,16 @@ impl Running {
         Running::of_command(program.command(role)?)
     }
 
-    /// Starts a program that writes lines of text ([`Running::line`]) instead of messages.
+    /// Starts a program that writes lines of text ([`Running::line`]) instead of messages. It leads a process group, so
+    /// that a wrapper script is killed together with the program that it starts.
     pub(crate) fn of_command(mut command: Command) -> Result<Running, ChildError> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()
             .map_err(ChildError::Start)?;
+        lock(&GROUPS).push(Pid::from_child(&child));
         let Some(output) = child.stdout.take() else {
             return Err(ChildError::Start(io::ErrorKind::BrokenPipe.into()));
         };
@@ -328,6 +346,7 @@ impl Running {
             Message::Result(result) => {
                 // The process must be gone before the caller inspects what it left behind.
                 let _ = self.child.wait();
+                self.has_ended();
                 Ok(result)
             }
             Message::Error(reason) => Err(ChildError::Failed(reason)),
@@ -364,22 +383,42 @@ impl Running {
         }
     }
 
-    /// Waits for a program whose output has ended, and checks its exit status.
-    pub(crate) fn exit(mut self) -> Result<(), ChildError> {
-        let end = Instant::now() + Duration::from_secs(CHILD_FINISH_SECONDS);
+    /// Waits at most `seconds` for a program whose output has ended, and checks its exit status.
+    pub(crate) fn exit(mut self, seconds: u64) -> Result<(), ChildError> {
+        let end = Instant::now() + Duration::from_secs(seconds);
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) if status.success() => {
+                    self.has_ended();
+                    return Ok(());
+                }
                 Ok(None) if Instant::now() < end => thread::sleep(EXIT_POLL),
-                Ok(None) => return Err(ChildError::Silent(CHILD_FINISH_SECONDS)),
+                Ok(None) => return Err(ChildError::Silent(seconds)),
                 _ => return Err(self.ended()),
             }
         }
     }
 
+    /// Kills the child and the processes that it started, once.
+    fn kill(&mut self) {
+        let group = Pid::from_child(&self.child);
+        let mut groups = lock(&GROUPS);
+        // The number of a group that has ended may be that of another one.
+        if let Some(at) = groups.iter().position(|known| *known == group) {
+            groups.swap_remove(at);
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Forgets the group of a child that has ended as it should.
+    fn has_ended(&self) {
+        let group = Pid::from_child(&self.child);
+        lock(&GROUPS).retain(|known| *known != group);
+    }
+
     /// Error for a child that closed its output.
     pub(crate) fn ended(&mut self) -> ChildError {
-        let _ = self.child.kill();
+        self.kill();
         ChildError::Ended(match self.child.wait() {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
@@ -409,7 +448,7 @@ impl Read for Output {
 impl Drop for Running {
     fn drop(&mut self) {
         // Both calls are harmless on a child that was already waited for.
-        let _ = self.child.kill();
+        self.kill();
         let _ = self.child.wait();
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A [`namespace::TestHosts`] makes three anonymous namespaces. A [`cable`] child process relays every frame between
 //! the hosts, and [`background_load`] child processes load the cable. Each end of a round trip fills a recorder of
-//! [`record`]; the merged timestamps become [`statistics::Statistics`] and a [`report::Report`]. Every hop keeps a ledger,
-//! and a run whose ledgers do not balance is invalid.
+//! [`record`]; the merged timestamps become [`statistics::Statistics`] and a [`report::Report`]. Every hop keeps a
+//! ledger, and a run whose ledgers do not balance is invalid.
 //!
 //! No packet is sent in the namespace of the calling program. Nothing outlives the process: namespaces are held by file
 //! descriptors, and children die with their parent.
@@ -28,4 +28,5 @@ pub mod scenario;
 pub mod statistics;
 pub mod stop;
 mod system;
+pub mod traffic_load;
 pub mod traffic_source;

@@ -49,8 +49,9 @@ pub const ROW_GROUP_ROUNDS: usize = 1 << 17;
 /// Maximum duration of a run in seconds, one day.
 pub const MAX_RUN_SECONDS: u32 = 86_400;
 
-/// Maximum pings per second. At a higher rate the sender's own work determines the round-trip times.
-pub const MAX_RATE_HZ: u32 = 100_000;
+/// Maximum pings or samples per second. From about 100,000 on, the sender's own work determines the times. Late pings, or
+/// fewer samples per second, show a rate that was not reached.
+pub const MAX_RATE_HZ: u32 = 1_000_000;
 
 /// Maximum LATENCY_BUDGET of a throughput run in microseconds, ten seconds.
 pub const MAX_LATENCY_BUDGET_US: u64 = 10_000_000;

@@ -13,28 +13,21 @@
 //! kernel work alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report
 //! states the rate that was reached.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::child::{ChildError, Program, Role};
-use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, SLOT_BYTES, STORM_RECEIVE_BYTES};
-use crate::namespace::{Host, TestHosts};
-use crate::process::{Cores, Note, Notes};
-use crate::stop::Stop;
-use crate::system::socket;
-use crate::traffic_source::{
-    LoadError, LoadProcesses, LoadReport, Source, SourceReport, Target, level_group,
-};
+use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, STORM_RECEIVE_BYTES};
+use crate::namespace::Host;
+use crate::process::Cores;
+use crate::traffic_load::{LoadReport, Receivers, ReceiversReport, RunningLoad, TrafficLoad};
+use crate::traffic_source::{LoadError, Source, SourceReport, Target, level_group};
 
 /// Destination of a storm that no participant receives: not a group of DDS, and a port below the ephemeral range.
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 200, 1), 28_900);
 
 /// Configuration of a storm in both directions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Frames per second in each direction.
     pub frames_per_s: f64,
@@ -46,8 +39,6 @@ pub struct Config {
     pub target: Target,
     /// Duration in seconds after which the storm ends by itself.
     pub seconds: u32,
-    /// Time in milliseconds that the sockets count after the senders have stopped.
-    pub drain_ms: u32,
     /// Cores of the senders (`cable`) and of the process that owns the sockets (`hosts`).
     pub cores: Cores,
 }
@@ -61,7 +52,6 @@ impl Default for Config {
             sockets: 250,
             target: Target::Foreign,
             seconds: 60,
-            drain_ms: 200,
             cores: Cores::of_machine(),
         }
     }
@@ -74,9 +64,12 @@ impl Config {
             Target::Level(level) => level_group(level),
         }
     }
+}
 
-    /// Checks the configuration against its bounds.
-    pub fn check(&self) -> Result<(), LoadError> {
+impl TrafficLoad for Config {
+    type Direction = DirectionReport;
+
+    fn check(&self) -> Result<(), LoadError> {
         // The range check also refuses NaN.
         if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.frames_per_s) {
             return Err(LoadError::Rate(self.frames_per_s));
@@ -100,89 +93,29 @@ impl Config {
         }
     }
 
-    fn receivers(&self, at: Host) -> Role {
-        Role::MulticastReceivers(ReceiversConfig {
-            group: self.group(),
-            interface: at.address(),
-            sockets: self.sockets,
+    fn receivers(&self) -> Option<[Receivers; 2]> {
+        let at = |host: Host| Receivers {
+            addresses: vec![self.group(); self.sockets.into()],
+            interface: Some(host.address()),
+            receive_buffer_bytes: STORM_RECEIVE_BYTES,
+            is_read: false,
             core: Some(self.cores.hosts),
-        })
-    }
-}
-
-/// Configuration of one host's sockets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReceiversConfig {
-    /// Group and port the sockets join.
-    pub group: SocketAddrV4,
-    /// Address of the interface they join on.
-    pub interface: Ipv4Addr,
-    /// Number of sockets.
-    pub sockets: u16,
-    /// CPU core of their process.
-    pub core: Option<usize>,
-}
-
-/// Counts of a host's sockets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReceiversReport {
-    /// Number of sockets.
-    pub sockets: u16,
-    /// Datagrams the sockets held at the end, in total.
-    pub received: u64,
-    /// Datagrams dropped by full sockets, in total.
-    pub overflowed: u64,
-    /// Minimum number of frames that reached a socket.
-    pub least: u64,
-    /// Maximum number of frames that reached a socket.
-    pub most: u64,
-    /// Steps the machine did not allow.
-    pub notes: Vec<Note>,
-}
-
-impl ReceiversConfig {
-    /// Holds the sockets in the calling process and network namespace until `stop`, then counts the datagrams each
-    /// received and dropped.
-    pub fn run(
-        &self,
-        stop: &Stop,
-        ready: impl FnOnce(&[Note]),
-    ) -> Result<ReceiversReport, LoadError> {
-        let notes = Notes::pinned(self.core);
-        let sockets: io::Result<Vec<UdpSocket>> = (0..self.sockets).map(|_| self.open()).collect();
-        let sockets = sockets.map_err(LoadError::system("open the receivers' sockets"))?;
-        ready(&notes.0);
-        stop.wait();
-        let mut report = ReceiversReport {
-            sockets: self.sockets,
-            least: u64::MAX,
-            notes: notes.0,
-            ..ReceiversReport::default()
         };
-        let mut scratch = vec![0; SLOT_BYTES];
-        for socket in &sockets {
-            let received = socket::drain(socket, &mut scratch);
-            let received = received.map_err(LoadError::system("receive"))?;
-            let overflowed = socket::overflowed(socket);
-            let overflowed = overflowed.map_err(LoadError::system("read its drops"))?;
-            report.received += received;
-            report.overflowed += overflowed;
-            report.least = report.least.min(received + overflowed);
-            report.most = report.most.max(received + overflowed);
-        }
-        Ok(report)
+        Some(Host::BOTH.map(at))
     }
 
-    fn open(&self) -> io::Result<UdpSocket> {
-        let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
-        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
-        // SO_REUSEADDR has to precede bind, because all sockets share one address.
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        bind(&socket, &self.group)?;
-        sockopt::set_ip_add_membership(&socket, self.group.ip(), &self.interface)?;
-        socket::set_receive_buffer(&socket, STORM_RECEIVE_BYTES)?;
-        Ok(socket.into())
+    fn direction(&self, source: &SourceReport, receivers: &ReceiversReport) -> DirectionReport {
+        DirectionReport {
+            sent: source.sent,
+            refused: source.refused,
+            missed: source.missed,
+            frames_per_s: source.sent_per_s(),
+            sockets: receivers.sockets,
+            reached: receivers.most,
+            received: receivers.received,
+            overflowed: receivers.overflowed,
+            is_even: receivers.least == receivers.most,
+        }
     }
 }
 
@@ -241,49 +174,8 @@ impl Report {
     }
 }
 
-/// Handle of a running multicast load. Dropping it kills the load without a report.
-#[derive(Debug)]
-pub struct MulticastLoad(LoadProcesses);
-
-impl MulticastLoad {
-    /// Opens all sockets, then starts both sources, and returns when all are ready.
-    pub fn start(
-        testbed: &TestHosts,
-        program: &Program,
-        config: &Config,
-    ) -> Result<MulticastLoad, ChildError> {
-        let checked = config.check();
-        checked.map_err(|error| ChildError::Failed(error.to_string()))?;
-        let receivers = Host::BOTH.map(|host| config.receivers(host));
-        let sources = Host::BOTH.map(|host| config.source(host));
-        LoadProcesses::start(testbed, program, Some(receivers), sources, config.drain_ms)
-            .map(MulticastLoad)
-    }
-
-    /// Stops the sources, drains the cable, closes the sockets and returns the report.
-    pub fn finish(self) -> Result<Report, ChildError> {
-        let ([source_a, source_b], [at_a, at_b]) = self.0.finish::<ReceiversReport>()?;
-        Ok(Report {
-            a_to_b: direction(&source_a, &at_b),
-            b_to_a: direction(&source_b, &at_a),
-            notes: [source_a.notes, source_b.notes, at_a.notes, at_b.notes].concat(),
-        })
-    }
-}
-
-fn direction(source: &SourceReport, receivers: &ReceiversReport) -> DirectionReport {
-    DirectionReport {
-        sent: source.sent,
-        refused: source.refused,
-        missed: source.missed,
-        frames_per_s: source.sent_per_s(),
-        sockets: receivers.sockets,
-        reached: receivers.most,
-        received: receivers.received,
-        overflowed: receivers.overflowed,
-        is_even: receivers.least == receivers.most,
-    }
-}
+/// Handle of a running multicast load.
+pub type MulticastLoad = RunningLoad<Config>;
 
 #[cfg(test)]
 mod tests {

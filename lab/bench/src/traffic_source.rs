@@ -13,8 +13,6 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
-use std::thread;
-use std::time::Duration;
 
 use isolane_wire::guid::{EntityId, GuidPrefix};
 use isolane_wire::level::Level;
@@ -22,16 +20,13 @@ use isolane_wire::message::{DataPrefix, HEADER_BYTES, Header, PayloadKind};
 use isolane_wire::sequence::SequenceNumber;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{set_ip_multicast_if, set_ip_tos};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::{NANOS_PER_SECOND, now_ns, timespec};
 use crate::limits::{
     BATCH_FRAMES, FLOOD_CATCH_UP_NS, MAX_FLOOD_DATAGRAMS, MAX_FLOOD_PAYLOAD_BYTES,
     MAX_FLOOD_SECONDS, MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, MAX_STREAMS,
 };
-use crate::namespace::{Host, TestHosts};
 use crate::process::{self, Note, Notes};
 use crate::scenario::transport::CRITICAL_LEVEL;
 use crate::stop::Stop;
@@ -215,68 +210,6 @@ impl SourceReport {
     }
 }
 
-/// Result of a load in both directions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoadReport<D> {
-    /// Direction from host A to host B.
-    pub a_to_b: D,
-    /// Direction from host B to host A.
-    pub b_to_a: D,
-    /// Steps the machine did not allow.
-    pub notes: Vec<Note>,
-}
-
-impl<D> LoadReport<D> {
-    /// Both directions with their names.
-    pub(crate) fn directions(&self) -> [(&'static str, &D); 2] {
-        [("A to B", &self.a_to_b), ("B to A", &self.b_to_a)]
-    }
-}
-
-/// Processes of a load in both directions. Dropping the value kills the processes without a report.
-#[derive(Debug)]
-pub(crate) struct LoadProcesses {
-    // Sources before receivers: fields drop in order, and sources must not send to closed ports.
-    sources: [Running; 2],
-    receivers: Option<[Running; 2]>,
-    drain: Duration,
-}
-
-impl LoadProcesses {
-    /// Starts the receivers of both hosts, if any, then both sources, and returns when all are ready. Receivers count
-    /// for `drain_ms` after the sources have stopped, for frames still in the cable.
-    pub(crate) fn start(
-        testbed: &TestHosts,
-        program: &Program,
-        receivers: Option<[Role; 2]>,
-        sources: [Source; 2],
-        drain_ms: u32,
-    ) -> Result<LoadProcesses, ChildError> {
-        let start = |[a, b]: [Role; 2]| -> Result<[Running; 2], ChildError> {
-            Ok([
-                Running::start(testbed, Host::A, program, &a)?,
-                Running::start(testbed, Host::B, program, &b)?,
-            ])
-        };
-        let receivers = receivers.map(start).transpose()?;
-        Ok(LoadProcesses {
-            sources: start(sources.map(Role::TrafficSource))?,
-            receivers,
-            drain: Duration::from_millis(drain_ms.into()),
-        })
-    }
-
-    /// Stops the sources, drains the cable, stops the receivers, and returns the reports of hosts A and B.
-    pub(crate) fn finish<R: DeserializeOwned + Default>(
-        self,
-    ) -> Result<([SourceReport; 2], [R; 2]), ChildError> {
-        let sources = Running::finish_both(self.sources)?;
-        thread::sleep(self.drain);
-        let receivers = self.receivers.map(Running::finish_both).transpose()?;
-        Ok((sources, receivers.unwrap_or_default()))
-    }
-}
-
 /// Number of due datagrams as a function of elapsed time.
 #[derive(Debug)]
 struct Due {
@@ -355,26 +288,18 @@ pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
 /// Minimum length in bytes of a datagram with a sample.
 pub(crate) const MIN_SAMPLE_DATAGRAM_BYTES: u32 = 48;
 
-/// Fills a datagram with the longest sample that fits. Returns `None` without a change if none fits.
+/// Fills a datagram of zeros with an RTPS message that has the longest sample of an unknown writer that fits. Returns
+/// the length of the message, which is padded to a multiple of four, or `None` without a change if no sample fits.
 fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     let heads = HEADER_BYTES + HEAD.buffer_len();
-    let room = datagram.len().checked_sub(heads + ENCAPSULATION.len())? & !3;
-    let sample = message_with(&vec![0; room]);
-    datagram.get_mut(..sample.len())?.copy_from_slice(&sample);
-    Some(sample.len())
-}
-
-/// RTPS message with one serialised sample of an unknown writer. The sample is padded to a multiple of four and ends
-/// the message.
-fn message_with(sample: &[u8]) -> Vec<u8> {
-    let payload = [&ENCAPSULATION, sample].concat();
-    let heads = HEADER_BYTES + HEAD.buffer_len();
-    let padded = payload.len().next_multiple_of(4);
-    let mut message = vec![0; heads + padded];
-    Header::new(STRANGER).emit(&mut message);
-    HEAD.emit(&mut message[HEADER_BYTES..], padded);
-    message[heads..][..payload.len()].copy_from_slice(&payload);
-    message
+    let payload_bytes = datagram.len().checked_sub(heads)? & !3;
+    if payload_bytes < ENCAPSULATION.len() {
+        return None;
+    }
+    Header::new(STRANGER).emit(datagram);
+    HEAD.emit(&mut datagram[HEADER_BYTES..], payload_bytes);
+    datagram[heads..][..ENCAPSULATION.len()].copy_from_slice(&ENCAPSULATION);
+    Some(heads + payload_bytes)
 }
 
 const STRANGER: GuidPrefix = GuidPrefix([0xb0; 12]);
@@ -393,6 +318,7 @@ const HEAD: DataPrefix = DataPrefix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolane_wire::message::Submessages;
 
     #[test]
     fn a_source_without_bounds_is_refused() {
@@ -419,11 +345,6 @@ mod tests {
         let fragments = with(|source| source.payload_bytes = MAX_FLOOD_PAYLOAD_BYTES + 1);
         assert!(matches!(fragments, Err(LoadError::Payload(_))));
     }
-}
-
-#[cfg(test)]
-mod pace_tests {
-    use super::*;
 
     #[test]
     fn the_pace_holds_the_rate_over_uneven_quanta() {
@@ -474,12 +395,6 @@ mod pace_tests {
         assert!(paced.sent <= paced.refused);
         assert_eq!(calls, 5);
     }
-}
-
-#[cfg(test)]
-mod target_tests {
-    use super::*;
-    use isolane_wire::message::Submessages;
 
     #[test]
     fn bulk_for_a_level_is_a_message_of_the_requested_length() {

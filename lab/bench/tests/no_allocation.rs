@@ -3,14 +3,18 @@
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
 
-use isolane_bench::report::Publisher;
-use isolane_bench::scenario::plan;
+use isolane_bench::experiment::{Cell, Datapath};
 use isolane_bench::scenario::rtt::MemoryRun;
 
 #[test]
 fn round_trips_allocate_nothing_after_their_start() {
-    let scenario = plan::scenario("memory", Publisher::Job, 1_024, None);
-    let run = MemoryRun::new(&plan::config(scenario, 1)).expect("both ends");
+    let cell = Cell {
+        datapath: Datapath::Memory,
+        payload_bytes: 1_024,
+        seconds: 1,
+        ..Cell::default()
+    };
+    let run = MemoryRun::new(&cell.round_trips()).expect("both ends");
     let calls = counting_allocator::allocator_calls_of(|| {
         run.measure();
     });

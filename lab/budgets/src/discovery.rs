@@ -13,7 +13,7 @@ use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command, json};
 use serde::Serialize;
 
-use crate::tools::collected_instructions;
+use crate::tools::{collected_instructions, number};
 
 /// Schema of the JSON.
 const SCHEMA: &str = "isolane/discovery/1";
@@ -105,14 +105,6 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.holds())
 }
 
-/// Returns the number of the line `NAME NUMBER` with this name.
-fn number(printed: &str, name: &str) -> Result<u64> {
-    let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
-    let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
-    let value = value.ok_or_else(|| format!("there is no line `{name}` in: {printed}"))?;
-    Ok(value.parse()?)
-}
-
 impl Report {
     /// Ratio of the instructions per endpoint with the most endpoints to those with the fewest.
     fn growth(&self) -> f64 {
@@ -180,11 +172,9 @@ mod tests {
 
     #[test]
     fn a_number_stands_behind_its_name() {
-        assert_eq!(
-            number("participants 500\ndatagrams 12\n", "datagrams").unwrap(),
-            12
-        );
-        assert!(number("datagrams many", "datagrams").is_err());
-        assert!(number("", "datagrams").is_err());
+        let datagrams = |printed: &str| number::<u64>(printed, "datagrams");
+        assert_eq!(datagrams("participants 500\ndatagrams 12\n").unwrap(), 12);
+        assert!(datagrams("datagrams many").is_err());
+        assert!(datagrams("").is_err());
     }
 }

@@ -63,7 +63,14 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
     for path in paths::all(has_lanes) {
         walks.insert(path, Walk::of(&programs, path)?);
     }
-    let of_half = |half: &'static Half| Some(report_of(half, walks.get(half.path)?));
+    let of_half = |half: &'static Half| {
+        let walk: &Walk = walks.get(half.path.as_str())?;
+        Some(PathReport {
+            half,
+            counts: walk.counts(half.side),
+            locks: walk.locks,
+        })
+    };
     let paths = HALVES.iter().filter_map(of_half).collect();
     let bare = match has_lanes {
         true => Some(tools::bare_round_trip(&programs.bare)?),
@@ -92,20 +99,6 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
         start.elapsed().as_secs_f64()
     );
     Ok((passed, failed))
-}
-
-fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
-    let counts = walk.counts(half.side);
-    PathReport {
-        name: half.name,
-        datapath: half.datapath,
-        instructions: counts.instructions,
-        allocations: counts.allocations,
-        locks: walk.locks,
-        payload_copies: counts.payload_copies,
-        system_calls: counts.system_calls,
-        by_call: counts.by_call,
-    }
 }
 
 /// Counted programs, and the folder of their output.

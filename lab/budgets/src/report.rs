@@ -1,32 +1,28 @@
 //! Results as `isolane/budgets/1` and as a table, and their limits. A limit is a gate, which fails the command, or an
 //! aim, which is only printed.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use isolane_support::{Result, json};
 use serde::Serialize;
 
-use super::paths::{HALVES, Half, ROUND_TRIP};
+use super::paths::{Half, ROUND_TRIP};
+use super::tools::Counts;
 
 /// Schema of the JSON.
 const SCHEMA: &str = "isolane/budgets/1";
 
-/// Costs of one row. All numbers are per sample, except futex calls.
+/// Costs of one row.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PathReport {
-    pub(super) name: &'static str,
-    pub(super) datapath: &'static str,
-    pub(super) instructions: f64,
-    pub(super) allocations: f64,
+    #[serde(flatten)]
+    pub(super) half: &'static Half,
+    /// Costs of a sample.
+    #[serde(flatten)]
+    pub(super) counts: Counts,
     /// Futex calls in a hundred thousand samples.
     pub(super) locks: u64,
-    /// Payload copies; `None` if the payload is too small to distinguish from other copied data.
-    pub(super) payload_copies: Option<f64>,
-    pub(super) system_calls: f64,
-    /// System calls by name.
-    pub(super) by_call: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -70,16 +66,17 @@ impl Report {
             "a sample", "instructions", "allocations", "locks", "copies", "calls"
         );
         for path in &self.paths {
-            let copies = path.payload_copies.map(|copies| format!("{copies:.2}"));
+            let counts = &path.counts;
+            let copies = counts.payload_copies.map(|copies| format!("{copies:.2}"));
             let _ = writeln!(
                 text,
                 "{:37} {:>12.0} {:>11.2} {:>6} {:>7} {:>7.2}",
-                format!("{}, {}", path.name, path.datapath),
-                path.instructions,
-                path.allocations,
+                format!("{}, {}", path.half.name, path.half.datapath),
+                counts.instructions,
+                counts.allocations,
                 path.locks,
                 copies.as_deref().unwrap_or("-"),
-                path.system_calls
+                counts.system_calls
             );
         }
         if let Some(instructions) = self.bare_round_trip_instructions {
@@ -173,27 +170,29 @@ pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
         });
     };
     for path in &report.paths {
-        let is_same = |half: &&Half| (half.name, half.datapath) == (path.name, path.datapath);
-        let half = HALVES.iter().find(is_same);
-        let half = half.expect("a report is made of the halves");
-        let name = |what| match path.datapath {
-            "udp" => format!("{what}, {}", path.name),
-            datapath => format!("{what}, {}, {datapath}", path.name),
+        let PathReport { half, counts, .. } = path;
+        let name = |what| match half.datapath {
+            "udp" => format!("{what}, {}", half.name),
+            datapath => format!("{what}, {}, {datapath}", half.name),
         };
-        add(name("allocations"), true, path.allocations, ALLOCATIONS);
+        add(name("allocations"), true, counts.allocations, ALLOCATIONS);
         add(name("futex calls"), true, path.locks as f64, LOCKS);
         let calls_at_most = half.system_calls + SYSTEM_CALLS_TOLERANCE;
-        add(name("system calls"), true, path.system_calls, calls_at_most);
-        if let (Some(copies), Some(at_most)) = (path.payload_copies, half.copies) {
+        let calls = counts.system_calls;
+        add(name("system calls"), true, calls, calls_at_most);
+        if let (Some(copies), Some(at_most)) = (counts.payload_copies, half.copies) {
             add(name("payload copies"), true, copies, at_most);
         }
         match report.bare_round_trip_instructions {
             Some(bare) if half.path == ROUND_TRIP => {
-                let added = path.instructions - bare;
+                let added = counts.instructions - bare;
                 let what = name("instructions more than over bare AF_XDP");
                 add(what, true, added, INSTRUCTIONS_OVER_BARE);
             }
-            _ => add(name("instructions"), false, path.instructions, INSTRUCTIONS),
+            _ => {
+                let instructions = counts.instructions;
+                add(name("instructions"), false, instructions, INSTRUCTIONS);
+            }
         }
     }
     let (resident, binary) = (report.resident_bytes as f64, report.binary_bytes as f64);
@@ -204,19 +203,26 @@ pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::paths::HALVES;
     use super::*;
+
+    fn half(name: &str, datapath: &str) -> &'static Half {
+        let is_it = |half: &&Half| half.name == name && half.datapath == datapath;
+        HALVES.iter().find(is_it).expect("a row of the report")
+    }
 
     /// Costs that are within all limits.
     fn path() -> PathReport {
         PathReport {
-            name: "write best-effort 1 KiB",
-            datapath: "udp",
-            instructions: 830.0,
-            allocations: 0.0,
+            half: half("write best-effort 1 KiB", "udp"),
+            counts: Counts {
+                instructions: 830.0,
+                allocations: 0.0,
+                payload_copies: Some(0.0),
+                system_calls: 1.0,
+                by_call: [("sendmmsg".to_owned(), 1.0)].into(),
+            },
             locks: 0,
-            payload_copies: Some(0.0),
-            system_calls: 1.0,
-            by_call: [("sendmmsg".to_owned(), 1.0)].into(),
         }
     }
 
@@ -227,7 +233,7 @@ mod tests {
     #[test]
     fn a_count_that_there_is_none_of_is_null() {
         let mut small = path();
-        small.payload_copies = None;
+        small.counts.payload_copies = None;
         let report = report(small);
         let value = serde_json::to_value(&report).unwrap();
         assert_eq!(value["schema"], "isolane/budgets/1");
@@ -256,10 +262,10 @@ mod tests {
     fn every_gate_fails_when_its_number_is_beyond() {
         assert_eq!(failing(&report(path())), [""; 0]);
         let mut beyond = path();
-        beyond.allocations = 0.001;
+        beyond.counts.allocations = 0.001;
         beyond.locks = 1;
-        beyond.system_calls = 1.2;
-        beyond.payload_copies = Some(1.0);
+        beyond.counts.system_calls = 1.2;
+        beyond.counts.payload_copies = Some(1.0);
         let expected = [
             "allocations",
             "futex calls",
@@ -276,8 +282,9 @@ mod tests {
     fn a_lane_costs_no_more_than_its_share_beyond_bare_af_xdp() {
         let round_trip = |instructions| {
             let mut path = path();
-            (path.name, path.datapath) = ("round trip best-effort 64 B", "xdp");
-            (path.instructions, path.payload_copies) = (instructions, None);
+            path.half = half("round trip best-effort 64 B", "xdp");
+            path.counts.instructions = instructions;
+            path.counts.payload_copies = None;
             let mut report = report(path);
             report.bare_round_trip_instructions = Some(1_200.0);
             failing(&report)
@@ -299,7 +306,7 @@ mod tests {
     #[test]
     fn an_aim_that_is_missed_fails_nothing() {
         let mut costly = path();
-        costly.instructions = 3_000.0;
+        costly.counts.instructions = 3_000.0;
         let mut report = report(costly);
         report.binary_bytes = 100_000_000;
         assert_eq!(failing(&report), [""; 0]);

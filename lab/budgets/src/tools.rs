@@ -8,13 +8,15 @@
 //! System calls: strace writes a line for each call.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
+use std::str::FromStr;
 
 use isolane_support::{Result, command};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Programs;
 use super::paths::{FUNCTIONS, HALVES, Half, Side};
@@ -33,10 +35,11 @@ pub(super) struct Walk {
 }
 
 /// Costs of one half of a round.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counts {
     pub(super) instructions: f64,
     pub(super) allocations: f64,
+    /// Payload copies; `None` if the payload is too small to distinguish from other copied data.
     pub(super) payload_copies: Option<f64>,
     pub(super) system_calls: f64,
     /// System calls by name.
@@ -128,16 +131,15 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
 fn allocations(program: &Path, path: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
     let mut example = example(program, path, rounds);
-    let printed = quietly(&mut example)?;
-    let of =
-        |name| Ok::<f64, Box<dyn std::error::Error>>(number(&printed, name)? / f64::from(rounds));
+    let printed = command::quiet_output(&mut example)?;
+    let of = |name| -> Result<f64> { Ok(number::<f64>(&printed, name)? / f64::from(rounds)) };
     Ok([of("allocations_of_give")?, of("allocations_of_get")?])
 }
 
 /// Returns the resident memory of the process with ten topics, including frames and program.
 pub(super) fn resident_bytes(program: &Path) -> Result<u64> {
-    let printed = quietly(&mut Command::new(program))?;
-    Ok(number(&printed, "resident_bytes")? as u64)
+    let printed = command::quiet_output(&mut Command::new(program))?;
+    number(&printed, "resident_bytes")
 }
 
 /// Size of the command without symbols.
@@ -147,24 +149,8 @@ pub(super) fn stripped_bytes(binary: &Path, folder: &Path) -> Result<u64> {
     Ok(fs::metadata(stripped)?.len())
 }
 
-/// Runs a command and returns its standard output. Standard error is shown only on failure, because valgrind warns of
-/// system calls that it does not know; the example does not depend on them.
-fn quietly(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .map_err(|error| command::cannot_start(command, &error))?;
-    if !output.status.success() {
-        let (command, said) = (
-            command::displayed(command),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        return Err(format!("`{command}`: {}: {said}", output.status).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
 /// Returns the number of the line `NAME NUMBER` with this name.
-fn number(printed: &str, name: &str) -> Result<f64> {
+pub(crate) fn number<T: FromStr<Err: Error + 'static>>(printed: &str, name: &str) -> Result<T> {
     let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
     let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
     let value = value.ok_or_else(|| format!("there is no line `{name}` in: {printed}"))?;
@@ -206,9 +192,7 @@ pub(super) fn instructions(
 
 /// Runs callgrind, and returns the number of instructions that it counted.
 pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
-    let output = callgrind
-        .output()
-        .map_err(|error| command::cannot_start(callgrind, &error))?;
+    let output = command::captured(callgrind)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let collected = collected(&said).filter(|&count| count > 0 && output.status.success());
     collected.ok_or_else(|| {
@@ -265,7 +249,7 @@ pub(super) fn copies_by_side(
         "--num-callers=64",
         &format!("--dhat-out-file={}", file.display()),
     ];
-    quietly(&mut tool("valgrind", &arguments, program, path, rounds))?;
+    command::quiet_output(&mut tool("valgrind", &arguments, program, path, rounds))?;
     let profile = serde_json::from_slice::<Profile>(&fs::read(&file)?)?;
     if profile.mode != "copy" {
         return Err(format!("{}: the mode is {}", file.display(), profile.mode).into());
@@ -303,7 +287,7 @@ pub(super) fn calls_by_side(
 ) -> Result<[BTreeMap<String, f64>; 2]> {
     let trace = folder.join(format!("strace.{path}"));
     let arguments = ["-q", "-o", &trace.display().to_string()];
-    quietly(&mut tool("strace", &arguments, program, path, rounds))?;
+    command::quiet_output(&mut tool("strace", &arguments, program, path, rounds))?;
     let lines = BufReader::new(File::open(&trace)?).lines();
     let mut counts = [BTreeMap::new(), BTreeMap::new()];
     let marks = count_between_marks(lines.map_while(std::io::Result::ok), &mut counts);
@@ -363,7 +347,7 @@ fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     let mut strace = Command::new("strace");
     strace.args(watching("trace=futex,write", trace));
     strace.arg(program.get_program()).args(program.get_args());
-    quietly(&mut strace)?;
+    command::quiet_output(&mut strace)?;
     let lines = fs::read_to_string(trace)?;
     fs::remove_file(trace)?;
     let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;

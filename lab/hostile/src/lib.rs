@@ -85,11 +85,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = attack(metadata, STEP_SECONDS)?;
     eprint!("{report}");
     report.write(&folder(metadata).join("report.json"))?;
-    let failed = report.checks.iter().filter(|check| !check.holds).count();
-    Ok(Outcome::Counted {
-        passed: report.checks.len() - failed,
-        failed,
-    })
+    Ok(Outcome::of(&report.checks))
 }
 
 fn folder(metadata: &Metadata) -> PathBuf {
@@ -199,6 +195,5 @@ fn isolane_on(testbed: &TestHosts, host: Host, isolane: &Path) -> Command {
 }
 
 fn start(mut program: Command) -> Result<Child> {
-    let started = program.stdin(Stdio::null()).spawn();
-    started.map_err(|error| command::cannot_start(&program, &error).into())
+    command::spawn(program.stdin(Stdio::null()))
 }

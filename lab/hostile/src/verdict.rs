@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use isolane_support::steps::Check;
 use isolane_support::{Result, json};
 use serde::{Deserialize, Serialize};
 
@@ -47,13 +48,6 @@ pub(super) struct Sent {
     pub(super) kinds: BTreeMap<String, u64>,
     /// Destinations: unicast addresses and multicast groups.
     pub(super) to: Vec<String>,
-}
-
-/// One criterion.
-#[derive(Debug, Serialize)]
-pub(super) struct Check {
-    pub(super) what: String,
-    pub(super) holds: bool,
 }
 
 /// The verdict.
@@ -297,11 +291,9 @@ impl fmt::Display for Report {
             self.sent.bytes as f64 * 8e-6 / self.sent.seconds,
             self.sent.to.join(", ")
         )?;
-        for check in &self.checks {
-            let word = if check.holds { "pass" } else { "FAIL" };
-            writeln!(f, "{word}  {}", check.what)?;
-        }
-        Ok(())
+        self.checks
+            .iter()
+            .try_for_each(|check| writeln!(f, "{check}"))
     }
 }
 

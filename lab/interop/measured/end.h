@@ -29,7 +29,7 @@
  * `reader` end when their standard input ends. Then an end prints lines of a name and a number:
  *
  *   samples              written and accepted; received
- *   lost                 writer: refused
+ *   refused              writer: samples that write refused
  *   out_of_order         reader: with an id below that of an earlier sample
  *   elapsed_ns           writer: of writing; reader: from the first sample to the last
  *   cpu_ns, cpu_samples  user and system time of the process, and for how many samples
@@ -299,7 +299,7 @@ static inline void run_writer(const struct arguments *arguments, bool (*write)(v
       refused++;
   }
   printf("samples %" PRIu64 "\n", samples);
-  printf("lost %" PRIu64 "\n", refused);
+  printf("refused %" PRIu64 "\n", refused);
   printf("elapsed_ns %" PRIu64 "\n", now_ns() - begin_ns);
   print_cpu(&cpu);
   print_process();

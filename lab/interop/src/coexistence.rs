@@ -6,27 +6,25 @@
 //! it was taken, so each loss can be attributed to an event. A loss at no event is the lane's fault, and fails the run.
 
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
-use std::{fmt, fs, thread};
+use std::time::Duration;
+use std::{fmt, thread};
 
 use isolane_bench::clock::now_ns;
-use isolane_bench::namespace::Host;
 use isolane_support::Result;
-use serde::Serialize;
 
-use super::combination::{Axis, Loss, Reliability};
+use super::combination::{Axis, Loss, Reliability, Role};
+use super::exchange::Exchange;
 use super::network::Network;
-use super::printed::{Carried, changes_written, has_begun};
-use super::program::{Ending, LOOK, Program};
-use super::side::{COLOR, TOPIC};
+use super::printed::has_begun;
+use super::program::{Program, wait_until};
+use super::side::{INTERRUPTED, Programs, TOPIC, plain_command};
 
 /// Number of times isolane starts; it is killed each time but the last.
 const ROUNDS: usize = 5;
 /// Time between two samples of the pair, in milliseconds.
 const PAIR_PERIOD_MS: u32 = 1;
-/// Longest run of the pair's programs, in seconds.
-const LONGEST_PAIR: u32 = 60;
+/// Time between two samples of isolane, in milliseconds.
+const OWN_PERIOD_MS: u32 = 5;
 /// Timeout of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Number of samples that the pair exchanges before isolane first starts.
@@ -39,159 +37,123 @@ const CALM: Duration = Duration::from_millis(700);
 /// process some 60 ms later.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// Result of the run.
-#[derive(Serialize)]
-pub(super) struct Coexistence {
-    /// The best-effort and the reliable pair.
-    pub(super) pairs: Vec<PairReport>,
-    /// Number of times isolane attached; it was killed one time fewer.
-    pub(super) attached: usize,
-    /// Traffic of isolane's last subscriber, which was not killed.
-    pub(super) lane: Carried,
-}
-
-/// Runs the test with the programs `peer` and `isolane`; their output stays in `folder`.
-pub(super) fn run(peer: &Path, isolane: &Path, folder: &Path) -> Result<Coexistence> {
-    fs::create_dir_all(folder)?;
+/// Runs the test; the programs' output stays in `folder`. An error when the pair lost more than it may, or isolane's
+/// lane carried little.
+pub(super) fn run(programs: Programs<'_>, folder: &Path) -> Result<String> {
     let network = Network::new(Loss::None)?;
     let mut pairs = Vec::new();
-    for reliability in Reliability::ALL {
-        pairs.push(Pair::start(*reliability, peer, folder, &network)?);
+    for &reliability in Reliability::ALL {
+        let pair = start_pair(reliability, programs, folder, &network)?;
+        pairs.push((reliability, pair));
     }
-    for pair in &pairs {
-        until("the pair exchanges samples", || {
+    for (_, pair) in &pairs {
+        until("the pair has not exchanged its first samples", || {
             Ok(lines(&pair.subscriber)? >= BEFORE)
         })?;
     }
-    let mut events = Events::default();
+    let mut events = Vec::new();
     let mut lane = None;
     for round in 1..=ROUNDS {
         thread::sleep(CALM);
         let begin_ns = now_ns();
-        let mut own = Own::start(isolane, folder, round, &network)?;
-        until("isolane's publisher publishes", || {
+        let mut own = start_own(programs, folder, round, &network)?;
+        until("isolane's publisher has not published", || {
             Ok(has_begun(&own.publisher.said()?))
         })?;
         thread::sleep(AFTERMATH);
-        events.add(Kind::Attach, begin_ns, now_ns());
-        until("isolane exchanges samples", || {
+        events.push((Kind::Attach, [begin_ns, now_ns()]));
+        until("isolane has not exchanged its samples", || {
             Ok(lines(&own.subscriber)? >= OWN_SAMPLES)
         })?;
         thread::sleep(CALM);
         let begin_ns = now_ns();
-        if round < ROUNDS {
+        let kind = if round < ROUNDS {
             own.publisher.kill()?;
             own.subscriber.kill()?;
-            thread::sleep(AFTERMATH);
-            events.add(Kind::Kill, begin_ns, now_ns());
+            Kind::Kill
         } else {
-            lane = Some(own.leave()?);
-            thread::sleep(AFTERMATH);
-            events.add(Kind::Leave, begin_ns, now_ns());
-        }
+            own.stop([INTERRUPTED; 2])?;
+            lane = Some(own.carried()?);
+            Kind::Leave
+        };
+        thread::sleep(AFTERMATH);
+        events.push((kind, [begin_ns, now_ns()]));
     }
     thread::sleep(CALM);
-    let pairs = pairs.into_iter().map(|pair| pair.finish(&events));
-    let pairs = pairs.collect::<Result<_>>()?;
-    network.finish()?;
-    Ok(Coexistence {
-        pairs,
-        attached: ROUNDS,
-        lane: lane.ok_or("the last round has not run")?,
-    })
+    let pairs = pairs.into_iter();
+    let reports = pairs.map(|(reliability, pair)| finish_pair(reliability, pair, &events));
+    let reports = reports.collect::<Result<Vec<_>>>()?;
+    network.finish(false)?;
+    let mut texts = Vec::new();
+    for report in reports {
+        report.judge()?;
+        texts.push(report.to_string());
+    }
+    let lane = lane.ok_or("no lane counts: the last round did not run")?;
+    let (by_lane, received) = (lane.received_by_lane, lane.received);
+    let by_lane = format!("{by_lane} of {received} datagrams");
+    if lane.received_by_lane * 2 <= received {
+        return Err(format!("isolane's lane carried only {by_lane}").into());
+    }
+    let pairs = texts.join("; ");
+    Ok(format!(
+        "{pairs}; isolane attached {ROUNDS} times, {by_lane} by the lane"
+    ))
 }
 
-/// The other implementation's publisher on host A and subscriber on host B.
-struct Pair {
+/// Starts the other implementation's publisher and subscriber.
+fn start_pair(
     reliability: Reliability,
-    publisher: Program,
-    subscriber: Program,
+    programs: Programs<'_>,
+    folder: &Path,
+    network: &Network,
+) -> Result<Exchange> {
+    let side = |role| {
+        let mut command = plain_command(programs, true, role, topic(reliability), PAIR_PERIOD_MS);
+        // KEEP_ALL: the reader's history replaces nothing, so a missing sample was lost by the network.
+        command.args([&format!("--{}", reliability.word()), "--keep-all"]);
+        command
+    };
+    let mut subscriber = side(Role::Subscriber);
+    subscriber.arg("--times");
+    let name = format!("pair-{}", reliability.word());
+    Exchange::start(network, folder, &name, side(Role::Publisher), subscriber)
 }
 
-impl Pair {
-    fn start(
-        reliability: Reliability,
-        program: &Path,
-        folder: &Path,
-        network: &Network,
-    ) -> Result<Self> {
-        let start = |host, role: &str, more: &[&str]| {
-            let mut command = Command::new(program);
-            command.args([role, "--topic", topic(reliability)]);
-            command.args(["--seconds", &LONGEST_PAIR.to_string()]);
-            // KEEP_ALL: the reader's history replaces nothing, so a missing sample was lost by the network.
-            command.args([&format!("--{}", reliability.word()), "--keep-all"]);
-            command.args(more);
-            let stem = folder.join(format!("pair-{}-{role}", reliability.word()));
-            Program::start(network.command(host, command), &stem)
-        };
-        let period_ms = PAIR_PERIOD_MS.to_string();
-        Ok(Self {
-            reliability,
-            subscriber: start(Host::B, "sub", &["--times"])?,
-            publisher: start(Host::A, "pub", &["--period-ms", &period_ms])?,
-        })
-    }
-
-    /// Stops the pair, and attributes its losses to events.
-    fn finish(mut self, events: &Events) -> Result<PairReport> {
-        self.publisher.interrupt()?;
-        until("the pair's publisher has written all", || {
-            Ok(changes_written(&self.publisher.said()?).is_some())
-        })?;
-        thread::sleep(AFTERMATH);
-        let written = changes_written(&self.publisher.said()?).unwrap_or_default();
-        for program in [&mut self.publisher, &mut self.subscriber] {
-            let ending = program.stop()?;
-            if ending != Ending::Exited(0) {
-                return Err(
-                    format!("a program of the pair {ending}\n{}", program.account()).into(),
-                );
-            }
-        }
-        let printed = self.subscriber.printed()?;
-        let taken = samples(&printed, topic(self.reliability))?;
-        Ok(PairReport::new(
-            self.reliability.word(),
-            PAIR_PERIOD_MS,
-            written,
-            &taken,
-            events,
-        )?)
-    }
+/// Stops the pair, and attributes its losses to events.
+fn finish_pair(
+    reliability: Reliability,
+    mut pair: Exchange,
+    events: &[Event],
+) -> Result<PairReport> {
+    let written = pair.publisher.end_writing(LONGEST_WAIT)?;
+    thread::sleep(AFTERMATH);
+    pair.stop([0, 0])?;
+    let taken = samples(&pair.subscriber.printed()?, topic(reliability))?;
+    Ok(PairReport::new(
+        reliability,
+        PAIR_PERIOD_MS,
+        written,
+        &taken,
+        events,
+    )?)
 }
 
-/// isolane's publisher on host A and subscriber on host B.
-struct Own {
-    publisher: Program,
-    subscriber: Program,
-}
-
-impl Own {
-    fn start(isolane: &Path, folder: &Path, round: usize, network: &Network) -> Result<Self> {
-        let start = |host, role: &str, more: &[&str]| {
-            let mut command = Command::new(isolane);
-            command.args([role, TOPIC, "--datapath", "xdp", "--reliable"]);
-            command.args(["--history", "all", "-vv"]);
-            command.args(["--seconds", &LONGEST_PAIR.to_string()]);
-            command.args(more);
-            let stem = folder.join(format!("isolane-{round}-{role}"));
-            Program::start(network.command(host, command), &stem)
-        };
-        Ok(Self {
-            subscriber: start(Host::B, "sub", &[])?,
-            publisher: start(Host::A, "pub", &["--color", COLOR, "--period", "5ms"])?,
-        })
-    }
-
-    /// Interrupts both programs, and returns what the subscriber's lane carried.
-    fn leave(mut self) -> Result<Carried> {
-        self.publisher.stop()?;
-        self.subscriber.stop()?;
-        let said = self.subscriber.said()?;
-        Carried::of(&said)
-            .ok_or_else(|| format!("no account of lanes\n{}", self.subscriber.account()).into())
-    }
+/// Starts isolane's publisher and subscriber.
+fn start_own(
+    programs: Programs<'_>,
+    folder: &Path,
+    round: usize,
+    network: &Network,
+) -> Result<Exchange> {
+    let side = |role| {
+        let mut command = plain_command(programs, false, role, TOPIC, OWN_PERIOD_MS);
+        command.args(["--datapath", "xdp", "--reliable", "--history", "all", "-vv"]);
+        command
+    };
+    let (publisher, subscriber) = (side(Role::Publisher), side(Role::Subscriber));
+    let name = format!("isolane-{round}");
+    Exchange::start(network, folder, &name, publisher, subscriber)
 }
 
 /// Returns the topic of a pair; isolane's own pair uses another one.
@@ -207,39 +169,10 @@ fn lines(program: &Program) -> Result<usize> {
 }
 
 /// Waits until the condition holds; an error at the timeout.
-fn until(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !is_so()? {
-        if begin.elapsed() > LONGEST_WAIT {
-            return Err(format!("in {} s not: {what}", LONGEST_WAIT.as_secs()).into());
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-impl Coexistence {
-    /// The result in words; an error when the pair lost more than it may.
-    pub(super) fn judge(&self) -> std::result::Result<String, String> {
-        for pair in &self.pairs {
-            pair.judge()?;
-        }
-        let Carried {
-            received,
-            received_by_lane,
-            ..
-        } = self.lane;
-        if received_by_lane * 2 <= received {
-            return Err(format!(
-                "isolane's lane carried only {received_by_lane} of {received} datagrams"
-            ));
-        }
-        let pairs = self.pairs.iter().map(PairReport::to_string);
-        let pairs = pairs.collect::<Vec<_>>().join("; ");
-        Ok(format!(
-            "{pairs}; isolane attached {} times, {received_by_lane} of {received} datagrams by the lane",
-            self.attached
-        ))
+fn until(what: &str, is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    match wait_until(LONGEST_WAIT, is_so)? {
+        true => Ok(()),
+        false => Err(format!("timeout after {} s: {what}", LONGEST_WAIT.as_secs()).into()),
     }
 }
 
@@ -247,18 +180,15 @@ impl Coexistence {
 /// also bounds the best-effort loss at one event. Without that bound, an occasional sample would hide any loss.
 const LONGEST_SILENCE_MS: u32 = 500;
 
-/// Word for a pair that retransmits lost samples.
-const RELIABLE: &str = "reliable";
-
 /// A sample, and the time at which it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) number: u32,
-    pub(super) at_ns: u64,
+struct Taken {
+    number: u32,
+    at_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     /// isolane's programs attached to both interfaces.
     Attach,
     /// isolane's programs were killed.
@@ -267,117 +197,109 @@ pub(super) enum Kind {
     Leave,
 }
 
-/// Events with their intervals: from the cause to the end of its aftermath.
-#[derive(Default)]
-pub(super) struct Events(Vec<(Kind, [u64; 2])>);
+/// Event with its interval in nanoseconds: from the cause to the end of its aftermath.
+type Event = (Kind, [u64; 2]);
 
-impl Events {
-    pub(super) fn add(&mut self, kind: Kind, from_ns: u64, to_ns: u64) {
-        self.0.push((kind, [from_ns, to_ns]));
-    }
-
-    /// Index and kind of the first event that overlaps this interval.
-    fn within(&self, [from_ns, to_ns]: [u64; 2]) -> Option<(usize, Kind)> {
-        let overlaps = |[from, to]: [u64; 2]| from <= to_ns && from_ns <= to;
-        let mut events = self.0.iter().enumerate();
-        let first = events.find(|(_, event)| overlaps(event.1));
-        first.map(|(place, event)| (place, event.0))
-    }
+/// Index of the first event that overlaps this interval.
+fn event_within(events: &[Event], [from_ns, to_ns]: [u64; 2]) -> Option<usize> {
+    let overlaps = |[from, to]: [u64; 2]| from <= to_ns && from_ns <= to;
+    events.iter().position(|(_, event)| overlaps(*event))
 }
 
 /// Losses of one pair.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct PairReport {
-    pub(super) reliability: &'static str,
+#[derive(Clone, Debug, PartialEq)]
+struct PairReport {
+    reliability: Reliability,
     /// Samples from the first one taken on. Earlier ones do not count: the subscriber may not have been matched.
-    pub(super) written: u64,
-    pub(super) received: u64,
-    /// All lost samples; a reliable pair must have none.
-    pub(super) lost: u64,
-    pub(super) lost_at_attach: u64,
-    pub(super) lost_at_kill: u64,
-    pub(super) lost_at_leave: u64,
-    pub(super) lost_elsewhere: u64,
-    /// Loss at the worst event, and the bound for one event.
-    pub(super) most_lost_at_event: u64,
-    pub(super) most_lost_allowed: u64,
+    written: u64,
+    received: u64,
+    /// Samples lost at each event.
+    lost_at_events: Vec<(Kind, u64)>,
+    lost_elsewhere: u64,
+    /// Bound of the loss at one event.
+    most_lost_allowed: u64,
     /// The longest time without a sample around an event, and anywhere else.
-    pub(super) longest_silence_at_event_ms: f64,
-    pub(super) longest_silence_elsewhere_ms: f64,
+    longest_silence_at_event_ms: f64,
+    longest_silence_elsewhere_ms: f64,
 }
 
 impl PairReport {
     /// Report on a pair that writes a sample each period. An error when samples were duplicated or out of order.
-    pub(super) fn new(
-        reliability: &'static str,
+    fn new(
+        reliability: Reliability,
         period_ms: u32,
         written: u32,
         taken: &[Taken],
-        events: &Events,
+        events: &[Event],
     ) -> std::result::Result<Self, String> {
         let (Some(first), Some(last)) = (taken.first(), taken.last()) else {
-            return Err(format!("{reliability}: no sample came"));
+            return Err(format!("{}: no sample arrived", reliability.word()));
         };
         let mut report = Self {
             reliability,
             written: u64::from(written.saturating_sub(first.number)),
             received: taken.len() as u64,
-            lost: 0,
-            lost_at_attach: 0,
-            lost_at_kill: 0,
-            lost_at_leave: 0,
+            lost_at_events: events.iter().map(|(kind, _)| (*kind, 0)).collect(),
             lost_elsewhere: u64::from(written.saturating_sub(last.number + 1)),
-            most_lost_at_event: 0,
             most_lost_allowed: match reliability {
-                RELIABLE => 0,
-                _ => u64::from(LONGEST_SILENCE_MS / period_ms),
+                Reliability::Reliable => 0,
+                Reliability::BestEffort => u64::from(LONGEST_SILENCE_MS / period_ms),
             },
             longest_silence_at_event_ms: 0.0,
             longest_silence_elsewhere_ms: 0.0,
         };
-        let mut lost_at_each = vec![0; events.0.len()];
         for pair in taken.windows(2) {
             let (before, after) = (pair[0], pair[1]);
             if after.number <= before.number {
                 return Err(format!(
-                    "{reliability}: sample {} came after {}",
-                    after.number, before.number
+                    "{}: sample {} came after {}",
+                    reliability.word(),
+                    after.number,
+                    before.number
                 ));
             }
-            let event = events.within([before.at_ns, after.at_ns]);
-            let silence_ms = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e6;
-            let longest = match event {
-                Some(_) => &mut report.longest_silence_at_event_ms,
-                None => &mut report.longest_silence_elsewhere_ms,
+            let (lost, longest_silence_ms) = match event_within(events, [before.at_ns, after.at_ns])
+            {
+                Some(event) => (
+                    &mut report.lost_at_events[event].1,
+                    &mut report.longest_silence_at_event_ms,
+                ),
+                None => (
+                    &mut report.lost_elsewhere,
+                    &mut report.longest_silence_elsewhere_ms,
+                ),
             };
-            *longest = longest.max(silence_ms);
-            let lost = u64::from(after.number - before.number - 1);
-            if let Some((place, _)) = event {
-                lost_at_each[place] += lost;
-            }
-            *match event.map(|(_, kind)| kind) {
-                Some(Kind::Attach) => &mut report.lost_at_attach,
-                Some(Kind::Kill) => &mut report.lost_at_kill,
-                Some(Kind::Leave) => &mut report.lost_at_leave,
-                None => &mut report.lost_elsewhere,
-            } += lost;
+            *lost += u64::from(after.number - before.number - 1);
+            let silence_ms = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e6;
+            *longest_silence_ms = longest_silence_ms.max(silence_ms);
         }
-        report.most_lost_at_event = lost_at_each.into_iter().max().unwrap_or(0);
-        report.lost = report.lost_at_attach
-            + report.lost_at_kill
-            + report.lost_at_leave
-            + report.lost_elsewhere;
         Ok(report)
+    }
+
+    /// Samples lost at all events of this kind.
+    fn lost_at(&self, kind: Kind) -> u64 {
+        let events = self.lost_at_events.iter();
+        events
+            .filter(|(it, _)| *it == kind)
+            .map(|(_, lost)| lost)
+            .sum()
+    }
+
+    /// Loss at the worst event.
+    fn most_lost_at_event(&self) -> u64 {
+        let lost = self.lost_at_events.iter().map(|(_, lost)| *lost);
+        lost.max().unwrap_or(0)
     }
 
     /// Checks the pair: a reliable one loses nothing, best effort loses a bounded number at each event and none
     /// elsewhere, and no gap is long.
-    pub(super) fn judge(&self) -> std::result::Result<(), String> {
-        let is_reliable = self.reliability == RELIABLE;
-        if (is_reliable && self.lost > 0) || self.lost_elsewhere > 0 {
+    fn judge(&self) -> std::result::Result<(), String> {
+        let most_lost = self.most_lost_at_event();
+        let is_reliable = self.reliability == Reliability::Reliable;
+        if (is_reliable && most_lost > 0) || self.lost_elsewhere > 0 {
             return Err(format!("the pair lost what it must not: {self}"));
         }
-        if self.most_lost_at_event > self.most_lost_allowed {
+        if most_lost > self.most_lost_allowed {
             return Err(format!("the pair lost too much at one event: {self}"));
         }
         let silence_ms = self
@@ -397,14 +319,14 @@ impl fmt::Display for PairReport {
             "{} pair: {} of {} samples, lost at attach {}, at kill {}, at leave {}, elsewhere {}, \
              at most {} at one event (allowed: {}), silent for at most {:.1} ms at events, {:.1} ms \
              elsewhere (allowed: {LONGEST_SILENCE_MS})",
-            self.reliability,
+            self.reliability.word(),
             self.received,
             self.written,
-            self.lost_at_attach,
-            self.lost_at_kill,
-            self.lost_at_leave,
+            self.lost_at(Kind::Attach),
+            self.lost_at(Kind::Kill),
+            self.lost_at(Kind::Leave),
             self.lost_elsewhere,
-            self.most_lost_at_event,
+            self.most_lost_at_event(),
             self.most_lost_allowed,
             self.longest_silence_at_event_ms,
             self.longest_silence_elsewhere_ms
@@ -414,7 +336,7 @@ impl fmt::Display for PairReport {
 
 /// Parses the output of a subscriber with `--times`: `TOPIC COLOR x y [size] nanoseconds`. Lines about the instance's
 /// state are skipped.
-pub(super) fn samples(printed: &str, topic: &str) -> std::result::Result<Vec<Taken>, String> {
+fn samples(printed: &str, topic: &str) -> std::result::Result<Vec<Taken>, String> {
     let mut samples = Vec::new();
     for line in printed.lines() {
         let words = line.split_whitespace().collect::<Vec<_>>();
@@ -446,34 +368,32 @@ mod tests {
         taken.collect()
     }
 
-    fn events() -> Events {
-        let mut events = Events::default();
-        events.add(Kind::Attach, 20 * MS, 25 * MS);
-        events.add(Kind::Kill, 60 * MS, 65 * MS);
-        events
-    }
+    const EVENTS: [Event; 2] = [
+        (Kind::Attach, [20 * MS, 25 * MS]),
+        (Kind::Kill, [60 * MS, 65 * MS]),
+    ];
 
-    fn report(reliability: &'static str, missing: &[u32]) -> PairReport {
-        PairReport::new(reliability, 1, 100, &taken(missing), &events()).unwrap()
+    fn report(reliability: Reliability, missing: &[u32]) -> PairReport {
+        PairReport::new(reliability, 1, 100, &taken(missing), &EVENTS).unwrap()
     }
 
     #[test]
     fn missing_samples_are_counted_by_their_event() {
-        let report = report("best-effort", &[21, 22, 64, 80]);
+        let report = report(Reliability::BestEffort, &[21, 22, 64, 80]);
         assert_eq!((report.received, report.written), (96, 100));
-        assert_eq!((report.lost_at_attach, report.lost_at_kill), (2, 1));
-        assert_eq!((report.lost_elsewhere, report.lost), (1, 4));
+        assert_eq!(report.lost_at_events, [(Kind::Attach, 2), (Kind::Kill, 1)]);
+        assert_eq!((report.lost_at(Kind::Kill), report.lost_elsewhere), (1, 1));
         assert_eq!(report.longest_silence_at_event_ms, 3.0);
         assert!(report.judge().is_err());
     }
 
     #[test]
     fn only_best_effort_loses_and_only_around_events() {
-        assert!(report("best-effort", &[21, 64]).judge().is_ok());
-        assert!(report("reliable", &[21]).judge().is_err());
-        assert!(report("reliable", &[]).judge().is_ok());
+        assert!(report(Reliability::BestEffort, &[21, 64]).judge().is_ok());
+        assert!(report(Reliability::Reliable, &[21]).judge().is_err());
+        assert!(report(Reliability::Reliable, &[]).judge().is_ok());
         // A missing last sample counts as lost, too.
-        assert!(report("best-effort", &[99]).judge().is_err());
+        assert!(report(Reliability::BestEffort, &[99]).judge().is_err());
     }
 
     #[test]
@@ -484,7 +404,7 @@ mod tests {
             for sample in &mut taken[from..] {
                 sample.at_ns += 600 * MS;
             }
-            let report = PairReport::new("reliable", 1, 100, &taken, &events()).unwrap();
+            let report = PairReport::new(Reliability::Reliable, 1, 100, &taken, &EVENTS).unwrap();
             assert!(
                 report.judge().unwrap_err().contains("interrupted"),
                 "{from}"
@@ -503,12 +423,14 @@ mod tests {
                 number,
                 at_ns: u64::from(number) * MS,
             });
-            let mut events = Events::default();
-            events.add(Kind::Attach, 0, lasts_ms * MS);
             // Each event's loss counts alone.
-            events.add(Kind::Kill, 1_900 * MS, 1_910 * MS);
+            let events = [
+                (Kind::Attach, [0, lasts_ms * MS]),
+                (Kind::Kill, [1_900 * MS, 1_910 * MS]),
+            ];
             let taken = taken.collect::<Vec<_>>();
-            let report = PairReport::new("best-effort", period_ms, 2_000, &taken, &events);
+            let report =
+                PairReport::new(Reliability::BestEffort, period_ms, 2_000, &taken, &events);
             report.unwrap().judge()
         };
         assert_eq!(judged(1, 550), Ok(()));
@@ -531,6 +453,6 @@ mod tests {
         assert_eq!(samples(printed, "Pair"), Ok(vec![taken]));
         assert!(samples("Pair BLUE 007 007 [20]\n", "Pair").is_err());
         let repeated = [taken, taken];
-        assert!(PairReport::new("reliable", 1, 9, &repeated, &Events::default()).is_err());
+        assert!(PairReport::new(Reliability::Reliable, 1, 9, &repeated, &[]).is_err());
     }
 }

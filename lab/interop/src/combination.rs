@@ -5,9 +5,12 @@
 //! of the network in `network.rs`, and the pass criterion in `verdict.rs`. `covering_array.rs` chooses the combinations
 //! from the axes' lengths alone.
 
+use std::fmt;
+
 use strum::{IntoStaticStr, VariantArray};
 
 use super::covering_array::Choice;
+use super::report::Labels;
 use super::side::Peer;
 
 /// An axis of the test matrix.
@@ -102,6 +105,11 @@ pub(super) enum Loss {
     TenPercent,
 }
 
+/// Value of the next axis, from the indices into the axes.
+fn next<T: Axis>(indices: &mut impl Iterator<Item = usize>) -> T {
+    T::ALL[indices.next().expect("each axis has an index")]
+}
+
 /// One combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
@@ -132,27 +140,17 @@ pub(super) const AXES: [usize; 9] = [
 impl Cell {
     /// Returns the cell with these indices, one for each axis.
     pub(super) fn choose(choice: Choice<{ AXES.len() }>) -> Self {
-        let [
-            peer,
-            peer_role,
-            datapath,
-            reliability,
-            durability,
-            end,
-            start_order,
-            life,
-            loss,
-        ] = choice;
+        let mut indices = choice.into_iter();
         Self {
-            peer: Peer::ALL[peer],
-            peer_role: Role::ALL[peer_role],
-            datapath: Datapath::ALL[datapath],
-            reliability: Reliability::ALL[reliability],
-            durability: Durability::ALL[durability],
-            end: End::ALL[end],
-            start_order: StartOrder::ALL[start_order],
-            life: Life::ALL[life],
-            loss: Loss::ALL[loss],
+            peer: next(&mut indices),
+            peer_role: next(&mut indices),
+            datapath: next(&mut indices),
+            reliability: next(&mut indices),
+            durability: next(&mut indices),
+            end: next(&mut indices),
+            start_order: next(&mut indices),
+            life: next(&mut indices),
+            loss: next(&mut indices),
         }
     }
 
@@ -171,14 +169,15 @@ impl Cell {
         ]
     }
 
-    /// Name of the cell without peer, role and datapath; `case` in the JSON.
-    pub(super) fn case(self) -> String {
-        self.words()[3..].join("-")
-    }
-
-    /// Name in the table, of the output folder, and for `--only`.
-    pub(super) fn name(self) -> String {
-        self.words().join("-")
+    /// Labels of its result; `case` has the values of the further axes.
+    pub(super) fn labels(self, peer: String) -> Labels {
+        Labels {
+            peer,
+            peer_role: Some(self.peer_role.word()),
+            datapath: Some(self.datapath.word()),
+            policy: None,
+            case: Some(self.words()[3..].join("-")),
+        }
     }
 
     /// Returns true when this side is killed and restarted during the cell.
@@ -192,6 +191,13 @@ impl Cell {
             StartOrder::Publisher => Role::Publisher,
             StartOrder::Subscriber => Role::Subscriber,
         }
+    }
+}
+
+/// Name of the result, of the output folder, and for `--only`.
+impl fmt::Display for Cell {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.words().join("-"))
     }
 }
 
@@ -217,25 +223,17 @@ impl Loss {
 
 #[cfg(test)]
 mod tests {
-    use super::super::covering_array::product;
     use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_combination_has_its_own_name() {
-        let cells = product(AXES).into_iter().map(Cell::choose);
-        let names = cells.map(Cell::name).collect::<BTreeSet<_>>();
-        assert_eq!(names.len(), AXES.iter().product::<usize>());
-    }
 
     #[test]
     fn a_name_is_peer_role_datapath_and_case() {
         let cell = Cell::choose([0, 1, 1, 1, 1, 2, 0, 1, 2]);
         assert_eq!(
-            cell.name(),
+            cell.to_string(),
             "cyclonedds-subscriber-xdp-reliable-transient-local-unregister-publisher-first-restarted-loss-10"
         );
-        assert!(cell.name().ends_with(&cell.case()));
-        assert!(cell.case().starts_with("reliable"));
+        let case = cell.labels(String::new()).case.unwrap();
+        assert!(case.starts_with("reliable"));
+        assert!(cell.to_string().ends_with(&case));
     }
 }

@@ -81,6 +81,8 @@ fn parts<const N: usize>(choice: &Choice<N>, strength: usize) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::combination::AXES;
+    use crate::{CI_CELLS, CI_STRENGTH};
 
     #[test]
     fn the_product_has_every_combination_once() {
@@ -99,23 +101,25 @@ mod tests {
         assert!(cover([2, 0], 2, 9).is_empty());
     }
 
-    #[test]
-    fn every_pair_of_values_of_every_two_axes_occurs() {
-        let lengths = [2, 3, 4, 2, 3];
-        let choices = cover(lengths, 2, 0);
-        for first in 0..lengths.len() {
-            for second in 0..first {
-                for (a, b) in
-                    (0..lengths[first]).flat_map(|a| (0..lengths[second]).map(move |b| (a, b)))
-                {
-                    let occurs = |choice: &[usize; 5]| choice[first] == a && choice[second] == b;
-                    assert!(
-                        choices.iter().any(occurs),
-                        "axis {first} = {a} with axis {second} = {b}"
-                    );
+    /// Number of pairs of values of two axes that occur.
+    fn pairs<const N: usize>(choices: &[Choice<N>]) -> usize {
+        let mut pairs = BTreeSet::new();
+        for choice in choices {
+            for first in 0..N {
+                for second in 0..first {
+                    pairs.insert((first, choice[first], second, choice[second]));
                 }
             }
         }
+        pairs.len()
+    }
+
+    #[test]
+    fn every_pair_of_values_of_every_two_axes_occurs() {
+        let lengths = [2, 3, 4, 2, 3];
+        assert_eq!(pairs(&cover(lengths, 2, 0)), pairs(&product(lengths)));
+        let in_ci = cover(AXES, CI_STRENGTH, CI_CELLS);
+        assert_eq!(pairs(&in_ci), pairs(&product(AXES)));
     }
 
     #[test]

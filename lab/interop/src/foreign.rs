@@ -23,48 +23,39 @@ pub(crate) fn build_cyclonedds(
     idlc.args(idl_options).arg(idl).current_dir(folder);
     command::run(&mut idlc)?;
     let generated = Path::new(idl.file_name().unwrap_or_default()).with_extension("c");
-    let program = program_of(source, folder);
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+    compile("gcc", "-std=gnu11", source, folder, |compiler| {
         // The program may depend on the options of the type.
-        .args(idl_options)
-        .arg("-I")
-        .arg(folder)
-        .arg(source)
-        .arg(folder.join(generated))
-        .arg("-o")
-        .arg(&program)
-        .arg("-lddsc");
-    command::run(&mut compiler)?;
-    Ok(program)
+        compiler.args(idl_options).arg("-I").arg(folder);
+        compiler.arg(folder.join(generated)).arg("-lddsc");
+    })
 }
 
 /// Builds a C program without libraries in `folder`.
 pub(crate) fn build_c(source: &Path, folder: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let program = program_of(source, folder);
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
-        .arg(source)
-        .arg("-o")
-        .arg(&program);
-    command::run(&mut compiler)?;
-    Ok(program)
+    compile("gcc", "-std=gnu11", source, folder, |_| {})
 }
 
 /// Builds a C++ program against Fast DDS in `folder`.
 pub(crate) fn build_fastdds(source: &Path, folder: &Path) -> Result<PathBuf> {
+    compile("g++", "-std=c++17", source, folder, |compiler| {
+        compiler.args(["-lfastrtps", "-lfastcdr"]);
+    })
+}
+
+/// Compiles a program in `folder`, named after its source. `add_arguments` adds arguments that follow the source.
+fn compile(
+    compiler: &str,
+    standard: &str,
+    source: &Path,
+    folder: &Path,
+    add_arguments: impl FnOnce(&mut Command),
+) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let program = program_of(source, folder);
-    let mut compiler = Command::new("g++");
-    compiler
-        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"])
-        .arg(source)
-        .arg("-o")
-        .arg(&program)
-        .args(["-lfastrtps", "-lfastcdr"]);
+    let mut compiler = Command::new(compiler);
+    compiler.args([standard, "-O2", "-Wall", "-Wextra", "-Werror"]);
+    compiler.arg("-o").arg(&program).arg(source);
+    add_arguments(&mut compiler);
     command::run(&mut compiler)?;
     Ok(program)
 }
@@ -101,14 +92,5 @@ mod tests {
         assert_eq!(upstream("0.10.2-2"), "0.10.2");
         assert_eq!(upstream("2.9.1+ds-1+deb12u2"), "2.9.1");
         assert_eq!(upstream("4:12.2.0-3"), "12.2.0");
-    }
-
-    #[test]
-    fn a_program_is_called_as_its_source() {
-        let program = program_of(
-            Path::new("lab/interop/programs/fastdds/shape.cpp"),
-            Path::new("out"),
-        );
-        assert_eq!(program, Path::new("out/shape"));
     }
 }

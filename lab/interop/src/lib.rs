@@ -4,11 +4,13 @@
 //! has its own network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other
 //! (`side.rs`, `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads
 //! packets or isolane's internals. The DDS policies have their own axes (`policies.rs`), and `extra_runs.rs` has the
-//! runs outside the axes. `recording.rs` captures the network's traffic to diagnose a failure.
+//! runs outside the axes. `recording.rs` captures the network's traffic to diagnose a failure. `runner.rs` executes
+//! the runs of all these kinds and of `cargo xtask shapes`, and `report.rs` has their results.
 
 mod coexistence;
 mod combination;
 mod covering_array;
+mod exchange;
 mod extra_runs;
 mod foreign;
 mod network;
@@ -19,16 +21,13 @@ mod program;
 mod recording;
 mod report;
 mod run;
+mod runner;
 pub mod shapes;
 mod side;
 pub mod types;
 mod verdict;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
-use std::{fs, thread};
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
@@ -37,7 +36,8 @@ use isolane_support::{Result, command, packages};
 use combination::{AXES, Axis, Cell};
 use extra_runs::ExtraRun;
 use policies::PolicyCell;
-use report::{CellReport, Report, Verdict};
+use report::{Counts, Report, RunReport, Verdict};
+use runner::Runner;
 use side::{Installed, Peer, Programs};
 
 /// Strength of the cover that CI runs: every combination of values of any three axes occurs.
@@ -72,8 +72,8 @@ pub struct Arguments {
     /// Run this `isolane` instead of building it
     #[arg(long, value_name = "FILE")]
     isolane: Option<PathBuf>,
-    /// Capture the traffic of each cell on both hosts, and keep that of failed cells as DIR/CELL.pcapng (read by
-    /// `isolane spy DIR/CELL.pcapng`)
+    /// Capture the traffic of each cell on both hosts, and keep that of failed cells as DIR/CELL.host-a.pcap and
+    /// DIR/CELL.host-b.pcap (read by `isolane spy FILE`)
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
 }
@@ -105,14 +105,9 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     if let Some(file) = &arguments.json {
         report.write(file)?;
     }
-    let failed = report.count(Verdict::Fail);
-    let skipped = match report.count(Verdict::Skip) {
-        0 => String::new(),
-        some => format!("{some} left out for what a peer lacks, "),
-    };
-    let passed = report.count(Verdict::Pass);
-    eprintln!("{passed} passed, {skipped}{failed} failed");
-    Ok(failed == 0)
+    let counts = Counts::of(report.all());
+    eprintln!("{counts}");
+    Ok(counts.failed == 0)
 }
 
 /// Step of `cargo xtask test --system`, which has built isolane. Each cell counts as a test.
@@ -120,10 +115,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let wanted = Wanted::chosen(false, &[]);
     let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
     report.write(&metadata.target_directory.join("interop/cells.json"))?;
-    Ok(Outcome::Counted {
-        passed: report.count(Verdict::Pass),
-        failed: report.count(Verdict::Fail),
-    })
+    Ok(Counts::of(report.all()).outcome())
 }
 
 /// Cells and other runs that are selected.
@@ -149,23 +141,23 @@ impl Wanted {
         };
         let cells = cells.into_iter().map(Cell::choose);
         let policies = policies.into_iter().map(PolicyCell::choose);
+        let extra_runs = ExtraRun::ALL.into_iter();
         Self {
-            cells: cells.filter(|cell| is_wanted(cell.name())).collect(),
-            policies: policies.filter(|cell| is_wanted(cell.name())).collect(),
-            extra_runs: ExtraRun::chosen(patterns),
+            cells: cells.filter(|it| is_wanted(it.to_string())).collect(),
+            policies: policies.filter(|it| is_wanted(it.to_string())).collect(),
+            extra_runs: extra_runs.filter(|it| is_wanted(it.to_string())).collect(),
         }
     }
 
     fn names(&self) -> impl Iterator<Item = String> {
-        let cells = self.cells.iter().map(|cell| cell.name());
-        let policies = self.policies.iter().map(|cell| cell.name());
-        let extra_runs = self.extra_runs.iter().map(|run| run.name());
+        let cells = self.cells.iter().map(Cell::to_string);
+        let policies = self.policies.iter().map(PolicyCell::to_string);
+        let extra_runs = self.extra_runs.iter().map(ExtraRun::to_string);
         cells.chain(policies).chain(extra_runs)
     }
 }
 
-/// Runs the cells, `jobs` at once, then the policy cells and the other runs; prints each result as it arrives, and the
-/// table.
+/// Runs the cells, `jobs` at once, then the policy cells and the other runs; prints the failures again at the end.
 fn run_cells(
     metadata: &Metadata,
     isolane: &Path,
@@ -173,177 +165,96 @@ fn run_cells(
     jobs: usize,
     captures: Option<&Path>,
 ) -> Result<Report> {
-    let cells = &wanted.cells[..];
-    let peers = Peer::ALL
-        .iter()
-        .map(|peer| peer.install(metadata))
-        .collect::<Vec<_>>();
-    let folder = metadata.target_directory.join("interop/cells");
-    // Output of an earlier run, if any.
-    let _ = fs::remove_dir_all(&folder);
-    let run_one = |cell: &Cell| {
-        let installed = peers.iter().find(|installed| installed.peer == cell.peer);
-        let installed = installed.expect("all peers were looked for");
-        run_cell(*cell, installed, isolane, &folder, captures)
+    let peers = Peer::ALL.iter().map(|peer| peer.install(metadata));
+    let peers = peers.collect::<Vec<_>>();
+    let installed = |peer: Peer| -> &Installed {
+        let mut peers = peers.iter();
+        let installed = peers.find(|installed| installed.peer == peer);
+        installed.expect("all peers were looked for")
     };
-    let show = |done, report: &CellReport| {
-        let account = match report.result {
-            Verdict::Pass | Verdict::Skip => "",
-            Verdict::Fail => &report.account,
-        };
-        eprint!("[{done}/{}] {}\n{account}", cells.len(), line(report));
+    let identity = |peer| installed(peer).identity.clone();
+    let programs = |peer| -> Result<Programs<'_>> {
+        let peer = installed(peer).program.as_deref().map_err(Clone::clone)?;
+        Ok(Programs { peer, isolane })
     };
-    let cells = at_once(cells, jobs, run_one, show);
+    let runner = Runner::new(metadata.target_directory.join("interop/cells"), captures);
+
+    let mut cells = runner.run(&wanted.cells, jobs, |cell, folder, capture| {
+        run::run(*cell, programs(cell.peer)?, folder, capture)
+    });
+    for (cell, report) in wanted.cells.iter().zip(&mut cells) {
+        report.labels = Some(cell.labels(identity(cell.peer)));
+    }
+
     let policy_jobs = jobs * POLICY_JOBS / DEFAULT_JOBS;
-    let policies = policies::run(&wanted.policies, &peers, metadata, policy_jobs, captures)?;
-    let extra_runs = wanted.extra_runs.iter();
-    let extra_runs = extra_runs.map(|run| run.run(&peers, isolane, &folder));
-    let report = Report::new(cells, policies, extra_runs.collect());
-    if !report.cells.is_empty() {
-        eprintln!("\n{}", report::table(&report.cells));
+    let mut policies = policies::run(&wanted.policies, metadata, &runner, policy_jobs)?;
+    for (cell, report) in wanted.policies.iter().zip(&mut policies) {
+        report.labels = Some(cell.labels(identity(cell.peer)));
     }
-    for failed in &report.cells {
-        if failed.result == Verdict::Fail {
-            eprintln!("{}", line(failed));
-        }
+
+    let mut extra_runs = runner.run(&wanted.extra_runs, 1, |run, folder, _| {
+        run.run(programs(run.peer())?, folder)
+    });
+    for (run, report) in wanted.extra_runs.iter().zip(&mut extra_runs) {
+        report.labels = Some(run.labels(identity(run.peer())));
     }
-    for failed in &report.policies {
-        if failed.result == Verdict::Fail {
-            eprintln!("{failed}");
-        }
-    }
-    for run in &report.extra_runs {
-        eprint!("{run}");
+
+    let report = Report {
+        schema: "isolane/interop/1",
+        cells,
+        policies,
+        extra_runs,
+    };
+    let has_failed = |report: &&RunReport| report.result == Verdict::Fail;
+    for failed in report.all().filter(has_failed) {
+        eprintln!("{failed}");
     }
     Ok(report)
 }
 
-/// Runs one cell. If it fails, its output stays in its folder, and its capture, if requested, among the captures.
-fn run_cell(
-    cell: Cell,
-    peer: &Installed,
-    isolane: &Path,
-    cells_folder: &Path,
-    captures: Option<&Path>,
-) -> CellReport {
-    let start = Instant::now();
-    let folder = cells_folder.join(cell.name());
-    let ended = peer.program.clone().and_then(|program| {
-        let programs = Programs {
-            peer: &program,
-            isolane,
-        };
-        let capture = captures.map(|captures| captures.join(format!("{}.pcapng", cell.name())));
-        run::run(cell, programs, &folder, capture.as_deref()).map_err(|error| error.to_string())
-    });
-    let (verdict, account) = match ended {
-        Ok(ended) => (ended.verdict, ended.account),
-        Err(error) => (Err(error), String::new()),
-    };
-    let seconds = peer.program.is_ok().then(|| start.elapsed().as_secs_f64());
-    let (result, detail) = match verdict {
-        Ok(detail) => {
-            let _ = fs::remove_dir_all(&folder);
-            (Verdict::Pass, detail)
-        }
-        Err(detail) => (Verdict::Fail, detail),
-    };
-    CellReport {
-        cell,
-        peer: peer.identity.clone(),
-        peer_role: cell.peer_role.word(),
-        case: cell.case(),
-        datapath: cell.datapath.word(),
-        result,
-        detail,
-        seconds,
-        account,
-    }
-}
-
-/// One line about a result.
-fn line(report: &CellReport) -> String {
-    let word = report.result.word();
-    let seconds = report.seconds.unwrap_or(0.0);
-    let name = report.cell.name();
-    format!(
-        "{word} {seconds:4.1} s {name}: {}",
-        report.detail.trim_end()
-    )
-}
-
-/// Runs the work for each item in `jobs` threads; returns the results in the items' order. Prints each result as it
-/// arrives, with the number done. A run mostly waits for its programs.
-fn at_once<T: Sync, R: Send>(
-    items: &[T],
-    jobs: usize,
-    work: impl Fn(&T) -> R + Sync,
-    show: impl Fn(usize, &R) + Sync,
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    // PR_SET_PDEATHSIG kills a program when the thread that started it ends, so a thread finishes its work.
-    let work_on = || loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(item) = items.get(index) else { return };
-        let result = work(item);
-        let mut results = results.lock().expect("nothing panics while it holds this");
-        show(results.len() + 1, &result);
-        results.push((index, result));
-    };
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work_on);
-        }
-    });
-    let mut results = results.into_inner().expect("all threads have ended");
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn ci_runs_few_cells_and_every_pair_of_values_of_every_two_axes() {
-        let cells = Wanted::chosen(false, &[]).cells;
-        assert_eq!(cells.len(), CI_CELLS);
-        let mut pairs = std::collections::BTreeSet::new();
-        let mut all = 0;
-        for first in 0..AXES.len() {
-            for second in 0..first {
-                all += AXES[first] * AXES[second];
-                for cell in &cells {
-                    let words = cell.words();
-                    pairs.insert((first, second, words[first], words[second]));
-                }
-            }
-        }
-        assert_eq!(pairs.len(), all);
+    fn ci_runs_few_cells() {
+        assert_eq!(Wanted::chosen(false, &[]).cells.len(), CI_CELLS);
+    }
+
+    fn only(patterns: &[&str]) -> Wanted {
+        let patterns = patterns.iter().copied().map(String::from);
+        Wanted::chosen(false, &patterns.collect::<Vec<_>>())
     }
 
     #[test]
-    fn all_is_the_product_and_only_chooses_among_it() {
+    fn all_is_the_product_of_cells_with_their_own_names_and_only_chooses_among_it() {
         let all = AXES.iter().product::<usize>();
-        assert_eq!(Wanted::chosen(true, &[]).cells.len(), all);
-        let only = |patterns: &[&str]| {
-            let patterns = patterns.iter().copied().map(String::from);
-            let patterns = patterns.collect::<Vec<_>>();
-            Wanted::chosen(false, &patterns).cells.len()
-        };
-        assert_eq!(only(&["loss-10"]), all / 3);
-        assert_eq!(only(&["fastdds-publisher", "dispose"]), all / 2 / 2 / 3);
-        assert_eq!(only(&["no-such-cell"]), 0);
+        let wanted = Wanted::chosen(true, &[]);
+        assert_eq!(wanted.cells.len(), all);
+        let policies = policies::AXES.iter().product::<usize>();
+        let names = wanted.names().collect::<BTreeSet<_>>();
+        assert_eq!(names.len(), all + policies + ExtraRun::ALL.len());
+        assert_eq!(only(&["loss-10"]).cells.len(), all / 3);
+        let disposed = only(&["fastdds-publisher", "dispose"]).cells.len();
+        assert_eq!(disposed, all / 2 / 2 / 3);
+        assert_eq!(only(&["no-such-cell"]).cells.len(), 0);
     }
 
     #[test]
-    fn every_item_is_worked_on_once_and_results_are_in_their_order() {
-        let items: Vec<u64> = (0..100).collect();
-        let shown = Mutex::new(Vec::new());
-        let show = |done, _: &u64| shown.lock().unwrap().push(done);
-        let doubled = at_once(&items, 4, |item| item * 2, show);
-        assert!(doubled.into_iter().eq((0..100).map(|item| item * 2)));
-        assert!(shown.into_inner().unwrap().into_iter().eq(1..=100));
+    fn an_extra_run_is_chosen_by_its_name() {
+        let extra_runs = |patterns: &[&str]| only(patterns).extra_runs;
+        assert_eq!(extra_runs(&[]), ExtraRun::ALL);
+        assert_eq!(
+            extra_runs(&["coexistence"]),
+            [ExtraRun::Coexistence(Peer::CycloneDds)]
+        );
+        let of_fastdds = [
+            ExtraRun::Large(Peer::FastDds),
+            ExtraRun::TwoInterfaces(Peer::FastDds),
+        ];
+        assert_eq!(extra_runs(&["fastdds-"]), of_fastdds);
+        assert_eq!(extra_runs(&["loss-10"]), []);
     }
 }

@@ -1,16 +1,16 @@
 //! Network of one run: two hosts and the cable between them, removed with the run.
 
+use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isolane_bench::cable::{Cable, Config};
-use isolane_bench::child::Program;
+use isolane_bench::child;
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_support::{CABLE_COMMAND, Result, command};
 
 use super::combination::Loss;
-use super::program::LOOK;
+use super::program::{Program, wait_until};
 use super::recording::Recording;
 
 /// Name of the second interface of both hosts, where they have one.
@@ -23,6 +23,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Network {
     testbed: TestHosts,
     cable: Cable,
+    /// A running capture.
+    capture: Option<Recording>,
 }
 
 impl Network {
@@ -49,8 +51,16 @@ impl Network {
             },
             ..Config::default()
         };
-        let cable = Cable::start(&testbed, &Program::current(&[CABLE_COMMAND])?, &config)?;
-        Ok(Self { testbed, cable })
+        let cable = Cable::start(
+            &testbed,
+            &child::Program::current(&[CABLE_COMMAND])?,
+            &config,
+        )?;
+        Ok(Self {
+            testbed,
+            cable,
+            capture: None,
+        })
     }
 
     /// Adds a second link between the hosts, with its own addresses.
@@ -79,16 +89,15 @@ impl Network {
             ip(host, &format!("link set {SECOND_INTERFACE} up"))?;
         }
         // The carrier comes up a moment later, and peers ignore an interface without one.
-        let begin = Instant::now();
         for host in [Host::A, Host::B] {
             let mut show = Command::new("ip");
             show.args(["link", "show", SECOND_INTERFACE]);
             let mut show = self.command(host, show);
-            while !String::from_utf8_lossy(&show.output()?.stdout).contains("state UP") {
-                if begin.elapsed() > LONGEST_WAIT {
-                    return Err("the second link does not come up".into());
-                }
-                thread::sleep(LOOK);
+            let is_up = wait_until(LONGEST_WAIT, || {
+                Ok(String::from_utf8_lossy(&show.output()?.stdout).contains("state UP"))
+            })?;
+            if !is_up {
+                return Err("the second link does not come up".into());
             }
         }
         Ok(())
@@ -99,13 +108,42 @@ impl Network {
         self.testbed.command(host, command)
     }
 
-    /// Starts a capture on both hosts.
-    pub(super) fn record(&self) -> Result<Recording> {
-        Recording::start(&self.testbed)
+    /// Starts a program on a host; `stem` is the path of its output files without `.out` and `.err`.
+    pub(super) fn start(&self, host: Host, command: Command, stem: &Path) -> Result<Program> {
+        Program::start(self.command(host, command), stem)
     }
 
-    /// Removes the network; an error when it lost frames that it should not.
-    pub(super) fn finish(self) -> Result<()> {
-        Ok(self.cable.finish()?.validate()?)
+    /// Starts a capture on both hosts, if the path of its files is given, without their endings.
+    pub(super) fn record(&mut self, stem: Option<&Path>) -> Result<()> {
+        if let Some(stem) = stem {
+            self.capture = Some(Recording::start(&self.testbed, stem)?);
+        }
+        Ok(())
     }
+
+    /// Removes the network. Keeps the capture of a failed run, and returns lines about the capture. Returns an error if
+    /// the cable lost frames that it should have delivered.
+    pub(super) fn finish(self, has_failed: bool) -> Result<String> {
+        let Self {
+            testbed,
+            cable,
+            capture,
+        } = self;
+        let recorded = capture.map(Recording::end).transpose()?;
+        let finished = finish_cable(cable);
+        drop(testbed);
+        let account = match recorded {
+            Some(recorded) if has_failed || finished.is_err() => recorded.to_string(),
+            Some(recorded) => recorded.discard().map(|()| String::new())?,
+            None => String::new(),
+        };
+        match finished {
+            Ok(()) => Ok(account),
+            Err(error) => Err(format!("{error}\n{account}").into()),
+        }
+    }
+}
+
+fn finish_cable(cable: Cable) -> Result<()> {
+    Ok(cable.finish()?.validate()?)
 }

@@ -5,7 +5,7 @@
 //! has written, and encodes the running number of each sample in x and y. For a peer, x and y are both this number.
 //! isolane moves its shape over [`CANVAS`], so x and y wrap around.
 
-use serde::Serialize;
+use strum::Display;
 
 use super::side::{COLOR, TOPIC};
 
@@ -21,21 +21,13 @@ pub(super) enum Event {
     Ended(State),
 }
 
-/// Not-alive instance state (DDS 1.4 §2.2.2.5.1.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Not-alive instance state (DDS 1.4 §2.2.2.5.1.3), displayed with its name in the standard.
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub(super) enum State {
+    #[strum(serialize = "NOT_ALIVE_DISPOSED")]
     Disposed,
+    #[strum(serialize = "NOT_ALIVE_NO_WRITERS")]
     NoWriters,
-}
-
-impl State {
-    /// Name in the standard.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Disposed => "NOT_ALIVE_DISPOSED",
-            Self::NoWriters => "NOT_ALIVE_NO_WRITERS",
-        }
-    }
 }
 
 /// Running number of a sample.
@@ -96,7 +88,7 @@ pub(super) fn has_begun(said: &str) -> bool {
 }
 
 /// Datagrams of the topic's level by path, from the final report of `isolane -vv`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Carried {
     pub(super) received: u64,
     pub(super) received_by_lane: u64,

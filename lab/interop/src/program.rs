@@ -15,7 +15,7 @@ use super::printed::{changes_written, events, number};
 /// Grace period between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 /// Polling interval while a program should print or exit.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(10);
 /// Number of lines shown from the end of an output.
 const SHOWN_LINES: usize = 8;
 
@@ -47,6 +47,18 @@ impl fmt::Display for Ending {
             Self::Killed => write!(formatter, "did not stop and was killed"),
         }
     }
+}
+
+/// Polls until the condition holds or the time is over; returns true if it holds.
+pub(super) fn wait_until(limit: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<bool> {
+    let begin = Instant::now();
+    while !holds()? {
+        if begin.elapsed() > limit {
+            return Ok(false);
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(true)
 }
 
 /// A running program; killed when dropped while it runs.
@@ -94,13 +106,14 @@ impl Program {
         Ok(())
     }
 
-    /// Interrupts a publisher, and waits until it reports what it has written or the deadline passes.
-    pub(super) fn end_writing(&mut self, deadline: Instant) -> Result<()> {
+    /// Interrupts a publisher, and waits until it reports what it has written; returns this number.
+    pub(super) fn end_writing(&mut self, limit: Duration) -> Result<u32> {
         self.interrupt()?;
-        while changes_written(&self.said()?).is_none() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
-        Ok(())
+        wait_until(limit, || Ok(changes_written(&self.said()?).is_some()))?;
+        changes_written(&self.said()?).ok_or_else(|| {
+            let account = self.account();
+            format!("the publisher did not print its number of samples\n{account}").into()
+        })
     }
 
     /// Numbers of the samples that a subscriber has printed.
@@ -122,10 +135,7 @@ impl Program {
     /// Sends SIGINT, and SIGKILL if the program does not end in time.
     pub(super) fn stop(&mut self) -> Result<Ending> {
         self.interrupt()?;
-        let deadline = Instant::now() + CLEAN_UP;
-        while self.ending()?.is_none() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        wait_until(CLEAN_UP, || Ok(self.ending()?.is_some()))?;
         self.kill()
     }
 
@@ -137,6 +147,13 @@ impl Program {
     /// Standard error so far.
     pub(super) fn said(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.stderr)?).into_owned())
+    }
+
+    /// Removes the files of both outputs.
+    pub(super) fn remove_output(&self) {
+        for file in [&self.stdout, &self.stderr] {
+            let _ = fs::remove_file(file);
+        }
     }
 
     /// Command line, and the last lines of both outputs.
@@ -181,22 +198,16 @@ mod tests {
         Program::start(command, &stem).unwrap()
     }
 
+    const LIMIT: Duration = Duration::from_secs(10);
+
     fn until_it_printed(program: &Program) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while program.printed().unwrap().is_empty() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        wait_until(LIMIT, || Ok(!program.printed()?.is_empty())).unwrap();
     }
 
     fn ended(program: &mut Program) -> Ending {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while program.ending().unwrap().is_none() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        wait_until(LIMIT, || Ok(program.ending()?.is_some())).unwrap();
         let ending = program.stop().unwrap();
-        for file in [&program.stdout, &program.stderr] {
-            fs::remove_file(file).unwrap();
-        }
+        program.remove_output();
         ending
     }
 
@@ -220,24 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_asked_to_stop_says_how_it_did() {
-        let mut program = shell(
-            "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done",
-            "obeys",
-        );
-        until_it_printed(&program);
-        assert_eq!(program.stop().unwrap(), Ending::Exited(7));
-        ended(&mut program);
-    }
-
-    #[test]
-    fn a_program_that_ignores_the_request_is_killed() {
-        let mut program = shell(
-            "trap '' INT; echo deaf; while :; do sleep 0.1; done",
-            "ignores",
-        );
-        until_it_printed(&program);
-        assert_eq!(program.stop().unwrap(), Ending::Killed);
-        ended(&mut program);
+    fn a_program_that_is_asked_to_stop_says_how_it_did_or_is_killed() {
+        for (name, script, ending) in [
+            (
+                "obeys",
+                "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done",
+                Ending::Exited(7),
+            ),
+            (
+                "ignores",
+                "trap '' INT; echo deaf; while :; do sleep 0.1; done",
+                Ending::Killed,
+            ),
+        ] {
+            let mut program = shell(script, name);
+            until_it_printed(&program);
+            assert_eq!(program.stop().unwrap(), ending);
+            ended(&mut program);
+        }
     }
 }

@@ -7,17 +7,17 @@
 //! decides.
 
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
 use isolane_support::Result;
 
 use super::combination::{Axis, Cell, Datapath, End, Life, Reliability, Role, StartOrder};
 use super::network::Network;
-use super::printed::{changes_written, events, has_begun, number};
-use super::program::{Ending, LOOK, Program};
-use super::recording::Recording;
+use super::printed::{changes_written, events, has_begun};
+use super::program::{Ending, Program, wait_until};
+use super::report::Judged;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
 use super::verdict::{Observed, Received, judge, judge_lane, unbroken};
 
@@ -45,42 +45,22 @@ const LAST_SAMPLES: Duration = Duration::from_secs(1);
 /// Further time once all output has arrived, in which a superfluous line would be seen.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
-/// Result of a cell.
-pub(super) struct Ended {
-    /// Description of what arrived, or of the failure.
-    pub(super) verdict: std::result::Result<String, String>,
-    /// Command lines and last lines of output of the programs.
-    pub(super) account: String,
-}
-
 /// Runs a cell and judges it. The programs' output stays in `folder`; if it fails, the network's capture goes to the
-/// file `capture`.
+/// files whose path begins with `capture`.
 pub(super) fn run(
     cell: Cell,
     programs: Programs<'_>,
     folder: &Path,
     capture: Option<&Path>,
-) -> Result<Ended> {
-    fs::create_dir_all(folder)?;
-    let network = Network::new(cell.loss)?;
-    let recording = capture.map(|_| network.record()).transpose()?;
+) -> Result<Judged> {
+    let mut network = Network::new(cell.loss)?;
+    network.record(capture)?;
     let mut run = Run::start(cell, programs, folder, &network)?;
     let verdict = run.play();
     let mut account = run.publisher.account() + &run.subscriber.account();
     drop(run);
-    let recorded = recording.map(Recording::end).transpose()?;
-    let finished = network.finish();
-    if let (Some(path), Some(recorded)) = (capture, recorded)
-        && (finished.is_err() || !matches!(verdict, Ok(Ok(_))))
-    {
-        recorded.write(path)?;
-        account += &format!("  = {recorded} in {}\n", path.display());
-    }
-    finished?;
-    Ok(Ended {
-        verdict: verdict?,
-        account,
-    })
+    account += &network.finish(!matches!(verdict, Ok(Ok(_))))?;
+    Ok(Judged::new(verdict?, account))
 }
 
 struct Run<'a> {
@@ -107,11 +87,8 @@ impl<'a> Run<'a> {
         let start = |role| start(cell, role, Start::First, programs, folder, network);
         let first = start(cell.first_role())?;
         // A subscriber does not report its start.
-        while cell.start_order == StartOrder::Publisher
-            && !has_begun(&first.said()?)
-            && begin.elapsed() < LONGEST_START
-        {
-            thread::sleep(LOOK);
+        if cell.start_order == StartOrder::Publisher {
+            wait_until(LONGEST_START, || Ok(has_begun(&first.said()?)))?;
         }
         thread::sleep(ALONE);
         let second = start(cell.first_role().other())?;
@@ -143,10 +120,9 @@ impl<'a> Run<'a> {
         self.wait_for_plenty(from, LONGEST_FLOW)?;
         self.publisher.interrupt()?;
         let bytes_before_leaving = self.wait_for_leaving()?;
-        let left = Instant::now();
-        while self.verdict(bytes_before_leaving)?.is_err() && left.elapsed() < LAST_SAMPLES {
-            thread::sleep(LOOK);
-        }
+        wait_until(LAST_SAMPLES, || {
+            Ok(self.verdict(bytes_before_leaving)?.is_ok())
+        })?;
         thread::sleep(AFTERWARDS);
         let endings = [
             (Role::Publisher, self.publisher.stop()?),
@@ -159,7 +135,7 @@ impl<'a> Run<'a> {
         };
         Ok(verdict.and_then(|received| {
             for (role, ending) in endings {
-                if ending != Ending::Exited(status_when_stopped(self.cell, role)) {
+                if ending != Ending::Exited(status_when_stopped(self.cell.peer_role, role)) {
                     return Err(format!("{received}, but the {} {ending}", role.word()));
                 }
             }
@@ -175,26 +151,30 @@ impl<'a> Run<'a> {
     /// Waits until the subscriber has [`PLENTY`] of samples from this running number on, the deadline passes, or a
     /// program ends. Under RELIABLE, the samples must have no gap, which shows that both sides matched.
     fn wait_for_plenty(&mut self, from: u32, until: Duration) -> Result<()> {
-        while self.begin.elapsed() < until
-            && self.publisher.ending()?.is_none()
-            && self.subscriber.ending()?.is_none()
-        {
-            let Ok(events) = events(&self.subscriber.printed()?) else {
-                return Ok(()); // The verdict reports it.
-            };
-            let numbers = events.into_iter().filter_map(number);
-            let numbers = numbers.filter(|number| *number >= from).collect::<Vec<_>>();
-            let counted = match self.cell.reliability {
-                Reliability::BestEffort => &numbers[..],
-                Reliability::Reliable => unbroken(&numbers),
-            };
-            if counted.len() >= PLENTY {
-                thread::sleep(LIVE);
-                return Ok(());
-            }
-            thread::sleep(LOOK);
+        let has_plenty = wait_until(until.saturating_sub(self.begin.elapsed()), || {
+            Ok(self.has_plenty(from)? || self.has_ended()?)
+        })?;
+        if has_plenty {
+            thread::sleep(LIVE);
         }
         Ok(())
+    }
+
+    /// Returns true when a program has ended, or the subscriber has printed a wrong line, which the verdict reports.
+    fn has_ended(&mut self) -> Result<bool> {
+        let has_ended = self.publisher.ending()?.is_some() || self.subscriber.ending()?.is_some();
+        Ok(has_ended || events(&self.subscriber.printed()?).is_err())
+    }
+
+    fn has_plenty(&self, from: u32) -> Result<bool> {
+        // `has_ended` reports an error.
+        let mut numbers = self.subscriber.sample_numbers().unwrap_or_default();
+        numbers.retain(|number| *number >= from);
+        let counted = match self.cell.reliability {
+            Reliability::BestEffort => &numbers[..],
+            Reliability::Reliable => unbroken(&numbers),
+        };
+        Ok(counted.len() >= PLENTY)
     }
 
     fn restart_the_peer(&mut self) -> Result<()> {
@@ -224,18 +204,18 @@ impl<'a> Run<'a> {
         let interrupted = Instant::now();
         let mut printed_bytes = 0;
         let mut may_leave = self.cell.peer_role == Role::Subscriber;
-        while self.begin.elapsed() < LONGEST_RUN {
+        wait_until(LONGEST_RUN.saturating_sub(self.begin.elapsed()), || {
             let printed = self.subscriber.printed()?.len();
             if self.leaves()? {
-                break;
+                return Ok(true);
             }
             printed_bytes = printed;
             if !may_leave && self.is_certain(interrupted.elapsed(), printed)? {
                 self.publisher.interrupt()?;
                 may_leave = true;
             }
-            thread::sleep(LOOK);
-        }
+            Ok(false)
+        })?;
         Ok(printed_bytes)
     }
 
@@ -293,6 +273,6 @@ fn start(
         Start::First => role.word().to_owned(),
         Start::Again => format!("{}-again", role.word()),
     };
-    let command = network.command(host, side::command(cell, role, start, programs));
-    Program::start(command, &folder.join(stem))
+    let command = side::command(cell, role, start, programs);
+    network.start(host, command, &folder.join(stem))
 }

@@ -18,8 +18,10 @@ pub(super) const TOPIC: &str = "Square";
 pub(super) const COLOR: &str = "BLUE";
 /// Time between two samples, in milliseconds: short, so that losses are a small share.
 const PERIOD_MS: u32 = 5;
-/// Longest run of a program without an interrupt, in seconds.
-const SECONDS: u32 = 20;
+/// Longest run of a program without an interrupt, in seconds: longer than any run.
+const SECONDS: u32 = 60;
+/// Exit status of isolane after SIGINT; that of a peer's program is 0.
+pub(super) const INTERRUPTED: i32 = 130;
 /// History depth of a publisher for late joiners: all it can write in a cell's ten seconds.
 const HISTORY: u32 = 2000;
 /// Lease that a peer announces when it will be killed, in milliseconds. The peers' defaults (10 s, 20 s) are longer
@@ -44,28 +46,55 @@ pub(super) struct Programs<'a> {
 
 /// Command of a cell's side in this role.
 pub(super) fn command(cell: Cell, role: Role, start: Start, programs: Programs<'_>) -> Command {
-    if role == cell.peer_role {
-        peer(cell, start, programs.peer)
-    } else {
-        isolane(cell, role, programs.isolane)
+    let is_peer = role == cell.peer_role;
+    let mut command = plain_command(programs, is_peer, role, TOPIC, PERIOD_MS);
+    match is_peer {
+        true => add_peer_options(&mut command, cell, start),
+        false => add_isolane_options(&mut command, cell, role),
     }
+    command
+}
+
+/// Command of a side without its policies; a publisher writes samples of [`COLOR`].
+pub(super) fn plain_command(
+    programs: Programs<'_>,
+    is_peer: bool,
+    role: Role,
+    topic: &str,
+    period_ms: u32,
+) -> Command {
+    let mut command = Command::new(match is_peer {
+        true => programs.peer,
+        false => programs.isolane,
+    });
+    command.arg(match role {
+        Role::Publisher => "pub",
+        Role::Subscriber => "sub",
+    });
+    if is_peer {
+        command.arg("--topic");
+    }
+    command.args([topic, "--seconds", &SECONDS.to_string()]);
+    if role == Role::Publisher {
+        command.args(["--color", COLOR]);
+        match is_peer {
+            true => command.args(["--period-ms", &period_ms.to_string()]),
+            false => command.args(["--period", &format!("{period_ms}ms")]),
+        };
+    }
+    command
 }
 
 /// Exit status of a side after SIGINT.
-pub(super) fn status_when_stopped(cell: Cell, role: Role) -> i32 {
-    const INTERRUPTED: i32 = 130;
-    if role == cell.peer_role {
-        0
-    } else {
-        INTERRUPTED
+pub(super) fn status_when_stopped(peer_role: Role, role: Role) -> i32 {
+    match role == peer_role {
+        true => 0,
+        false => INTERRUPTED,
     }
 }
 
-/// Options of a peer's program: `lab/interop/programs/peer.h`.
-fn peer(cell: Cell, start: Start, program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.args([role_command(cell.peer_role), "--topic", TOPIC]);
-    command.args(["--seconds", &SECONDS.to_string()]);
+/// Adds the options of a peer's program (`lab/interop/programs/peer.h`) for a cell.
+fn add_peer_options(command: &mut Command, cell: Cell, start: Start) {
     match cell.reliability {
         Reliability::BestEffort => command.arg("--best-effort"),
         // KEEP_LAST may replace samples that a slow reader has not acknowledged, or that a late joiner needs.
@@ -78,24 +107,17 @@ fn peer(cell: Cell, start: Start, program: &Path) -> Command {
         command.args(["--lease-ms", &LEASE_MS.to_string()]);
     }
     if cell.peer_role == Role::Publisher {
-        command.args(["--color", COLOR, "--period-ms", &PERIOD_MS.to_string()]);
-        match cell.end {
-            End::None => {}
-            end => {
-                command.args(["--end", end.word()]);
-            }
+        if cell.end != End::None {
+            command.args(["--end", cell.end.word()]);
         }
         if start == Start::Again {
             command.args(["--first", &RESTARTED_FROM.to_string()]);
         }
     }
-    command
 }
 
-fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.args([role_command(role), TOPIC]);
-    command.args(["--seconds", &SECONDS.to_string()]);
+/// Adds the options of isolane for a cell.
+fn add_isolane_options(command: &mut Command, cell: Cell, role: Role) {
     match cell.reliability {
         Reliability::BestEffort => command.arg("--best-effort"),
         Reliability::Reliable => command.arg("--reliable"),
@@ -109,19 +131,9 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
     if let Some(history) = isolane_history(cell, role) {
         command.args(["--history", &history]);
     }
-    if role == Role::Publisher {
-        command.args(["--color", COLOR, "--period", &format!("{PERIOD_MS}ms")]);
-        match cell.end {
-            End::None => {}
-            End::Dispose => {
-                command.arg("--dispose-at-end");
-            }
-            End::Unregister => {
-                command.arg("--unregister-at-end");
-            }
-        }
+    if role == Role::Publisher && cell.end != End::None {
+        command.arg(format!("--{}-at-end", cell.end.word()));
     }
-    command
 }
 
 /// History option of isolane: KEEP_ALL where nothing may be replaced, except for a TRANSIENT_LOCAL publisher. A full
@@ -133,13 +145,6 @@ fn isolane_history(cell: Cell, role: Role) -> Option<String> {
             Some(HISTORY.to_string())
         }
         (Reliability::Reliable, ..) => Some("all".into()),
-    }
-}
-
-pub(super) fn role_command(role: Role) -> &'static str {
-    match role {
-        Role::Publisher => "pub",
-        Role::Subscriber => "sub",
     }
 }
 

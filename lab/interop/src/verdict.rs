@@ -80,7 +80,7 @@ impl fmt::Display for Received {
         let counts = counts.collect::<Vec<_>>().join(" + ");
         match self.end {
             None => write!(formatter, "{counts} samples"),
-            Some(state) => write!(formatter, "{counts} samples, {}", state.word()),
+            Some(state) => write!(formatter, "{counts} samples, {state}"),
         }
     }
 }
@@ -205,7 +205,7 @@ fn judge_ends(
     let last_sample = events.iter().rposition(|event| number(*event).is_some());
     let (early, late) = events.split_at(last_sample.map_or(0, |index| index + 1));
     if let Some(state) = early_end(cell, early) {
-        return Err(format!("{} before the last sample", state.word()));
+        return Err(format!("{state} before the last sample"));
     }
     let ends = late.iter().copied().filter_map(state).collect::<Vec<_>>();
     let (before, after) = ends.split_at(seen.saturating_sub(early.len()).min(ends.len()));
@@ -223,7 +223,7 @@ fn judge_ends(
         (None, []) => {}
         (Some(_), []) if may_be_lost => {}
         (Some(required), []) => {
-            return Err(format!("no {} before the publisher left", required.word()));
+            return Err(format!("no {required} before the publisher left"));
         }
         (Some(required), [state]) if *state == required => {}
         (_, states) => return Err(format!("the instance's end came as {}", words(states))),
@@ -276,7 +276,7 @@ pub(super) fn judge_lane(cell: Cell, said: &str) -> Result<String, String> {
 }
 
 fn words(states: &[State]) -> String {
-    let words = states.iter().map(|state| state.word()).collect::<Vec<_>>();
+    let words = states.iter().map(State::to_string).collect::<Vec<_>>();
     words.join(", ")
 }
 
@@ -285,9 +285,6 @@ mod tests {
     use super::*;
     use crate::combination::{Datapath, Loss, StartOrder};
     use crate::side::Peer;
-
-    const DISPOSED: Event = Event::Ended(State::Disposed);
-    const NO_WRITERS: Event = Event::Ended(State::NoWriters);
 
     /// A reliable, VOLATILE cell without end, loss or restart.
     fn plain() -> Cell {
@@ -323,27 +320,28 @@ mod tests {
         }
     }
 
-    fn samples(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
-        numbers.into_iter().map(Event::Sample).collect()
-    }
-
-    fn again(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
-        samples(numbers.into_iter().map(|number| RESTARTED_FROM + number))
-    }
-
-    fn text(events: &[Event]) -> String {
-        let line = |event: &Event| match event {
-            Event::Sample(x) => format!("Square     BLUE       {x:03} {x:03} [20]\n"),
-            Event::Ended(state) => {
-                format!("Square     BLUE       {}_INSTANCE_STATE\n", state.word())
+    /// Output of a subscriber, from words: the number of a sample, `r` and a number for a sample of a restarted
+    /// publisher, or the end of the instance.
+    fn text(words: &str) -> String {
+        let line = |word: &str| match word {
+            "disposed" => "Square     BLUE       NOT_ALIVE_DISPOSED_INSTANCE_STATE\n".into(),
+            "no-writers" => "Square     BLUE       NOT_ALIVE_NO_WRITERS_INSTANCE_STATE\n".into(),
+            sample => {
+                let number: u32 = match sample.strip_prefix('r') {
+                    Some(number) => RESTARTED_FROM + number.parse::<u32>().unwrap(),
+                    None => sample.parse().unwrap(),
+                };
+                format!("Square     BLUE       {number:03} {number:03} [20]\n")
             }
         };
-        events.iter().map(line).collect()
+        words.split_whitespace().map(line).collect()
     }
 
-    /// Judges lives of a subscriber, with four samples written; `after` arrived after the publisher left.
-    fn judge_lives(cell: Cell, lives: &[&[Event]], after: &[Event]) -> Result<Received, String> {
-        let mut printed = lives.iter().map(|life| text(life)).collect::<Vec<_>>();
+    /// Judges the output of a subscriber's lives, which `/` separates, with four samples written. What follows `|`
+    /// arrived after the publisher left.
+    fn judge_output(cell: Cell, output: &str) -> Result<Received, String> {
+        let (before, after) = output.split_once('|').unwrap_or((output, ""));
+        let mut printed = before.split('/').map(text).collect::<Vec<_>>();
         let last = printed.last_mut().expect("a subscriber has a life");
         let bytes_before_leaving = last.len();
         last.push_str(&text(after));
@@ -355,50 +353,52 @@ mod tests {
         judge(cell, &observed)
     }
 
-    fn judge_life(cell: Cell, events: &[Event]) -> Result<Received, String> {
-        judge_lives(cell, &[events], &[])
+    #[track_caller]
+    fn passes(cell: Cell, outputs: &[&str]) {
+        for output in outputs {
+            let judged = judge_output(cell, output);
+            assert!(judged.is_ok(), "{output}: {judged:?}");
+        }
+    }
+
+    #[track_caller]
+    fn fails(cell: Cell, outputs: &[&str]) {
+        for output in outputs {
+            let judged = judge_output(cell, output);
+            assert!(judged.is_err(), "{output}: {judged:?}");
+        }
     }
 
     #[test]
     fn best_effort_passes_with_one_sample() {
-        assert!(judge_life(best_effort(), &samples([2])).is_ok());
-        assert!(judge_life(best_effort(), &[]).is_err());
+        passes(best_effort(), &["2"]);
+        fails(best_effort(), &[""]);
     }
 
     #[test]
     fn reliable_passes_with_all_samples_only() {
-        assert!(judge_life(plain(), &samples(0..4)).is_ok());
-        for (numbers, missing) in [(&[1, 2, 3][..], 0), (&[0, 1, 3], 2), (&[0, 1, 2], 3)] {
+        passes(plain(), &["0 1 2 3"]);
+        fails(plain(), &[""]);
+        for (output, missing) in [("1 2 3", 0), ("0 1 3", 2), ("0 1 2", 3)] {
             assert_eq!(
-                judge_life(plain(), &samples(numbers.iter().copied())).unwrap_err(),
+                judge_output(plain(), output).unwrap_err(),
                 format!("3 samples of 4; the first one missing is {missing}")
             );
         }
-        assert!(judge_life(plain(), &[]).is_err());
     }
 
     #[test]
-    fn a_sample_twice_or_out_of_order_fails() {
-        for numbers in [&[0, 1, 1, 2, 3][..], &[0, 2, 1, 3], &[0, 1, 2, 3, 0]] {
-            for cell in [best_effort(), plain()] {
-                let events = samples(numbers.iter().copied());
-                assert!(judge_life(cell, &events).is_err(), "{numbers:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_sample_that_was_not_written_fails() {
+    fn a_sample_twice_or_out_of_order_or_not_written_fails() {
         for cell in [best_effort(), plain()] {
-            assert!(judge_life(cell, &samples(0..5)).is_err());
-            assert!(judge_life(cell, &[samples(0..4), again([0])].concat()).is_err());
+            fails(cell, &["0 1 1 2 3", "0 2 1 3", "0 1 2 3 0"]);
+            fails(cell, &["0 1 2 3 4", "0 1 2 3 r0"]);
         }
     }
 
     #[test]
     fn a_publisher_that_says_nothing_fails() {
         let observed = Observed {
-            printed: &[text(&samples(0..4))],
+            printed: &[text("0 1 2 3")],
             changes_written: None,
             bytes_before_leaving: 0,
         };
@@ -407,59 +407,47 @@ mod tests {
 
     #[test]
     fn the_right_end_passes() {
-        for (end, state) in [(End::Dispose, DISPOSED), (End::Unregister, NO_WRITERS)] {
-            let events = [samples(0..4), vec![state]].concat();
-            let received = judge_life(ending(end), &events).unwrap();
-            assert_eq!(received.samples, [4]);
-            assert_eq!(received.end.map(Event::Ended), Some(state));
-            assert!(judge_lives(ending(end), &[&events], &[state]).is_ok());
-        }
-        assert!(judge_lives(plain(), &[&samples(0..4)], &[NO_WRITERS]).is_ok());
+        let disposed = judge_output(ending(End::Dispose), "0 1 2 3 disposed").unwrap();
+        assert_eq!(disposed.samples, [4]);
+        assert_eq!(disposed.end, Some(State::Disposed));
+        let unregistered = judge_output(ending(End::Unregister), "0 1 2 3 no-writers").unwrap();
+        assert_eq!(unregistered.samples, [4]);
+        assert_eq!(unregistered.end, Some(State::NoWriters));
+        passes(ending(End::Dispose), &["0 1 2 3 disposed | disposed"]);
+        passes(
+            ending(End::Unregister),
+            &["0 1 2 3 no-writers | no-writers"],
+        );
+        passes(plain(), &["0 1 2 3 | no-writers"]);
     }
 
     #[test]
     fn a_wrong_end_fails() {
-        let all = || samples(0..4);
-        for (end, states) in [
-            (End::Dispose, vec![]),
-            (End::Dispose, vec![NO_WRITERS]),
-            (End::Dispose, vec![DISPOSED, DISPOSED]),
-            (End::Dispose, vec![DISPOSED, NO_WRITERS]),
-            (End::Unregister, vec![]),
-            (End::Unregister, vec![DISPOSED]),
-            (End::None, vec![NO_WRITERS]),
-            (End::None, vec![DISPOSED]),
-        ] {
-            let events = [all(), states.clone()].concat();
-            assert!(
-                judge_life(ending(end), &events).is_err(),
-                "{end:?} {states:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_end_that_comes_with_the_publishers_leaving_is_too_late() {
-        for (end, state) in [(End::Dispose, DISPOSED), (End::Unregister, NO_WRITERS)] {
-            assert!(judge_lives(ending(end), &[&samples(0..4)], &[state]).is_err());
-        }
-    }
-
-    #[test]
-    fn leaving_does_not_change_what_the_end_was() {
-        let disposed = [samples(0..4), vec![DISPOSED]].concat();
-        assert!(judge_lives(ending(End::Dispose), &[&disposed], &[NO_WRITERS]).is_err());
-        let unregistered = [samples(0..4), vec![NO_WRITERS]].concat();
-        assert!(judge_lives(ending(End::Unregister), &[&unregistered], &[DISPOSED]).is_err());
-        assert!(judge_lives(plain(), &[&samples(0..4)], &[DISPOSED]).is_err());
-    }
-
-    #[test]
-    fn an_end_between_samples_fails() {
-        for state in [DISPOSED, NO_WRITERS] {
-            let events = [samples(0..2), vec![state], samples(2..4)].concat();
-            assert!(judge_life(plain(), &events).is_err());
-            assert!(judge_life(best_effort(), &events).is_err());
+        // An end that comes with the publisher's leaving is too late, and leaving does not change an earlier end.
+        fails(
+            ending(End::Dispose),
+            &[
+                "0 1 2 3",
+                "0 1 2 3 no-writers",
+                "0 1 2 3 disposed disposed",
+                "0 1 2 3 disposed no-writers",
+                "0 1 2 3 | disposed",
+                "0 1 2 3 disposed | no-writers",
+            ],
+        );
+        fails(
+            ending(End::Unregister),
+            &[
+                "0 1 2 3",
+                "0 1 2 3 disposed",
+                "0 1 2 3 | no-writers",
+                "0 1 2 3 no-writers | disposed",
+            ],
+        );
+        fails(plain(), &["0 1 2 3 no-writers", "0 1 2 3 disposed"]);
+        fails(plain(), &["0 1 2 3 | disposed"]);
+        for cell in [best_effort(), plain()] {
+            fails(cell, &["0 1 disposed 2 3", "0 1 no-writers 2 3"]);
         }
     }
 
@@ -471,65 +459,47 @@ mod tests {
             ..ending(End::Dispose)
         };
         let lossy = cell(Reliability::BestEffort, Loss::OnePercent);
-        assert!(judge_life(lossy, &samples(0..4)).is_ok());
-        assert!(judge_lives(lossy, &[&samples(0..4)], &[NO_WRITERS]).is_ok());
-        let wrong = [samples(0..4), vec![NO_WRITERS]].concat();
-        assert!(judge_life(lossy, &wrong).is_err());
-        for strict in [
-            cell(Reliability::BestEffort, Loss::None),
-            cell(Reliability::Reliable, Loss::TenPercent),
-        ] {
-            assert!(judge_life(strict, &samples(0..4)).is_err());
-        }
+        passes(lossy, &["0 1 2 3", "0 1 2 3 | no-writers"]);
+        fails(lossy, &["0 1 2 3 no-writers"]);
+        fails(cell(Reliability::BestEffort, Loss::None), &["0 1 2 3"]);
+        fails(cell(Reliability::Reliable, Loss::TenPercent), &["0 1 2 3"]);
     }
 
     #[test]
     fn after_a_restart_of_the_publisher_all_of_its_second_life_arrives() {
         let cell = restarted(Role::Publisher);
-        let passes =
-            |first: Vec<Event>, second| judge_life(cell, &[first, second].concat()).is_ok();
-        assert!(passes(samples(0..2), again(0..4)));
-        assert!(!passes(samples(0..2), vec![]));
-        assert!(!passes(vec![], again(0..4)));
-        assert!(!passes(samples([0, 2]), again(0..4)));
-        assert!(!passes(samples(1..3), again(0..4)));
-        assert!(!passes(samples(0..2), again(1..4)));
-        assert!(!passes(samples(0..2), again(0..3)));
-        assert!(!passes(samples(0..2), again(0..5)));
-        assert!(!passes(again(0..4), samples(0..2)));
+        passes(cell, &["0 1 r0 r1 r2 r3"]);
+        fails(cell, &["0 1", "r0 r1 r2 r3", "r0 r1 r2 r3 0 1"]);
+        fails(cell, &["0 2 r0 r1 r2 r3", "1 2 r0 r1 r2 r3"]);
+        fails(cell, &["0 1 r1 r2 r3", "0 1 r0 r1 r2"]);
+        fails(cell, &["0 1 r0 r1 r2 r3 r4"]);
     }
 
     #[test]
     fn between_the_lives_of_a_publisher_there_may_be_no_writer() {
         let cell = restarted(Role::Publisher);
-        let judge = |parts: [Vec<Event>; 3]| judge_life(cell, &parts.concat());
-        assert!(judge([samples(0..2), vec![NO_WRITERS], again(0..4)]).is_ok());
-        assert!(judge([samples(0..2), vec![DISPOSED], again(0..4)]).is_err());
+        passes(cell, &["0 1 no-writers r0 r1 r2 r3"]);
+        fails(cell, &["0 1 disposed r0 r1 r2 r3"]);
         // The earlier life's lease expires, but the instance has a writer again.
-        let within = [samples(0..2), again(0..1), vec![NO_WRITERS], again(1..4)];
-        assert!(judge_life(cell, &within.concat()).is_err());
-        assert!(judge([samples(0..2), again(0..4), vec![NO_WRITERS]]).is_err());
+        fails(cell, &["0 1 r0 no-writers r1 r2 r3"]);
+        fails(cell, &["0 1 r0 r1 r2 r3 no-writers"]);
     }
 
     #[test]
     fn after_a_restart_of_a_volatile_subscriber_nothing_is_missing_from_its_match_on() {
         let cell = restarted(Role::Subscriber);
-        let judge = |first: &[Event], second: &[Event]| judge_lives(cell, &[first, second], &[]);
-        assert!(judge(&samples(0..2), &samples(2..4)).is_ok());
-        assert!(judge(&samples(0..2), &samples([3])).is_ok());
-        assert!(judge(&samples(0..2), &[]).is_err());
-        assert!(judge(&samples(0..2), &samples([1, 3])).is_err());
-        assert!(judge(&samples(0..2), &samples([1, 2])).is_err());
-        assert!(judge(&samples([1]), &samples(2..4)).is_err());
-        assert!(judge(&samples([0, 2]), &samples(2..4)).is_err());
-        assert!(judge(&[], &samples(2..4)).is_err());
+        passes(cell, &["0 1 / 2 3", "0 1 / 3"]);
+        fails(cell, &["0 1 /", "0 1 / 1 3", "0 1 / 1 2"]);
+        fails(cell, &["1 / 2 3", "0 2 / 2 3", "/ 2 3"]);
     }
 
     #[test]
     fn what_a_restarted_volatile_subscriber_overhears_may_have_holes_but_not_what_follows() {
         let passes = |cell, second: Vec<u32>| {
+            let second = second.iter().map(u32::to_string);
+            let second = second.collect::<Vec<_>>().join(" ");
             let observed = Observed {
-                printed: &[text(&samples(0..2)), text(&samples(second))],
+                printed: &[text("0 1"), text(&second)],
                 changes_written: Some(200),
                 bytes_before_leaving: usize::MAX,
             };
@@ -562,9 +532,8 @@ mod tests {
             durability: Durability::TransientLocal,
             ..restarted(Role::Subscriber)
         };
-        let judge = |second: &[Event]| judge_lives(cell, &[&samples(0..2), second], &[]);
-        assert!(judge(&samples(0..4)).is_ok());
-        assert!(judge(&samples(2..4)).is_err());
+        passes(cell, &["0 1 / 0 1 2 3"]);
+        fails(cell, &["0 1 / 2 3"]);
     }
 
     #[test]
@@ -573,7 +542,7 @@ mod tests {
             durability: Durability::TransientLocal,
             ..best_effort()
         };
-        assert!(judge_life(cell, &samples(2..4)).is_ok());
+        passes(cell, &["2 3"]);
     }
 
     #[test]
@@ -582,10 +551,8 @@ mod tests {
             end: End::Dispose,
             ..restarted(Role::Subscriber)
         };
-        let last = [samples(2..4), vec![DISPOSED]].concat();
-        assert!(judge_lives(cell, &[&samples(0..2), &last], &[]).is_ok());
-        let early = [samples(0..2), vec![DISPOSED]].concat();
-        assert!(judge_lives(cell, &[&early, &last], &[]).is_err());
+        passes(cell, &["0 1 / 2 3 disposed"]);
+        fails(cell, &["0 1 disposed / 2 3 disposed"]);
     }
 
     #[test]

@@ -36,9 +36,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use isolane::{BuildError, Limits, Participant, Timing};
-use log::LevelFilter;
 
-use options::{LogLevel, Options};
+use options::Options;
 
 /// Error that ends the program early.
 type Failure = Box<dyn std::error::Error>;
@@ -68,10 +67,7 @@ fn main() -> ExitCode {
         warn!("isolane-shape-main: {problem}");
         return ExitCode::from(USAGE);
     }
-    printed::install_log(match options.log_level {
-        LogLevel::Errors => LevelFilter::Warn,
-        LogLevel::Debug => LevelFilter::Debug,
-    });
+    printed::install_log(options.log_level);
     let ended = run(&options);
     if let Some(error) = output::failure() {
         warn!("isolane-shape-main: standard output cannot be written: {error}");

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, ValueEnum};
-
 use isolane::limits::MIN_FRAGMENT_BYTES;
+use isolane::{DurabilityKind, LivelinessKind, PresentationAccessScope};
+use log::LevelFilter;
 
 use crate::shape::MAX_PAYLOAD_BYTES;
 
@@ -13,8 +15,8 @@ use crate::shape::MAX_PAYLOAD_BYTES;
 #[command(name = "isolane-shape-main", version, allow_negative_numbers = true)]
 pub(crate) struct Options {
     /// Set the log level: e (errors and warnings) or d (debug)
-    #[arg(short = 'v', value_enum, default_value = "e", value_name = "LEVEL")]
-    pub(crate) log_level: LogLevel,
+    #[arg(short = 'v', value_parser = letter(LOG_LEVELS), default_value = "e", value_name = "LEVEL")]
+    pub(crate) log_level: LevelFilter,
     /// Publish
     #[arg(
         short = 'P',
@@ -53,8 +55,8 @@ pub(crate) struct Options {
     #[arg(short = 'p', value_name = "PARTITION")]
     pub(crate) partition: Option<String>,
     /// Set DURABILITY: v (volatile), l (transient-local), t (transient) or p (persistent)
-    #[arg(short = 'D', value_enum, default_value = "v", value_name = "KIND")]
-    pub(crate) durability: Durability,
+    #[arg(short = 'D', value_parser = letter(DURABILITIES), default_value = "v", value_name = "KIND")]
+    pub(crate) durability: DurabilityKind,
     /// Set the data representation: XCDR 1 or 2
     #[arg(short = 'x', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) representation: u8,
@@ -92,8 +94,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "STATE")]
     pub(crate) final_instance_state: Option<FinalState>,
     /// Set the PRESENTATION access scope: i (instance), t (topic) or g (group)
-    #[arg(long, value_enum, default_value = "i", value_name = "SCOPE")]
-    pub(crate) access_scope: AccessScope,
+    #[arg(long, value_parser = letter(ACCESS_SCOPES), default_value = "i", value_name = "SCOPE")]
+    pub(crate) access_scope: PresentationAccessScope,
     /// Set PRESENTATION to coherent access
     #[arg(long)]
     pub(crate) coherent: bool,
@@ -120,8 +122,8 @@ pub(crate) struct Options {
     pub(crate) cft: Option<String>,
     /// Beyond the contract: set LIVELINESS, a (automatic), p (manual by participant) or t (manual by topic); see
     /// --lease
-    #[arg(long, value_enum, default_value = "a", value_name = "KIND")]
-    pub(crate) liveliness: Liveliness,
+    #[arg(long, value_parser = letter(LIVELINESSES), default_value = "a", value_name = "KIND")]
+    pub(crate) liveliness: LivelinessKind,
     /// Beyond the contract: set the lease of LIVELINESS in milliseconds [default: infinite]
     #[arg(long, value_parser = milliseconds, value_name = "MS")]
     pub(crate) lease: Option<Duration>,
@@ -154,34 +156,36 @@ pub(crate) struct Options {
     pub(crate) size_modulo: Option<i32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogLevel {
-    #[value(name = "e")]
-    Errors,
-    #[value(name = "d")]
-    Debug,
-}
+const LOG_LEVELS: &[(&str, LevelFilter)] = &[("e", LevelFilter::Warn), ("d", LevelFilter::Debug)];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Durability {
-    #[value(name = "v")]
-    Volatile,
-    #[value(name = "l")]
-    TransientLocal,
-    #[value(name = "t")]
-    Transient,
-    #[value(name = "p")]
-    Persistent,
-}
+const DURABILITIES: &[(&str, DurabilityKind)] = &[
+    ("v", DurabilityKind::Volatile),
+    ("l", DurabilityKind::TransientLocal),
+    ("t", DurabilityKind::Transient),
+    ("p", DurabilityKind::Persistent),
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Liveliness {
-    #[value(name = "a")]
-    Automatic,
-    #[value(name = "p")]
-    ManualByParticipant,
-    #[value(name = "t")]
-    ManualByTopic,
+const LIVELINESSES: &[(&str, LivelinessKind)] = &[
+    ("a", LivelinessKind::Automatic),
+    ("p", LivelinessKind::ManualByParticipant),
+    ("t", LivelinessKind::ManualByTopic),
+];
+
+const ACCESS_SCOPES: &[(&str, PresentationAccessScope)] = &[
+    ("i", PresentationAccessScope::Instance),
+    ("t", PresentationAccessScope::Topic),
+    ("g", PresentationAccessScope::Group),
+];
+
+/// Returns the parser of a letter with its meaning.
+fn letter<T: Copy + Send + Sync + 'static>(
+    meanings: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let letters = PossibleValuesParser::new(meanings.iter().map(|(letter, _)| *letter));
+    letters.map(|letter| {
+        let found = meanings.iter().find(|(other, _)| *other == letter);
+        found.expect("one of the possible letters").1
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -190,16 +194,6 @@ pub(crate) enum FinalState {
     Unregistered,
     #[value(name = "d")]
     Disposed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AccessScope {
-    #[value(name = "i")]
-    Instance,
-    #[value(name = "t")]
-    Topic,
-    #[value(name = "g")]
-    Group,
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
@@ -260,7 +254,7 @@ mod tests {
         assert_eq!(options.topic, "Square");
         assert_eq!((options.strength, options.history), (-1, Some(0)));
         assert_eq!((options.size, options.representation), (0, 2));
-        assert_eq!(options.durability, Durability::TransientLocal);
+        assert_eq!(options.durability, DurabilityKind::TransientLocal);
         assert_eq!(parsed("-S -t Square -s -1").unwrap().strength, -1);
     }
 

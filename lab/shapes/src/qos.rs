@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
-use isolane::{
-    DurabilityKind, LivelinessKind, OwnershipKind, PresentationAccessScope, Qos, Representation,
-};
+use isolane::{OwnershipKind, Qos, Representation};
 
-use crate::options::{AccessScope, Durability, FinalState, Liveliness, Options};
+use crate::options::{FinalState, Options};
 use crate::shape::MAX_PAYLOAD_BYTES;
 
 /// Size of a sample without its payload, in bytes: header, colour, numbers, lengths and padding.
@@ -40,12 +38,7 @@ fn common(options: &Options) -> Qos {
         Some(0) => qos.keep_all().max_samples(keep_all_samples(options)),
         Some(depth) => qos.keep_last(depth),
     };
-    qos = qos.durability(match options.durability {
-        Durability::Volatile => DurabilityKind::Volatile,
-        Durability::TransientLocal => DurabilityKind::TransientLocal,
-        Durability::Transient => DurabilityKind::Transient,
-        Durability::Persistent => DurabilityKind::Persistent,
-    });
+    qos = qos.durability(options.durability);
     if !options.deadline.is_zero() {
         qos = qos.deadline(options.deadline);
     }
@@ -60,7 +53,7 @@ fn common(options: &Options) -> Qos {
         _ => Representation::Xcdr2,
     };
     qos.only_representation(representation)
-        .liveliness(liveliness(options), options.lease.unwrap_or(Duration::MAX))
+        .liveliness(options.liveliness, options.lease.unwrap_or(Duration::MAX))
         .user_data(options.user_data.as_bytes())
         .topic_data(options.topic_data.as_bytes())
 }
@@ -71,24 +64,11 @@ fn keep_all_samples(options: &Options) -> u16 {
     u16::try_from(samples).unwrap_or(u16::MAX)
 }
 
-fn liveliness(options: &Options) -> LivelinessKind {
-    match options.liveliness {
-        Liveliness::Automatic => LivelinessKind::Automatic,
-        Liveliness::ManualByParticipant => LivelinessKind::ManualByParticipant,
-        Liveliness::ManualByTopic => LivelinessKind::ManualByTopic,
-    }
-}
-
 /// Returns the QoS of the publisher or subscriber.
 pub(crate) fn of_group(options: &Options) -> Qos {
-    let scope = match options.access_scope {
-        AccessScope::Instance => PresentationAccessScope::Instance,
-        AccessScope::Topic => PresentationAccessScope::Topic,
-        AccessScope::Group => PresentationAccessScope::Group,
-    };
     let qos = Qos::reliable()
         .max_blocking_time(END_PATIENCE)
-        .presentation(scope, options.coherent, options.ordered)
+        .presentation(options.access_scope, options.coherent, options.ordered)
         .group_data(options.group_data.as_bytes());
     match &options.partition {
         Some(partition) => qos.partition(partition),

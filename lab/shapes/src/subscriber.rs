@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isolane::{
-    Access, DataReader, Filter, Guid, InstanceHandle, Octets, Participant, ReadError, Sample,
-    StateMask, Subscriber,
+    Access, DataReader, Filter, Guid, InstanceHandle, Octets, Participant, PresentationAccessScope,
+    ReadError, Sample, StateMask, Subscriber,
 };
 
 use crate::Failure;
-use crate::options::{AccessScope, Options};
+use crate::options::Options;
 use crate::shape::ShapeType;
 use crate::{output, printed, qos};
 
@@ -37,7 +37,10 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
             say!("Reading with ordered access, iteration {iterations}");
         }
         let access = subscriber.begin_access();
-        if options.ordered && options.access_scope == AccessScope::Group && !options.read {
+        if options.ordered
+            && options.access_scope == PresentationAccessScope::Group
+            && !options.read
+        {
             print_in_order(&mut readers, &access)?;
         }
         for reader in &mut readers {

@@ -5,14 +5,19 @@
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "support/submessages.rs"]
+mod submessages;
 
 use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
+use submessages::{
+    SEDP_READERS, acknack, end, endpoint, full_set, gap, head, heartbeat, receive, work,
+};
 
 use isolane_rtps::{
-    ChangeKind, DeliveryMode, EndpointConfig, Limits, LocalParticipant, MessageReceiver,
-    ParticipantConfig, Priority, WriteSample,
+    ChangeKind, DeliveryMode, EndpointConfig, Limits, LocalParticipant, ParticipantConfig,
+    WriteSample,
     limits::{RESERVE_RATIO, SEDP_CACHE_SLOTS, UNRESERVED_ENTRIES},
 };
 use isolane_sim::{Random, Sample, key_of};
@@ -21,11 +26,8 @@ use isolane_wire::{
     builtin_data::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
-    message::{
-        AckNack, DataPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
-    },
+    message::{AckNack, DataPrefix, Header, Heartbeat, MessageWriter},
     qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
 };
 
@@ -57,16 +59,9 @@ fn topic(is_keyed: bool) -> EndpointConfig<'static> {
     qos.history.kind = HistoryKind::KeepAll;
     qos.resource_limits.max_samples = 64;
     EndpointConfig {
-        topic_name: "Attacked",
-        type_name: "sim::Sample",
         keyed: is_keyed,
         key_of: is_keyed.then_some(key_of),
-        qos,
-        max_payload_bytes: 64,
-        shares_long: false,
-        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
-        unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
-        multicast: LocatorList::new(),
+        ..endpoint("Attacked", qos)
     }
 }
 
@@ -120,20 +115,7 @@ impl Attacked {
 
     /// Runs all pending work; returns the number of steps.
     fn work(&mut self) -> u64 {
-        let mut steps = 0;
-        if self.protocol.next_time().is_some_and(|due| due <= self.now) {
-            self.protocol.advance(self.now);
-        }
-        let ready = |protocol: &LocalParticipant| {
-            Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
-        };
-        while let Some(priority) = ready(&self.protocol) {
-            self.protocol
-                .poll_transmit(self.now, priority, &mut self.sent);
-            steps += 1;
-        }
-        while self.protocol.next_status().is_some() {}
-        steps
+        work(&mut self.protocol, self.now, &mut self.sent)
     }
 
     /// Receives a datagram of the attack and runs all work that it causes; returns the number of steps.
@@ -150,13 +132,7 @@ impl Attacked {
         let filled = self.fill(attack, prefix, &mut message);
         filled.expect("it fits");
         let length = message.len();
-        let mut state = MessageReceiver::new(ATTACKER);
-        let datagram = &buffer[..length];
-        while self
-            .protocol
-            .receive(self.now, &mut state, datagram)
-            .is_some()
-        {}
+        receive(&mut self.protocol, self.now, ATTACKER, &buffer[..length]);
         self.received = buffer;
         self.work()
     }
@@ -181,10 +157,7 @@ impl Attacked {
         prefix: GuidPrefix,
         message: &mut MessageWriter<'_>,
     ) -> Result<(), BufferTooSmall> {
-        let mut list = SequenceNumberSet::new(SequenceNumber(self.edge().min(i64::MAX - 257)));
-        for bit in 0..256 {
-            list.insert(SequenceNumber(list.base().get() + bit));
-        }
+        let list = full_set(self.edge().min(i64::MAX - 257));
         let writers = [
             EntityId::SEDP_PUBLICATIONS_WRITER,
             EntityId::SEDP_SUBSCRIPTIONS_WRITER,
@@ -223,50 +196,28 @@ impl Attacked {
                 let length = data.emit(&mut payload)?;
                 let sedp = writers[usize::from(!is_writer)];
                 let number = i64::from(self.number);
+                let head = head(sedp, 1 + number / 6);
                 let head = DataPrefix {
-                    status: self.chance.chance(0.2).then_some(StatusInfo {
-                        disposed: true,
-                        unregistered: true,
-                    }),
-                    ..head(sedp, 1 + number / 6)
+                    status: end(sedp, 1).status.filter(|_| self.chance.chance(0.2)),
+                    ..head
                 };
                 message.data(&head, &payload[..length])?;
             }
             Attack::Heartbeats => {
-                let (first, last) = (SequenceNumber(self.edge()), SequenceNumber(self.edge()));
+                let range = (self.edge(), self.edge());
                 message.heartbeat(&Heartbeat {
-                    reader: EntityId::UNKNOWN,
-                    writer,
-                    group: None,
-                    first,
-                    last,
-                    count: self.number as i32,
                     is_final: self.chance.chance(0.5),
-                    liveliness: false,
+                    ..heartbeat(writer, range, self.number as i32)
                 })?;
             }
             Attack::Gaps => {
-                message.gap(&Gap {
-                    reader: EntityId::UNKNOWN,
-                    writer,
-                    group: None,
-                    filtered: None,
-                    start: SequenceNumber(self.edge()),
-                    list,
-                })?;
+                message.gap(&gap(writer, self.edge(), list))?;
             }
             Attack::AckNacks => {
-                let readers = [
-                    EntityId::SEDP_PUBLICATIONS_READER,
-                    EntityId::SEDP_SUBSCRIPTIONS_READER,
-                ];
-                let nth = self.chance.below(2) as usize;
+                let pair = self.chance.pick(&SEDP_READERS);
                 message.acknack(&AckNack {
-                    reader: readers[nth],
-                    writer: writers[nth],
-                    state: list,
-                    count: self.number as i32,
                     is_final: self.chance.chance(0.5),
+                    ..acknack(pair, list, self.number as i32)
                 })?;
             }
             Attack::Data => {
@@ -302,17 +253,6 @@ fn prefix(number: u32) -> GuidPrefix {
     let mut prefix = [7; 12];
     prefix[8..].copy_from_slice(&number.to_be_bytes());
     GuidPrefix(prefix)
-}
-
-fn head(writer: EntityId, number: i64) -> DataPrefix {
-    DataPrefix {
-        reader: EntityId::UNKNOWN,
-        writer,
-        sequence: SequenceNumber(number),
-        key_hash: None,
-        status: None,
-        payload: PayloadKind::Data,
-    }
 }
 
 #[test]

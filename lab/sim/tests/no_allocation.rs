@@ -5,15 +5,18 @@
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "support/submessages.rs"]
+mod submessages;
 
 use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
+use submessages::{advance, most_urgent};
 
 use isolane_rtps::{
     Announces, ChangeKind, DeliveryMode, Destinations, EndpointConfig, EndpointKind, Limits,
-    LocalParticipant, MessageReceiver, ParticipantConfig, Priority, ReaderId, StaticParticipant,
-    WriteSample, WriterId,
+    LocalParticipant, MessageReceiver, ParticipantConfig, ReaderId, StaticParticipant, WriteSample,
+    WriterId,
 };
 use isolane_sim::{Sample, key_of};
 use isolane_wire::{
@@ -118,12 +121,8 @@ impl Pair {
         }
         for which in 0..2 {
             let protocol = &mut self.participants[which];
-            if protocol.next_time().is_some_and(|due| due <= self.now) {
-                protocol.advance(self.now);
-            }
-            while let Some(priority) =
-                Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
-            {
+            advance(protocol, self.now);
+            while let Some(priority) = most_urgent(protocol) {
                 let Some(work) = protocol.poll_transmit(self.now, priority, &mut self.buffer)
                 else {
                     break;
@@ -187,25 +186,26 @@ const LARGE_BYTES: usize = 6_000;
 fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> EndpointConfig<'a> {
     let is_large = name.starts_with("Large");
     EndpointConfig {
-        topic_name: name,
-        type_name: "sim::Sample",
         keyed,
         key_of: keyed.then_some(key_of),
-        qos: qos.clone(),
         max_payload_bytes: if is_large { LARGE_BYTES } else { 64 },
-        shares_long: false,
-        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([address(which)]),
-        multicast: LocatorList::new(),
+        ..submessages::endpoint(name, qos.clone())
     }
+}
+
+/// RELIABLE and KEEP_ALL with room for 14 samples.
+fn reliable() -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 14;
+    qos
 }
 
 #[test]
 fn a_participant_allocates_nothing_once_it_has_started() {
-    let mut reliable = QosPolicies::default();
-    reliable.reliability.kind = ReliabilityKind::Reliable;
-    reliable.history.kind = HistoryKind::KeepAll;
-    reliable.resource_limits.max_samples = 14;
+    let reliable = reliable();
     let mut keyed = reliable.clone();
     keyed.history.kind = HistoryKind::KeepLast;
     keyed.resource_limits.max_instances = 14;
@@ -326,10 +326,7 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
         coherent: true,
         ordered: true,
     };
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.history.kind = HistoryKind::KeepAll;
-    qos.resource_limits.max_samples = 14;
+    let mut qos = reliable();
     qos.destination_order = DestinationOrderKind::BySourceTimestamp;
     let mut pair = Pair::new();
     let now = pair.now;
@@ -421,10 +418,7 @@ fn described_protocol(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> 
 
 #[test]
 fn a_described_peer_that_starts_again_and_again_allocates_nothing_at_the_one_that_stays() {
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.history.kind = HistoryKind::KeepAll;
-    qos.resource_limits.max_samples = 14;
+    let qos = reliable();
     let mut pair = Pair::new();
     let now = pair.now;
     pair.participants = [0, 1].map(|which| described_protocol(which, 1, &qos, now));

@@ -6,13 +6,15 @@
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "support/submessages.rs"]
+mod submessages;
 
 use std::time::Duration;
 
 use counting_allocator::{allocator_calls_of, held_bytes_since};
 use isolane_rtps::{
-    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Limits, LocalParticipant,
-    MessageReceiver, ParticipantConfig, Priority, ReaderId, WorkKind, WriteSample, WriterId,
+    ChangeKind, DeliveryMode, Destinations, Limits, LocalParticipant, ParticipantConfig, ReaderId,
+    WorkKind, WriteSample, WriterId,
 };
 use isolane_sim::Sample;
 use isolane_wire::{
@@ -23,12 +25,12 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     limits::MAX_OCTETS,
     locator::Locator,
-    message::{
-        AckNack, DataPrefix, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION,
-    },
+    message::{DataPrefix, Header, MessageWriter, VENDOR_ID, VERSION},
     qos::{HistoryKind, Octets, QosPolicies, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
+};
+use submessages::{
+    SEDP_READERS, acknack, advance, end, endpoint, head, most_urgent, receive, set, work,
 };
 
 const PARTICIPANTS: u32 = 1_000;
@@ -50,21 +52,6 @@ fn qos(level: i32) -> QosPolicies {
     qos
 }
 
-fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
-    EndpointConfig {
-        topic_name,
-        type_name: "sim::Sample",
-        keyed: false,
-        key_of: None,
-        qos: qos(level),
-        max_payload_bytes: 64,
-        shares_long: false,
-        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
-        unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
-        multicast: LocatorList::new(),
-    }
-}
-
 /// A local participant, and what its peers say to it.
 struct Domain {
     protocol: LocalParticipant,
@@ -81,12 +68,12 @@ impl Domain {
         let mut config = ParticipantConfig::new(0, prefix(0), 1);
         config.limits = limits;
         let mut protocol = LocalParticipant::new(config, now);
-        let shared = endpoint(SHARED, LEVEL_OF_SHARED);
+        let shared = endpoint(SHARED, qos(LEVEL_OF_SHARED));
         let writer = protocol.create_writer(now, &shared);
         let writer = writer.expect("there is room");
         let reader = protocol.create_reader(now, &shared, DeliveryMode::Cache);
         let reader = reader.expect("there is room");
-        let bulk = endpoint("bulk", 0);
+        let bulk = endpoint("bulk", qos(0));
         protocol.create_writer(now, &bulk).expect("there is room");
         protocol
             .create_reader(now, &bulk, DeliveryMode::Cache)
@@ -104,17 +91,7 @@ impl Domain {
     }
 
     fn work(&mut self) {
-        if self.protocol.next_time().is_some_and(|due| due <= self.now) {
-            self.protocol.advance(self.now);
-        }
-        let ready = |protocol: &LocalParticipant| {
-            Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
-        };
-        while let Some(priority) = ready(&self.protocol) {
-            self.protocol
-                .poll_transmit(self.now, priority, &mut self.sent);
-        }
-        while self.protocol.next_status().is_some() {}
+        work(&mut self.protocol, self.now, &mut self.sent);
     }
 
     /// A datagram of a peer arrives, and all it calls for is done.
@@ -141,13 +118,8 @@ impl Domain {
         let mut message = MessageWriter::new(&mut self.received, &header).expect("it fits");
         fill(&mut message).expect("it fits");
         let length = message.len();
-        let mut state = MessageReceiver::new(address(from));
         let datagram = &self.received[..length];
-        while self
-            .protocol
-            .receive(self.now, &mut state, datagram)
-            .is_some()
-        {}
+        receive(&mut self.protocol, self.now, address(from), datagram);
     }
 
     /// SPDP: a peer announces itself, with a lease of five minutes.
@@ -171,14 +143,7 @@ impl Domain {
     }
 
     fn leave(&mut self, peer: u32) {
-        let farewell = DataPrefix {
-            status: Some(StatusInfo {
-                disposed: true,
-                unregistered: true,
-            }),
-            payload: PayloadKind::Key,
-            ..head(EntityId::SPDP_WRITER, 2)
-        };
+        let farewell = end(EntityId::SPDP_WRITER, 2);
         self.hear(peer, |message| message.data(&farewell, &[]).map(drop));
     }
 
@@ -190,25 +155,13 @@ impl Domain {
     }
 
     /// A reader of SEDP that has nothing yet asks for what there is; that is answered later.
-    fn acknowledge_without_work(&mut self, peer: u32, (reader, writer): (EntityId, EntityId)) {
-        let acknack = AckNack {
-            reader,
-            writer,
-            state: SequenceNumberSet::new(SequenceNumber(1)),
-            count: 1,
-            is_final: true,
-        };
+    fn acknowledge_without_work(&mut self, peer: u32, pair: (EntityId, EntityId)) {
+        let acknack = acknack(pair, set(1, []), 1);
         self.receive(peer, |message| message.acknack(&acknack).map(drop));
     }
 
-    fn acknowledge(&mut self, peer: u32, (reader, writer): (EntityId, EntityId), below: i64) {
-        let acknack = AckNack {
-            reader,
-            writer,
-            state: SequenceNumberSet::new(SequenceNumber(below)),
-            count: 1,
-            is_final: true,
-        };
+    fn acknowledge(&mut self, peer: u32, pair: (EntityId, EntityId), below: i64) {
+        let acknack = acknack(pair, set(below, []), 1);
         self.hear(peer, |message| message.acknack(&acknack).map(drop));
     }
 
@@ -259,13 +212,8 @@ impl Domain {
     /// SEDP: a peer ends an endpoint, by its announcement of this number.
     fn end_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, number: i64) {
         let end = DataPrefix {
-            status: Some(StatusInfo {
-                disposed: true,
-                unregistered: true,
-            }),
-            payload: PayloadKind::Key,
             key_hash: Some(endpoint_guid(peer, nth, is_writer).to_bytes()),
-            ..head(sedp_writer(is_writer), number)
+            ..end(sedp_writer(is_writer), number)
         };
         self.hear(peer, |message| message.data(&end, &[]).map(drop));
     }
@@ -296,6 +244,15 @@ impl Domain {
             for is_writer in [true, false] {
                 self.announce_endpoint(peer, nth, is_writer, &topic, LEVEL_OF_SHARED);
             }
+        }
+    }
+
+    /// A peer announces itself and answers, with writers of one topic.
+    fn join_with_writers(&mut self, peer: u32, writers: u32, topic: &str, level: i32) {
+        self.announce(peer);
+        self.answer(peer);
+        for nth in 1..=writers {
+            self.announce_endpoint(peer, nth, true, topic, level);
         }
     }
 
@@ -353,30 +310,7 @@ fn address(number: u32) -> Locator {
     Locator::udpv4([10, 1, high, low], 7410)
 }
 
-/// The readers of SEDP, each with the writer that it hears.
-const SEDP_READERS: [(EntityId, EntityId); 2] = [
-    (
-        EntityId::SEDP_PUBLICATIONS_READER,
-        EntityId::SEDP_PUBLICATIONS_WRITER,
-    ),
-    (
-        EntityId::SEDP_SUBSCRIPTIONS_READER,
-        EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-    ),
-];
-
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
-
-fn head(writer: EntityId, number: i64) -> DataPrefix {
-    DataPrefix {
-        reader: EntityId::UNKNOWN,
-        writer,
-        sequence: SequenceNumber(number),
-        key_hash: None,
-        status: None,
-        payload: PayloadKind::Data,
-    }
-}
 
 #[test]
 fn a_thousand_participants_with_ten_thousand_endpoints_take_at_most_sixteen_megabytes() {
@@ -558,11 +492,7 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
     };
     let mut domain = Domain::new(limits);
     for peer in 1..=40 {
-        domain.announce(peer);
-        domain.answer(peer);
-        for nth in 1..=40 {
-            domain.announce_endpoint(peer, nth, true, "bulk", 0);
-        }
+        domain.join_with_writers(peer, 40, "bulk", 0);
     }
     let refused = domain.protocol.counters().endpoints_refused;
     assert!(
@@ -638,18 +568,10 @@ fn a_critical_endpoint_that_found_no_place_is_requested_when_another_critical_on
         ..Limits::default()
     });
     for peer in 1..=13 {
-        domain.announce(peer);
-        domain.answer(peer);
-        for nth in 1..=50 {
-            domain.announce_endpoint(peer, nth, true, "bulk", 0);
-        }
+        domain.join_with_writers(peer, 50, "bulk", 0);
     }
     for (peer, writers) in [(14, 11), (15, 1)] {
-        domain.announce(peer);
-        domain.answer(peer);
-        for nth in 1..=writers {
-            domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
-        }
+        domain.join_with_writers(peer, writers, SHARED, LEVEL_OF_SHARED);
     }
     assert_eq!((domain.known(), domain.matched()), ((15, 611), 11));
     domain.end_endpoint(14, 1, true, 12);
@@ -664,11 +586,7 @@ fn a_critical_endpoint_that_found_no_place_is_requested_when_another_critical_on
 fn full_of_shares(limits: Limits) -> Domain {
     let mut domain = Domain::new(limits);
     for peer in [1, 2] {
-        domain.announce(peer);
-        domain.answer(peer);
-        for nth in 1..=250 {
-            domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
-        }
+        domain.join_with_writers(peer, 250, SHARED, LEVEL_OF_SHARED);
     }
     let matched = domain.matched();
     assert!((300..450).contains(&matched), "{matched}");
@@ -768,17 +686,8 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_req
 
 /// Announcements of a local participant to its peers: DATA of SEDP by the address they are sent to.
 fn announced(domain: &mut Domain, announced: &mut [u8]) {
-    if domain
-        .protocol
-        .next_time()
-        .is_some_and(|due| due <= domain.now)
-    {
-        domain.protocol.advance(domain.now);
-    }
-    let ready = |protocol: &LocalParticipant| {
-        Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
-    };
-    while let Some(priority) = ready(&domain.protocol) {
+    advance(&mut domain.protocol, domain.now);
+    while let Some(priority) = most_urgent(&domain.protocol) {
         let work = domain
             .protocol
             .poll_transmit(domain.now, priority, &mut domain.sent);
@@ -798,7 +707,7 @@ fn announced(domain: &mut Domain, announced: &mut [u8]) {
 fn a_newcomer_announces_ten_endpoints_to_a_thousand_others_within_a_minute() {
     let mut domain = Domain::new(Limits::default());
     for nth in 0..6 {
-        let topic = endpoint("another", nth);
+        let topic = endpoint("another", qos(nth));
         domain
             .protocol
             .create_writer(domain.now, &topic)

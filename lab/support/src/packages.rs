@@ -15,6 +15,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("cyclonedds-tools", "interop: its type compiler, `idlc`"),
     ("libfastrtps-dev", "interop: the peer Fast DDS"),
     ("g++", "interop: compiles the peers' programs"),
+    ("tcpdump", "interop: captures the network of a failed cell"),
     ("chromium", "the demo's page is opened and looked at"),
     ("clang-16", "the classifier's object is built and compared: its compiler"),
     ("llvm-16", "the classifier's object: `llvm-strip`"),
@@ -93,10 +94,7 @@ fn query(field: &str, packages: &[&str]) -> Result<Vec<String>> {
         .arg("--show")
         .arg(format!("--showformat=${{db:Status-Status}} {field}\\n"))
         .args(packages);
-    let output = query
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|error| command::cannot_start(&query, &error))?;
+    let output = command::captured(query.stderr(Stdio::null()))?;
     Ok(String::from_utf8(output.stdout)?
         .lines()
         .filter_map(|line| line.strip_prefix("installed "))

@@ -1,7 +1,9 @@
 //! Steps of a test run. Each step is announced, timed and recorded. A failed step does not stop the others.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
 
 use crate::Result;
 
@@ -29,6 +31,33 @@ pub enum Outcome {
     Failed(String),
     /// The step could not run here, for this reason. It counts neither as passed nor as failed.
     LeftOut(String),
+}
+
+/// Check of a run, and whether it holds.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// Counted or measured quantity, with its value and limit.
+    pub what: String,
+    /// True if the value is within the limit.
+    pub holds: bool,
+}
+
+impl Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.holds { "holds" } else { "FAILS" };
+        write!(f, "{word}: {}", self.what)
+    }
+}
+
+impl Outcome {
+    /// Counts checks.
+    pub fn of<'a>(checks: impl IntoIterator<Item = &'a Check>) -> Outcome {
+        let (passed, failed): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.holds);
+        Outcome::Counted {
+            passed: passed.len(),
+            failed: failed.len(),
+        }
+    }
 }
 
 struct Step {

@@ -155,10 +155,7 @@ impl Guest {
         for file in [self.result(machine), self.console(machine)] {
             fs::write(file, "")?;
         }
-        let mut command = self.command(machine);
-        let child = command
-            .spawn()
-            .map_err(|error| command::cannot_start(&command, &error))?;
+        let child = command::spawn(&mut self.command(machine))?;
         Ok(Started {
             guest: self,
             machine,

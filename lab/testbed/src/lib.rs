@@ -66,6 +66,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// Seeds of the run.
+    fn seeds(&self) -> std::ops::Range<u64> {
+        self.first_seed..self.first_seed + self.seeds
+    }
+
     /// Writes the guests' results to the requested file.
     fn report(&self, result: &impl Serialize) -> Result<()> {
         match &self.json {

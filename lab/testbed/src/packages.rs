@@ -146,19 +146,19 @@ impl Apt {
         let apt = folder.join("apt");
         fs::create_dir_all(apt.join("lists/partial"))?;
         let release = fs::read_to_string(OS_RELEASE).unwrap_or_default();
-        let text = SOURCE_FILES.iter().find_map(|file| {
+        let sources = SOURCE_FILES.iter().find_map(|file| {
             let text = fs::read_to_string(file).ok()?;
             of_release(&text, codename(&release)?, RELEASE)
         });
-        let text = text.ok_or_else(|| {
+        let sources = sources.ok_or_else(|| {
             format!(
                 "cannot tell where Debian's packages come from: {} name no server of this machine's \
                  release. The testbed fetches packages of Debian {RELEASE} from there, so it needs a Debian",
                 SOURCE_FILES.join(" and ")
             )
         })?;
-        let list = apt.join(text.file_name());
-        fs::write(&list, text.text())?;
+        let list = apt.join(sources.file_name);
+        fs::write(&list, sources.text)?;
         fs::write(apt.join("status"), "")?;
         let config = apt.join("apt.conf");
         let folder = apt.display();
@@ -256,10 +256,7 @@ fn archives_in(folder: &Path) -> Result<Vec<PathBuf>> {
 fn unpack(archive: &Path, root: &Path) -> Result<()> {
     let mut reader = Command::new("dpkg-deb");
     reader.arg("--fsys-tarfile").arg(archive);
-    let mut child = reader
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| command::cannot_start(&reader, &error))?;
+    let mut child = command::spawn(reader.stdout(Stdio::piped()))?;
     let mut tar = Command::new("tar");
     tar.args(["-x", "--keep-directory-symlink", "--no-same-owner", "-C"])
         .arg(root);
@@ -280,28 +277,16 @@ fn unpack(archive: &Path, root: &Path) -> Result<()> {
 
 /// Sources of a release, in one of apt's two formats.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sources {
-    /// Paragraphs of fields (`debian.sources`, deb822).
-    Paragraphs(String),
-    /// One line each (`sources.list`).
-    Lines(String),
-}
-
-impl Sources {
+pub(super) struct Sources {
     /// File name, by which apt recognizes the format.
-    pub(super) fn file_name(&self) -> &'static str {
-        match self {
-            Sources::Paragraphs(_) => "release.sources",
-            Sources::Lines(_) => "release.list",
-        }
-    }
-
-    pub(super) fn text(&self) -> &str {
-        match self {
-            Sources::Paragraphs(text) | Sources::Lines(text) => text,
-        }
-    }
+    file_name: &'static str,
+    text: String,
 }
+
+/// File with paragraphs of fields (`debian.sources`, deb822).
+const PARAGRAPHS: &str = "release.sources";
+/// File with one source a line (`sources.list`).
+const LINES: &str = "release.list";
 
 /// Release codename from `/etc/os-release`.
 pub(super) fn codename(os_release: &str) -> Option<&str> {
@@ -314,23 +299,23 @@ pub(super) fn codename(os_release: &str) -> Option<&str> {
 /// release, and are dropped.
 pub(super) fn of_release(text: &str, own: &str, wanted: &str) -> Option<Sources> {
     let is_field = |line: &str| line.starts_with("Types:");
-    let kept = if text.lines().any(is_field) {
+    let (file_name, text) = if text.lines().any(is_field) {
         let paragraphs = text.split("\n\n").filter_map(|paragraph| {
             let mut lines = paragraph.lines();
             let suites = lines.find_map(|line| line.strip_prefix("Suites:"))?;
             let kept = suites.split_whitespace().all(|suite| is_of(suite, own));
             kept.then(|| renamed(paragraph, own, wanted))
         });
-        Sources::Paragraphs(paragraphs.collect::<Vec<_>>().join("\n\n"))
+        (PARAGRAPHS, paragraphs.collect::<Vec<_>>().join("\n\n"))
     } else {
         let lines = text.lines().filter_map(|line| {
             let mut words = line.split_whitespace().filter(|word| !is_option(word));
             let kept = words.next() == Some("deb") && is_of(words.nth(1)?, own);
             kept.then(|| renamed(line, own, wanted))
         });
-        Sources::Lines(lines.collect::<Vec<_>>().join("\n"))
+        (LINES, lines.collect::<Vec<_>>().join("\n"))
     };
-    (!kept.text().is_empty()).then_some(kept)
+    (!text.is_empty()).then_some(Sources { file_name, text })
 }
 
 /// Returns true for `[signed-by=...]` between type and address, in the usual form without blanks.
@@ -375,10 +360,10 @@ mod tests {
                     Suites: bookworm bookworm-updates\nComponents: main\n\nTypes: deb\n\
                     URIs: http://deb.example/security\nSuites: bookworm-security\nComponents: main\n";
         let sources = of_release(text, "bookworm", "trixie").unwrap();
-        assert_eq!(sources.file_name(), "release.sources");
-        assert!(sources.text().contains("Suites: trixie trixie-updates\n"));
-        assert!(sources.text().contains("Suites: trixie-security\n"));
-        assert!(!sources.text().contains("bookworm"));
+        assert_eq!(sources.file_name, "release.sources");
+        assert!(sources.text.contains("Suites: trixie trixie-updates\n"));
+        assert!(sources.text.contains("Suites: trixie-security\n"));
+        assert!(!sources.text.contains("bookworm"));
     }
 
     #[test]
@@ -388,7 +373,7 @@ mod tests {
                     deb http://cloud.example/apt cloud-bookworm main\n";
         let sources = of_release(text, "bookworm", "trixie").unwrap();
         let expected = "deb [signed-by=/k.gpg] http://deb.example/debian trixie main\n";
-        assert_eq!(sources, Sources::Lines(expected.into()));
+        assert_eq!((sources.file_name, &*sources.text), (LINES, expected));
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) fn write(participant: &Participant, arguments: &Arguments) -> Outcome
     let elapsed = begin.elapsed();
 
     println!("samples {}", written.samples);
-    println!("lost {}", written.refused);
+    println!("refused {}", written.refused);
     println!("elapsed_ns {}", elapsed.as_nanos());
     written.cpu.print();
     usage::print_process()?;

@@ -231,11 +231,6 @@ mod tests {
             complete_checksum(&mut frame.clone(), start.into(), position.into());
         }
     }
-}
-
-#[cfg(test)]
-mod observe_tests {
-    use super::*;
 
     const OBSERVE: Observe = Observe {
         payload_bytes: 62,
@@ -244,7 +239,7 @@ mod observe_tests {
     };
 
     /// RTPS headers, then the message, then padding to four bytes.
-    fn datagram(id: u32, nonce: u32) -> Vec<u8> {
+    fn message(id: u32, nonce: u32) -> Vec<u8> {
         let mut bytes = vec![0xee; 60];
         bytes.extend(id.to_le_bytes());
         bytes.extend(nonce.to_le_bytes());
@@ -255,7 +250,7 @@ mod observe_tests {
     #[test]
     fn a_message_is_known_by_id_and_nonce_and_stamped_once() {
         let mut observer = Observer::new(OBSERVE).unwrap();
-        let message = datagram(3, nonce(5, 3));
+        let message = message(3, nonce(5, 3));
         observer.arrived(&message, 100);
         observer.arrived(&message, 150);
         observer.sent(&message, 300);
@@ -267,8 +262,8 @@ mod observe_tests {
     #[test]
     fn other_traffic_leaves_no_stamp() {
         let mut observer = Observer::new(OBSERVE).unwrap();
-        observer.arrived(&datagram(3, nonce(5, 3) ^ 1), 100);
-        observer.arrived(&datagram(10, nonce(5, 10)), 100);
+        observer.arrived(&message(3, nonce(5, 3) ^ 1), 100);
+        observer.arrived(&message(10, nonce(5, 10)), 100);
         observer.arrived(&[0; 1024], 100);
         observer.arrived(&[], 100);
         assert!(

@@ -18,8 +18,7 @@
 //! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
 //! sequence give the same losses, however busy the machine is.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -78,30 +77,12 @@ struct OnWire<F> {
     until_ns: u64,
 }
 
-/// A frame in the delay line, ordered by due time, then by transmission order.
+/// A frame in the delay line.
 #[derive(Debug)]
 struct Travelling<F> {
     due_ns: u64,
-    number: u64,
     frame: F,
     fate: Fate,
-}
-
-impl<F> PartialEq for Travelling<F> {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-impl<F> Eq for Travelling<F> {}
-impl<F> PartialOrd for Travelling<F> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<F> Ord for Travelling<F> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due_ns, self.number).cmp(&(other.due_ns, other.number))
-    }
 }
 
 /// A frame that leaves the link.
@@ -124,8 +105,8 @@ pub(super) struct Link<F> {
     waiting: Waiting<Entry<F>>,
     on_wire: Option<OnWire<F>>,
     wire_free_ns: u64,
-    travelling: BinaryHeap<Reverse<Travelling<F>>>,
-    departures: u64,
+    /// Delay line, ordered by due time, then by transmission order.
+    travelling: VecDeque<Travelling<F>>,
     ledger: Ledger,
     late_max_ns: u64,
 }
@@ -141,8 +122,7 @@ impl<F> Link<F> {
             waiting: Waiting::new(config.arbiter, config.queue_frames as usize),
             on_wire: None,
             wire_free_ns: 0,
-            travelling: BinaryHeap::with_capacity(max_in_flight(config) as usize),
-            departures: 0,
+            travelling: VecDeque::with_capacity(max_in_flight(config) as usize),
             ledger: Ledger::default(),
             late_max_ns: 0,
         })
@@ -183,13 +163,17 @@ impl<F> Link<F> {
         while let Some(done) = self.on_wire.take_if(|on_wire| on_wire.until_ns <= to_ns) {
             // Frames due before this transmission ended depart first.
             self.deliver_due(done.until_ns, now_ns, &mut depart);
-            self.departures += 1;
-            self.travelling.push(Reverse(Travelling {
-                due_ns: done.until_ns + self.delay_ns + done.entry.fate.extra_delay_ns,
-                number: self.departures,
-                frame: done.entry.frame,
-                fate: done.entry.fate,
-            }));
+            let due_ns = done.until_ns + self.delay_ns + done.entry.fate.extra_delay_ns;
+            let earlier = self.travelling.partition_point(|it| it.due_ns <= due_ns);
+            let (frame, fate) = (done.entry.frame, done.entry.fate);
+            self.travelling.insert(
+                earlier,
+                Travelling {
+                    due_ns,
+                    frame,
+                    fate,
+                },
+            );
             self.load_wire();
         }
         self.deliver_due(to_ns, now_ns, &mut depart);
@@ -204,7 +188,7 @@ impl<F> Link<F> {
     /// Time of the next event for [`Link::advance`], if nothing arrives.
     pub(super) fn next_time_ns(&self) -> Option<u64> {
         let wire = self.on_wire.as_ref().map(|on_wire| on_wire.until_ns);
-        let due = self.travelling.peek().map(|Reverse(first)| first.due_ns);
+        let due = self.travelling.front().map(|first| first.due_ns);
         wire.into_iter().chain(due).min()
     }
 
@@ -243,14 +227,7 @@ impl<F> Link<F> {
     }
 
     fn deliver_due(&mut self, due_ns: u64, now_ns: u64, depart: &mut impl FnMut(Departure<F>)) {
-        while self
-            .travelling
-            .peek()
-            .is_some_and(|Reverse(first)| first.due_ns <= due_ns)
-        {
-            let Some(Reverse(first)) = self.travelling.pop() else {
-                return;
-            };
+        while let Some(first) = self.travelling.pop_front_if(|first| first.due_ns <= due_ns) {
             self.late_max_ns = self.late_max_ns.max(now_ns.saturating_sub(first.due_ns));
             let (count, departure) = match (first.fate.lost, first.fate.is_hidden) {
                 (false, _) => (&mut self.ledger.sent, Departure::Deliver(first.frame)),
@@ -406,9 +383,9 @@ impl Fates {
         Fates {
             loss,
             reorder,
-            losses: Generator::new(seed),
+            losses: Generator(seed),
             // Separate generator: enabling reordering does not change which frames are lost.
-            reorders: Generator::new(!seed),
+            reorders: Generator(!seed),
         }
     }
 
@@ -430,10 +407,6 @@ impl Fates {
 struct Generator(u64);
 
 impl Generator {
-    fn new(seed: u64) -> Generator {
-        Generator(seed)
-    }
-
     fn happens(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             return false;
@@ -454,145 +427,3 @@ pub(crate) fn mix(value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod arbiter_tests {
-    use super::*;
-
-    fn in_order(arbiter: Arbiter, classes: &[u8]) -> Vec<usize> {
-        let mut waiting = Waiting::new(arbiter, 8);
-        for (number, &class) in classes.iter().enumerate() {
-            waiting.push(class, number).unwrap();
-        }
-        std::iter::from_fn(|| waiting.pop()).collect()
-    }
-
-    #[test]
-    fn fifo_knows_no_classes() {
-        assert_eq!(in_order(Arbiter::Fifo, &[0, 7, 3, 0]), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn strict_takes_the_most_urgent_class_first_and_keeps_the_order_within_it() {
-        assert_eq!(
-            in_order(Arbiter::Strict, &[0, 7, 3, 0, 7, 3]),
-            [1, 4, 2, 5, 0, 3]
-        );
-    }
-
-    #[test]
-    fn bulk_fills_its_own_queue_only() {
-        let mut waiting = Waiting::new(Arbiter::Strict, 2);
-        for number in 0..2 {
-            assert_eq!(waiting.push(0, number), Ok(()));
-        }
-        assert_eq!(waiting.push(0, 2), Err(2));
-        assert_eq!(waiting.push(7, 3), Ok(()), "another class has room");
-        assert_eq!(waiting.len(), 3);
-    }
-}
-
-#[cfg(test)]
-mod fault_tests {
-    use super::*;
-
-    /// Datagram of 100 bytes to port 7401.
-    const DATAGRAM: Datagram = Datagram {
-        port: 7401,
-        payload_bytes: 100,
-    };
-
-    fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
-        let loss = Loss {
-            probability,
-            udp_port: port,
-            ..Loss::default()
-        };
-        let mut fates = Fates::new(loss, Reorder::default(), seed);
-        let draw = |_| fates.draw(Some(DATAGRAM)).lost;
-        (0..10_000).map(draw).collect()
-    }
-
-    #[test]
-    fn a_seed_repeats_its_losses_and_another_has_others() {
-        assert_eq!(lost(0.1, None, 1), lost(0.1, None, 1));
-        assert_ne!(lost(0.1, None, 1), lost(0.1, None, 2));
-    }
-
-    #[test]
-    fn the_share_lost_is_the_probability() {
-        let count = lost(0.1, None, 7).iter().filter(|&&lost| lost).count();
-        assert!((900..1100).contains(&count), "{count} of 10000");
-        assert!(lost(0.0, None, 7).iter().all(|&lost| !lost));
-        assert!(lost(1.0, None, 7).iter().all(|&lost| lost));
-    }
-
-    #[test]
-    fn loss_for_one_port_spares_all_others() {
-        assert!(lost(1.0, Some(7400), 1).iter().all(|&lost| !lost));
-        assert!(lost(1.0, Some(7401), 1).iter().all(|&lost| lost));
-    }
-
-    #[test]
-    fn loss_of_large_datagrams_spares_small_ones_and_what_is_none() {
-        let mut fates = Fates::new(
-            Loss {
-                probability: 1.0,
-                udp_port: None,
-                min_payload_bytes: Some(101),
-                ..Loss::default()
-            },
-            Reorder::default(),
-            1,
-        );
-        let large = Datagram {
-            payload_bytes: 101,
-            ..DATAGRAM
-        };
-        assert!(fates.draw(Some(large)).lost);
-        assert!(!fates.draw(Some(DATAGRAM)).lost);
-        assert!(!fates.draw(None).lost, "ARP, or a fragment");
-    }
-
-    #[test]
-    fn both_limits_of_a_loss_must_be_met() {
-        let loss = Loss {
-            probability: 1.0,
-            udp_port: Some(7401),
-            min_payload_bytes: Some(100),
-            ..Loss::default()
-        };
-        let mut fates = Fates::new(loss, Reorder::default(), 1);
-        let elsewhere = Datagram {
-            port: 7400,
-            ..DATAGRAM
-        };
-        let smaller = Datagram {
-            payload_bytes: 99,
-            ..DATAGRAM
-        };
-        let drawn = [DATAGRAM, elsewhere, smaller].map(|datagram| fates.draw(Some(datagram)).lost);
-        assert_eq!(drawn, [true, false, false]);
-    }
-
-    #[test]
-    fn reordering_does_not_change_which_frames_are_lost() {
-        let loss = Loss {
-            probability: 0.3,
-            ..Loss::default()
-        };
-        let reorder = Reorder {
-            probability: 0.3,
-            extra_delay_ns: 5,
-        };
-        let mut plain = Fates::new(loss, Reorder::default(), 3);
-        let mut both = Fates::new(loss, reorder, 3);
-        let mut held_back = 0;
-        for _ in 0..1000 {
-            let fate = both.draw(None);
-            assert_eq!(plain.draw(None).lost, fate.lost);
-            held_back += u32::from(fate.extra_delay_ns == 5);
-        }
-        assert!((200..400).contains(&held_back), "{held_back} of 1000");
-    }
-}

@@ -174,16 +174,6 @@ impl CableError {
         };
         CableError::Open { interface, reason }
     }
-
-    fn outlet(interface: &'static str, error: relay::OutletError) -> CableError {
-        match error {
-            relay::OutletError::Packet(source) => CableError::open(interface, source),
-            relay::OutletError::Queues(error) => CableError::Open {
-                interface,
-                reason: error.to_string(),
-            },
-        }
-    }
 }
 
 /// Counts of one direction.
@@ -220,12 +210,6 @@ pub struct RoundPassages {
     pub a_to_b: Passages,
     /// Timestamps of pongs.
     pub b_to_a: Passages,
-}
-
-impl From<(Passages, Passages)> for RoundPassages {
-    fn from((a_to_b, b_to_a): (Passages, Passages)) -> Self {
-        RoundPassages { a_to_b, b_to_a }
-    }
 }
 
 /// Reasons why a report is invalid.

@@ -11,13 +11,12 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use isolane_datapath_xdp::socket::OpenError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::netdevice::name_to_index;
 
 use super::frame::{Observer, Passages, class, complete_checksum, udp};
 use super::link::{Arrival, CLASSES, Datagram, Departure, Link, max_in_flight};
-use super::{CableError, Config, DirectionReport, Report};
+use super::{CableError, Config, DirectionReport, Report, RoundPassages};
 use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
 use crate::limits::{BATCH_FRAMES, BATCHES_PER_LOOK, FINAL_BATCHES};
 use crate::namespace::Host;
@@ -49,9 +48,7 @@ impl Relay {
     /// Pins the calling thread, gives it the cable's real-time priority and locks its memory, as far as the machine
     /// allows.
     pub fn take_priority(&mut self, core: Option<usize>) -> &[Note] {
-        if let Some(core) = core {
-            self.notes.collect(process::pin_to_core(core));
-        }
+        self.notes = Notes::pinned(core);
         self.notes.collect(process::exact_timers());
         self.notes.collect(process::lock_memory());
         self.notes
@@ -94,11 +91,12 @@ impl Relay {
             .max(self.b_to_a.link.late_max_ns());
         let (a_to_b, a_to_b_passages) = self.a_to_b.report()?;
         let (b_to_a, b_to_a_passages) = self.b_to_a.report()?;
+        let passages = a_to_b_passages.zip(b_to_a_passages);
         Ok(Report {
             a_to_b,
             b_to_a,
             late_max_us: micros(late_max_ns),
-            passages: a_to_b_passages.zip(b_to_a_passages).map(Into::into),
+            passages: passages.map(|(a_to_b, b_to_a)| RoundPassages { a_to_b, b_to_a }),
             notes: self.notes.0,
         })
     }
@@ -128,9 +126,8 @@ impl Direction {
             Ok::<u32, io::Error>(name_to_index(socket, interface)?)
         };
         let outlet = index(leaves)
-            .map_err(OutletError::from)
             .and_then(|index| Outlet::open(index, config.steer))
-            .map_err(|error| CableError::outlet(leaves, error))?;
+            .map_err(|source| CableError::open(leaves, source))?;
         let link = Link::new(config, seed)?;
         let observer = config.observe.map(Observer::new).transpose()?;
         let free = (0..frames).map(|_| Frame::new()).collect();
@@ -308,20 +305,12 @@ pub(super) enum Outlet {
     Steering(Box<Queues>),
 }
 
-/// Reasons why a transmitter could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum OutletError {
-    #[error(transparent)]
-    Packet(#[from] io::Error),
-    #[error(transparent)]
-    Queues(#[from] OpenError),
-}
-
 impl Outlet {
     /// Opens a transmitter on the device `interface_index` in the calling thread's network namespace.
-    pub(super) fn open(interface_index: u32, steer: bool) -> Result<Outlet, OutletError> {
+    pub(super) fn open(interface_index: u32, steer: bool) -> io::Result<Outlet> {
         Ok(if steer {
-            Outlet::Steering(Box::new(Queues::open(interface_index)?))
+            let queues = Queues::open(interface_index).map_err(io::Error::other)?;
+            Outlet::Steering(Box::new(queues))
         } else {
             Outlet::Plain(Sender::open(interface_index)?)
         })
@@ -424,11 +413,6 @@ mod tests {
             assert_eq!(received[0].as_bytes(), sent);
         }
     }
-}
-
-#[cfg(test)]
-mod outlet_tests {
-    use super::*;
 
     #[test]
     fn only_the_highest_class_takes_the_critical_queue() {

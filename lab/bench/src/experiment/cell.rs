@@ -8,19 +8,28 @@ use strum::IntoStaticStr;
 use toml::{Table, Value};
 
 use super::What;
-use crate::cable::{Arbiter, Loss};
+use crate::background_load;
+use crate::cable::{self, Arbiter, Loss};
+use crate::clock::now_ns;
 use crate::limits::{
     MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_LATENCY_BUDGET_US, MAX_LINK_BITS_PER_S,
     MAX_QUEUE_FRAMES, MAX_RATE_HZ, MAX_RUN_SECONDS, MAX_SAMPLES, MIN_FLOOD_FACTOR,
     MIN_LINK_BITS_PER_S,
 };
+use crate::multicast_load;
 use crate::process::Cores;
-use crate::report::{Disturbance, Order, Place, Publisher, Stage, Step};
-use crate::scenario::rtt::OUTLASTS_SECONDS;
+use crate::report::{
+    Disturbance, Order, Place, Publisher, RATE_HZ, ReceiveWork, RunSettings, Stage, Step,
+};
+use crate::scenario::in_process_load::{
+    LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
+};
+use crate::scenario::rtt::{self, OUTLASTS_SECONDS};
 use crate::scenario::throughput::{self, Reliability};
-use crate::scenario::transport::{BulkReader, Transport};
-use crate::scenario::{plan, rtt};
-use crate::traffic_source::MIN_SAMPLE_DATAGRAM_BYTES;
+use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
+use crate::scenario::{Content, Waiting};
+use crate::traffic_load::TrafficLoad as _;
+use crate::traffic_source::{MIN_SAMPLE_DATAGRAM_BYTES, Target};
 
 /// Values of one run. A scenario file sets them by these names; the defaults are those of [`Cell::default`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +91,12 @@ pub struct Cell {
     pub max_samples: u16,
     /// LATENCY_BUDGET of a throughput run's topic in microseconds; 0 sends each sample at once.
     pub latency_budget_us: u64,
+    /// Way in which isolane's ends wait for work. Spinning ends need a core each, and no relay: the place `pair`.
+    pub waiting: Waiting,
+    /// Padding of messages.
+    pub content: Content,
+    /// Two streams at the same time, one in each direction.
+    pub both_directions: bool,
 }
 
 impl Default for Cell {
@@ -114,6 +129,9 @@ impl Default for Cell {
             reliability: None,
             max_samples: 256,
             latency_budget_us: 0,
+            waiting: Waiting::Sleep,
+            content: Content::Zeros,
+            both_directions: false,
         }
     }
 }
@@ -134,11 +152,6 @@ pub enum Datapath {
 }
 
 impl Datapath {
-    /// Name in results.
-    pub fn word(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns whether runs are made between two test hosts.
     pub fn has_hosts(self) -> bool {
         matches!(self, Datapath::Udp | Datapath::Xdp)
@@ -185,6 +198,10 @@ impl Load {
         self.disturbance().map(Disturbance::place)
     }
 }
+
+/// Minimum payload of a flood's datagrams in bytes, if their size is not set. They are as long as the samples, but not
+/// shorter than this: with shorter frames, one core could not run the relay and the flood's senders at the wire rate.
+const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
 /// Largest share of hidden losses: more leave no round trips.
 const MAX_HIDDEN_LOSS: f64 = 0.99;
@@ -234,6 +251,11 @@ impl Cell {
             self.order = usual.order;
             self.publisher = None;
             self.latency_budget_us = usual.latency_budget_us;
+            self.waiting = usual.waiting;
+            self.content = usual.content;
+        }
+        if !self.datapath.has_hosts() {
+            self.waiting = usual.waiting;
         }
         if self.measure == What::Throughput {
             if self.reliability == Some(Reliability::BestEffort) {
@@ -255,11 +277,15 @@ impl Cell {
                 reliability: self.reliability.or(Some(Reliability::Reliable)),
                 max_samples: self.max_samples,
                 latency_budget_us: self.latency_budget_us,
+                waiting: self.waiting,
+                content: self.content,
+                both_directions: self.both_directions && self.datapath.has_hosts(),
                 ..usual
             };
             return;
         }
-        self.rate_hz.get_or_insert(plan::RATE_HZ);
+        self.both_directions = usual.both_directions;
+        self.rate_hz.get_or_insert(RATE_HZ);
         self.latency_budget_us = usual.latency_budget_us;
         let reliability = self.reliability.get_or_insert(Reliability::BestEffort);
         if *reliability == Reliability::BestEffort {
@@ -273,11 +299,9 @@ impl Cell {
             self.flood_factor = usual.flood_factor;
             self.flood_payload_bytes = None;
         }
-        let place = *self
-            .place
-            .get_or_insert(self.disturbance.place().unwrap_or(Place::Link));
-        self.cores
-            .get_or_insert(if place == Place::Link { 1 } else { 2 });
+        let place = self.place();
+        self.place = Some(place);
+        self.cores = Some(self.cores());
         if !self.datapath.has_hosts() || place == Place::Pair {
             self.arbiter = Arbiter::Fifo;
             self.link_bits_per_s = None;
@@ -289,37 +313,70 @@ impl Cell {
         self.queues = self
             .queues
             .filter(|&queues| queues != 2 && self.step.is_none());
-        let has_lanes = match self.step {
-            Some(step) => step >= Step::Xdp,
-            None => self.datapath == Datapath::Xdp,
-        };
+        let has_lanes = self.datapath() == Datapath::Xdp;
         self.budgets &= has_lanes && self.step.is_none();
         self.recycling |= !has_lanes;
         self.overcommit &= has_lanes;
         if self.disturbance != Load::ReadFlood {
             self.bulk_reader = BulkReader::Drains;
         }
-        // Where the participants' own work disturbs, pings compete with it as jobs. Memory has a single thread.
-        let is_thread = self.datapath != Datapath::Memory && place == Place::Link;
-        self.publisher.get_or_insert(match is_thread {
+        self.publisher = Some(self.publisher());
+        // Explicit values that are equal to the usual ones.
+        let usual = usual_link(place);
+        self.link_bits_per_s
+            .take_if(|rate| *rate == usual.bits_per_s);
+        self.queue_frames
+            .take_if(|frames| *frames == usual.queue_frames);
+        let usual_bytes = self.usual_flood_payload_bytes();
+        self.flood_payload_bytes
+            .take_if(|bytes| *bytes == usual_bytes);
+    }
+
+    /// Place of a round-trip run; by default that of the disturbance, and the pair for spinning ends.
+    pub(crate) fn place(&self) -> Place {
+        let usual = match self.waiting {
+            Waiting::Sleep => Place::Link,
+            Waiting::Spin | Waiting::BusyPoll => Place::Pair,
+        };
+        self.place.or(self.disturbance.place()).unwrap_or(usual)
+    }
+
+    /// Number of cores of both ends together; by default 2 where the participants' own work disturbs, and 1 elsewhere.
+    pub(crate) fn cores(&self) -> u8 {
+        let usual = match self.place() {
+            Place::Link | Place::Devices => 1,
+            Place::FastLink | Place::Pair => 2,
+        };
+        self.cores.unwrap_or(usual)
+    }
+
+    /// Publisher of pings. Where the participants' own work disturbs, pings compete with it as jobs. Memory has a
+    /// single thread.
+    fn publisher(&self) -> Publisher {
+        let is_thread = self.datapath != Datapath::Memory && self.place() == Place::Link;
+        self.publisher.unwrap_or(match is_thread {
             true => Publisher::Thread,
             false => Publisher::Job,
-        });
-        // Explicit values that are equal to those of the place.
-        let unset = Cell {
-            link_bits_per_s: None,
-            queue_frames: None,
-            flood_payload_bytes: None,
-            ..self.clone()
-        };
-        let of_place = unset.round_trips();
-        let cable = of_place.cable;
-        self.link_bits_per_s
-            .take_if(|rate| *rate == cable.bits_per_s);
-        self.queue_frames
-            .take_if(|frames| *frames == cable.queue_frames);
-        self.flood_payload_bytes
-            .take_if(|bytes| *bytes == of_place.flood.payload_bytes);
+        })
+    }
+
+    /// Datapath of a round-trip run; a step has precedence.
+    fn datapath(&self) -> Datapath {
+        match self.step {
+            Some(step) if step >= Step::Xdp => Datapath::Xdp,
+            Some(_) => Datapath::Udp,
+            None => self.datapath,
+        }
+    }
+
+    /// Returns whether the hosts' devices have one queue, which leaves nothing to steer: lanes share the queue's
+    /// buffers.
+    pub(crate) fn has_one_queue(&self) -> bool {
+        self.queues == Some(1) || self.place() == Place::Pair
+    }
+
+    fn usual_flood_payload_bytes(&self) -> u32 {
+        self.payload_bytes.max(MIN_FLOOD_PAYLOAD_BYTES)
     }
 
     /// Checks the values of a complete cell against their ranges.
@@ -341,6 +398,27 @@ impl Cell {
         if self.system.is_some() && self.step.is_some() {
             return Err("a system under test has no step: leave it out".to_owned());
         }
+        let refused = |why: &str| Err(why.to_owned());
+        let spins = self.waiting != Waiting::Sleep;
+        if spins && (self.place != Some(Place::Pair) || self.cores == Some(1)) {
+            return refused(
+                "waiting = spin or busy-poll needs a core each and no relay: set place = pair and cores = 2",
+            );
+        }
+        if self.waiting == Waiting::BusyPoll && self.datapath() != Datapath::Xdp {
+            return refused("waiting = busy-poll needs AF_XDP lanes: set datapath = xdp");
+        }
+        if self.both_directions && spins {
+            return refused(
+                "both_directions has two ends a core, which cannot spin: set waiting = sleep",
+            );
+        }
+        if self.both_directions && (self.system.is_some() || self.datapath == Datapath::Xdp) {
+            return refused(
+                "both_directions needs isolane's ends over udp, because programs and lanes have one direction: \
+                 leave out `system` and set datapath = udp",
+            );
+        }
         if self.measure == What::Throughput {
             let is_set = [
                 ("disturbance", self.disturbance != Load::None),
@@ -358,7 +436,7 @@ impl Cell {
             config.samples(),
             1..=MAX_SAMPLES.into(),
         )?;
-        let place = config.place;
+        let place = self.place();
         if matches!(place, Place::Link | Place::FastLink) {
             let cable = &config.cable;
             let rates = MIN_LINK_BITS_PER_S..=MAX_LINK_BITS_PER_S;
@@ -420,48 +498,103 @@ impl Cell {
             .map(|usual| self.place.unwrap_or(usual))
     }
 
-    /// Configuration of a round-trip run.
-    pub fn round_trips(&self) -> rtt::Config {
-        let publisher = self.publisher.unwrap_or(Publisher::Thread);
-        let disturbance = self.disturbance.disturbance();
-        let datapath = self.datapath.word();
-        let scenario = plan::scenario(datapath, publisher, self.payload_bytes, disturbance);
-        let mut scenario = match self.step {
-            Some(step) => step.of(scenario),
-            None => scenario.in_order(self.order),
+    /// Settings of a round-trip run.
+    fn settings(&self) -> RunSettings {
+        let mut settings = RunSettings {
+            publisher: self.publisher(),
+            order: self.order,
+            disturbance: self.disturbance.disturbance(),
+            rate_hz: self.rate_hz.unwrap_or(RATE_HZ),
+            ..RunSettings::new(self.datapath().word(), self.payload_bytes)
         };
-        scenario.rate_hz = self.rate_hz.unwrap_or(plan::RATE_HZ);
-        if self.budgets {
-            scenario.stages.push(Stage::Budgets);
+        match self.step {
+            Some(step) => {
+                settings.order = match step {
+                    Step::OneSocket => Order::Fifo,
+                    _ => Order::Priority,
+                };
+                settings.stages = step.stages();
+                settings.receive_work = step.receive_work();
+            }
+            // FIFO removes all mechanisms.
+            None if self.order == Order::Fifo => settings.stages.clear(),
+            None => {}
         }
-        let place = self.place.unwrap_or(Place::Link);
-        let mut config = plan::in_place(place, scenario, self.seconds).through(self.arbiter);
-        let cable = &mut config.cable;
-        cable.bits_per_s = self.link_bits_per_s.unwrap_or(cable.bits_per_s);
-        cable.queue_frames = self.queue_frames.unwrap_or(cable.queue_frames);
-        config.share_core = self.cores == Some(1);
-        config.reliability = self.reliability.unwrap_or(Reliability::BestEffort);
-        config.max_samples = self.max_samples;
-        config.flood.factor = self.flood_factor;
-        let flood_bytes = &mut config.flood.payload_bytes;
-        *flood_bytes = self.flood_payload_bytes.unwrap_or(*flood_bytes);
-        if self.hidden_loss > 0.0 {
-            config.cable.loss = Loss {
+        if self.budgets {
+            settings.stages.push(Stage::Budgets);
+        }
+        if self.has_one_queue() {
+            settings.receive_work = ReceiveWork::Softirq;
+        }
+        settings
+    }
+
+    /// Loss of the link: hidden losses, or those of `repair`.
+    fn loss(&self) -> Loss {
+        match self.disturbance {
+            _ if self.hidden_loss > 0.0 => Loss {
                 probability: self.hidden_loss,
                 is_hidden: true,
                 ..Loss::default()
-            };
+            },
+            Load::Repair => Loss {
+                probability: REPAIR_LOSS,
+                min_payload_bytes: Some(REPAIR_MIN_PAYLOAD_BYTES),
+                ..Loss::default()
+            },
+            _ => Loss::default(),
         }
-        if let Transport::Xdp(lanes) = &mut config.transport {
-            lanes.recycles = self.recycling;
-            lanes.overcommits = self.overcommit;
-        }
-        if self.queues == Some(1) {
-            config = config.with_one_queue();
-        }
-        match self.disturbance {
-            Load::ReadFlood => config.read_as_bulk(self.bulk_reader),
-            _ => config,
+    }
+
+    /// Configuration of a round-trip run.
+    pub fn round_trips(&self) -> rtt::Config {
+        let settings = self.settings();
+        let usual = usual_link(self.place());
+        let transport = match self.datapath() {
+            Datapath::Xdp => Transport::Xdp(Lanes {
+                recycles: self.recycling,
+                overcommits: self.overcommit,
+                busy_polls: self.waiting == Waiting::BusyPoll,
+                ..Lanes::of(&settings)
+            }),
+            _ => Transport::Udp,
+        };
+        let is_read = self.disturbance == Load::ReadFlood;
+        let policing = match settings.stages.contains(&Stage::Budgets) {
+            true if is_read => Policing::OF_FOREIGN.of_bulk(),
+            true => Policing::OF_FOREIGN,
+            false => Policing::default(),
+        };
+        rtt::Config {
+            cell: self.clone(),
+            settings,
+            // The seed is unique per run, so that messages of other runs are not recognised.
+            seed: now_ns(),
+            cable: cable::Config {
+                bits_per_s: self.link_bits_per_s.unwrap_or(usual.bits_per_s),
+                queue_frames: self.queue_frames.unwrap_or(usual.queue_frames),
+                arbiter: self.arbiter,
+                loss: self.loss(),
+                ..usual
+            },
+            flood: background_load::Config {
+                factor: self.flood_factor,
+                payload_bytes: self
+                    .flood_payload_bytes
+                    .unwrap_or(self.usual_flood_payload_bytes()),
+                target: match is_read {
+                    true => Target::Level(transport.bulk_level()),
+                    false => Target::Foreign,
+                },
+                ..background_load::Config::default()
+            },
+            storm: multicast_load::Config::default(),
+            repetition: 1,
+            transport,
+            policing,
+            bulk_reader: is_read.then_some(self.bulk_reader),
+            reliability: self.reliability.unwrap_or(Reliability::BestEffort),
+            system: None,
         }
     }
 
@@ -481,6 +614,9 @@ impl Cell {
             rate_hz: self.rate_hz,
             latency_budget_us: self.latency_budget_us,
             payload_bytes: self.payload_bytes,
+            waiting: self.waiting,
+            content: self.content,
+            both_directions: self.both_directions,
             seconds: self.seconds,
             cores: match (Cores::of_machine(), self.cores) {
                 (Cores { hosts, .. }, Some(1)) => Cores {
@@ -490,5 +626,18 @@ impl Cell {
                 (cores, _) => cores,
             },
         }
+    }
+}
+
+/// Link of a place, unless a cell sets another rate or queue length.
+fn usual_link(place: Place) -> cable::Config {
+    let usual = cable::Config::default();
+    match place {
+        Place::Link | Place::Devices => usual,
+        Place::FastLink | Place::Pair => cable::Config {
+            bits_per_s: LINK_BITS_PER_S,
+            queue_frames: LINK_QUEUE_FRAMES,
+            ..usual
+        },
     }
 }

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::{Cell, Load};
 use crate::limits::MAX_SYSTEM_MESSAGE_BYTES;
-use crate::report::{Expectations, Measure, Of, Place, words};
+use crate::report::{Expectations, Measure, Of, Place, unique, words};
 use crate::scenario::{ConfigError, RttMessage, rtt};
 
 /// Scenario, as its TOML file states it.
@@ -358,16 +358,12 @@ impl Scenario {
             false => Ok(runs),
         }
     }
-}
 
-impl Scenario {
     /// System with a name that a cell of the block has.
     fn system(&self, block: &Block, name: &str) -> Result<System, ScenarioError> {
         let system = self.systems.get(name).cloned();
-        system.ok_or_else(|| ScenarioError::Cell {
-            block: block.title.clone(),
-            why: format!("there is no [system.{name}] in the scenario"),
-        })
+        let why = || format!("there is no [system.{name}] in the scenario");
+        system.ok_or_else(|| block.refused(why()))
     }
 }
 
@@ -416,18 +412,11 @@ impl Block {
             tables = crossed.collect();
         }
         let parsed = tables.into_iter().map(|table| {
-            Cell::deserialize(Value::Table(table)).map_err(|error| ScenarioError::Cell {
-                block: self.title.clone(),
-                why: error.to_string().trim().replace('\n', " "),
-            })
+            let cell = Cell::deserialize(Value::Table(table));
+            cell.map_err(|error| self.refused(error.to_string().trim().replace('\n', " ")))
         });
         let parsed: Vec<Cell> = parsed.collect::<Result<_, _>>()?;
-        let mut places: Vec<Place> = Vec::new();
-        for place in parsed.iter().filter_map(Cell::disturbed_place) {
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
+        let places = unique(parsed.iter().filter_map(Cell::disturbed_place));
         let mut cells: Vec<Cell> = Vec::new();
         for cell in parsed {
             let placed: Vec<Cell> = match cell.is_placed_by_others() {
@@ -451,17 +440,21 @@ impl Block {
                     }
                     _ => cell.check(),
                 };
-                checked.map_err(|why| ScenarioError::Cell {
-                    block: self.title.clone(),
-                    why,
-                })?;
-                if !cells.contains(&cell) {
-                    cells.push(cell);
-                }
+                checked.map_err(|why| self.refused(why))?;
+                cells.push(cell);
             }
         }
+        let cells = unique(cells);
         self.check_levels(&cells)?;
         Ok(cells)
+    }
+
+    /// Error for a wrong value of a cell.
+    fn refused(&self, why: String) -> ScenarioError {
+        ScenarioError::Cell {
+            block: self.title.clone(),
+            why,
+        }
     }
 
     /// Checks that comparisons name levels of the cells.

@@ -113,9 +113,7 @@ impl Folder {
     /// # Errors
     /// The error of the system.
     pub fn set_manifest(&self, manifest: &impl Serialize) -> io::Result<()> {
-        let temporary = self.path.join("manifest.json.new");
-        write_synchronised(&temporary, &serde_json::to_vec_pretty(manifest)?)?;
-        fs::rename(temporary, self.path.join("manifest.json"))
+        self.replace("manifest.json", manifest)
     }
 
     /// Path of the folder.
@@ -143,9 +141,14 @@ impl Folder {
     /// # Errors
     /// The error of the system.
     pub fn finish(&self, report: &impl Serialize) -> io::Result<()> {
-        let temporary = self.path.join("report.json.new");
-        write_synchronised(&temporary, &serde_json::to_vec_pretty(report)?)?;
-        fs::rename(temporary, self.path.join("report.json"))
+        self.replace("report.json", report)
+    }
+
+    /// Replaces a file of the folder, which is whole at any time.
+    fn replace(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let temporary = self.path.join(format!("{name}.new"));
+        write_synchronised(&temporary, &serde_json::to_vec_pretty(value)?)?;
+        fs::rename(temporary, self.path.join(name))
     }
 }
 

@@ -18,6 +18,23 @@ fn of(text: &str) -> Result<Vec<Planned>, String> {
     scenario.plan(true).map_err(|error| error.to_string())
 }
 
+/// Plan of a scenario with one block, which has these values, and these members after them.
+fn of_block(set: &str, members: &str) -> Result<Vec<Planned>, String> {
+    let block = "[[block]]\nname = \"b\"\ntitle = \"The block\"";
+    of(&format!(
+        "title = \"t\"\n{block}\nset = {{ {set} }}\n{members}"
+    ))
+}
+
+/// Cases of a table: a line for each, with its two columns.
+fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| {
+        let (first, second) = line.split_once("=>").expect("two columns");
+        (first.trim(), second.trim())
+    })
+}
+
 #[test]
 fn every_shipped_scenario_can_be_measured_and_its_runs_have_different_titles() {
     for (name, text) in SHIPPED {
@@ -102,10 +119,8 @@ fn levels_are_crossed_and_those_of_the_last_factor_are_adjacent() {
 #[test]
 fn an_undisturbed_cell_is_measured_where_the_disturbed_ones_are() {
     let places = |disturbances: &str| {
-        let runs = of(&format!(
-            "title = \"t\"\n[[block]]\nname = \"b\"\ntitle = \"b\"\n\
-             factor = [{{ name = \"disturbance\", levels = [{disturbances}] }}]"
-        ));
+        let factor = format!("factor = [{{ name = \"disturbance\", levels = [{disturbances}] }}]");
+        let runs = of_block("", &factor);
         let runs = runs.expect("a scenario").into_iter();
         let cells = runs.map(|run| (run.cell.disturbance, run.cell.place.expect("a place")));
         cells.collect::<Vec<_>>()
@@ -122,14 +137,11 @@ fn an_undisturbed_cell_is_measured_where_the_disturbed_ones_are() {
 
 #[test]
 fn values_without_an_effect_make_no_second_run() {
-    let runs = of(r#"
-        title = "no link"
-        [[block]]
-        name = "b"
-        title = "b"
-        factor = [{ name = "datapath", levels = ["udp", "memory"] }, { name = "arbiter", levels = ["fifo", "strict"] }]
-    "#);
-    let runs = runs.expect("a scenario");
+    let factors = r#"factor = [
+        { name = "datapath", levels = ["udp", "memory"] },
+        { name = "arbiter", levels = ["fifo", "strict"] },
+    ]"#;
+    let runs = of_block("", factors).expect("a scenario");
     assert_eq!(runs.len(), 3, "memory has no link");
     assert_eq!(
         runs[2].cell.publisher,
@@ -140,49 +152,24 @@ fn values_without_an_effect_make_no_second_run() {
 
 #[test]
 fn values_without_an_effect_are_those_of_the_default() {
-    let count = |set: &str, factor: &str| {
-        let text = format!(
-            "title = \"t\"\n{set}\n[[block]]\nname = \"b\"\ntitle = \"b\"\nfactor = [{factor}]"
-        );
-        of(&text).expect(factor).len()
-    };
-    let step = "set = { step = \"lane\" }";
-    let throughput = "set = { measure = \"throughput\" }";
-    let storm = "set = { disturbance = \"storm\" }";
-    let flood = "set = { disturbance = \"flood\" }";
-    for (set, factor) in [
-        (
-            step,
-            "{ name = \"order\", levels = [\"fifo\", \"priority\"] }",
-        ),
-        (step, "{ name = \"datapath\", levels = [\"udp\", \"xdp\"] }"),
-        ("", "{ name = \"max_samples\", levels = [16, 256] }"),
-        ("", "{ name = \"latency_budget_us\", levels = [0, 100] }"),
-        (
-            throughput,
-            "{ name = \"flood_factor\", levels = [0.5, 1.0] }",
-        ),
-        (
-            throughput,
-            "{ name = \"order\", levels = [\"fifo\", \"priority\"] }",
-        ),
-        (
-            throughput,
-            "{ name = \"place\", levels = [\"link\", \"pair\"] }",
-        ),
-        (storm, "{ name = \"flood_factor\", levels = [0.5, 1.0] }"),
-        (
-            flood,
-            "{ name = \"flood_payload_bytes\", levels = [512] }, { name = \"arbiter\", levels = [\"fifo\"] }",
-        ),
-    ] {
-        assert_eq!(count(set, factor), 1, "{factor}");
+    for (set, factors) in cases(
+        r#"
+        step = "lane"          => { name = "order", levels = ["fifo", "priority"] }
+        step = "lane"          => { name = "datapath", levels = ["udp", "xdp"] }
+                               => { name = "max_samples", levels = [16, 256] }
+                               => { name = "latency_budget_us", levels = [0, 100] }
+        measure = "throughput" => { name = "flood_factor", levels = [0.5, 1.0] }
+        measure = "throughput" => { name = "order", levels = ["fifo", "priority"] }
+        measure = "throughput" => { name = "place", levels = ["link", "pair"] }
+        disturbance = "storm"  => { name = "flood_factor", levels = [0.5, 1.0] }
+        disturbance = "flood"  => { name = "flood_payload_bytes", levels = [512] }, { name = "arbiter", levels = ["fifo"] }
+        "#,
+    ) {
+        let runs = of_block(set, &format!("factor = [{factors}]")).expect(factors);
+        assert_eq!(runs.len(), 1, "{factors}");
     }
-    let link = "[[block]]\nname = \"b\"\ntitle = \"b\"\ncell = [{ link_bits_per_s = 40_000_000, queue_frames = 64 }, {}]";
-    assert_eq!(
-        of(&format!("title = \"t\"\n{link}")).expect("cells").len(),
-        1
-    );
+    let link = "cell = [{ link_bits_per_s = 40_000_000, queue_frames = 64 }, {}]";
+    assert_eq!(of_block("", link).expect("cells").len(), 1);
 }
 
 #[test]
@@ -205,89 +192,41 @@ fn cells_that_the_machine_made_equal_are_planned_once() {
 
 #[test]
 fn values_outside_their_range_are_refused_by_their_names() {
-    for (values, named) in [
-        (
-            "link_bits_per_s = 0",
-            "link_bits_per_s = 0 is not within 10000 to 100000000000",
-        ),
-        (
-            "link_bits_per_s = 9_000_000_000_000_000_000",
-            "link_bits_per_s = 9000000000000000000",
-        ),
-        ("link_bits_per_s = -1", "link_bits_per_s"),
-        (
-            "queue_frames = 0",
-            "queue_frames = 0 is not within 1 to 65536",
-        ),
-        (
-            "queue_frames = 65_536, arbiter = \"strict\"",
-            "queue_frames = 65536 is not within 1 to 8192",
-        ),
-        (
-            "disturbance = \"flood\", flood_factor = -1",
-            "flood_factor = -1 is not within 0.01 to",
-        ),
-        (
-            "disturbance = \"flood\", flood_factor = 1e300",
-            "flood_factor = 1",
-        ),
-        (
-            "disturbance = \"flood\", flood_payload_bytes = 1473",
-            "flood_payload_bytes = 1473 is not within 1 to 1472",
-        ),
-        (
-            "disturbance = \"read-flood\", flood_payload_bytes = 47",
-            "flood_payload_bytes = 47 is not within 48 to 1472",
-        ),
-        (
-            "disturbance = \"flood\", seconds = 900",
-            "seconds of a flood = 900 is not within 1 to 840",
-        ),
-        (
-            "disturbance = \"storm\", seconds = 900",
-            "seconds of a storm = 900 is not within 1 to 840",
-        ),
-        (
-            "hidden_loss = 0.1, disturbance = \"repair\"",
-            "exclude each other",
-        ),
-        ("seconds = 0", "seconds = 0 is not within 1 to 86400"),
-        ("rate_hz = 0", "rate_hz = 0 is not within 1 to 100000"),
-        (
-            "rate_hz = 100_000, seconds = 200",
-            "rate_hz * seconds = 20000000",
-        ),
-        (
-            "disturbance = \"flood\", place = \"pair\"",
-            "disturbance = \"flood\" cannot be judged at place = \"pair\"",
-        ),
-        (
-            "disturbance = \"storm\", place = \"pair\"",
-            "its place is link or fast-link",
-        ),
-        (
-            "disturbance = \"repair\", place = \"link\"",
-            "its place is fast-link",
-        ),
-    ] {
-        let block = format!("[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ {values} }}");
-        let error = of(&format!("title = \"t\"\n{block}")).expect_err(values);
+    for (values, named) in cases(
+        r#"
+        link_bits_per_s = 0                              => link_bits_per_s = 0 is not within 10000 to 100000000000
+        link_bits_per_s = 9_000_000_000_000_000_000      => link_bits_per_s = 9000000000000000000
+        link_bits_per_s = -1                             => link_bits_per_s
+        queue_frames = 0                                 => queue_frames = 0 is not within 1 to 65536
+        queue_frames = 65_536, arbiter = "strict"        => queue_frames = 65536 is not within 1 to 8192
+        disturbance = "flood", flood_factor = -1         => flood_factor = -1 is not within 0.01 to
+        disturbance = "flood", flood_factor = 1e300      => flood_factor = 1
+        disturbance = "flood", flood_factor = nan        => flood_factor = NaN is not within 0.01 to
+        disturbance = "flood", flood_payload_bytes = 1473     => flood_payload_bytes = 1473 is not within 1 to 1472
+        disturbance = "read-flood", flood_payload_bytes = 47  => flood_payload_bytes = 47 is not within 48 to 1472
+        disturbance = "flood", seconds = 900             => seconds of a flood = 900 is not within 1 to 840
+        disturbance = "storm", seconds = 900             => seconds of a storm = 900 is not within 1 to 840
+        hidden_loss = 0.1, disturbance = "repair"        => exclude each other
+        hidden_loss = 1.5                                => hidden_loss = 1.5 is not within 0 to 0.99
+        queues = 3                                       => queues = 3 is not within 1 to 2
+        seconds = 0                                      => seconds = 0 is not within 1 to 86400
+        rate_hz = 0                                      => rate_hz = 0 is not within 1 to 1000000
+        waiting = "spin", cores = 1                      => a core each
+        waiting = "spin", place = "link"                 => no relay
+        waiting = "busy-poll"                            => set datapath = xdp
+        measure = "throughput", both_directions = true, datapath = "xdp" => over udp
+        measure = "throughput", both_directions = true, waiting = "spin" => two ends a core
+        rate_hz = 100_000, seconds = 200                 => rate_hz * seconds = 20000000
+        disturbance = "flood", place = "pair"            => disturbance = "flood" cannot be judged at place = "pair"
+        disturbance = "storm", place = "pair"            => its place is link or fast-link
+        disturbance = "repair", place = "link"           => its place is fast-link
+        measure = "throughput", disturbance = "flood"    => a throughput run has no disturbance
+        measure = "throughput", latency_budget_us = 20_000_000 => is not within 0 to 10000000
+        "#,
+    ) {
+        let error = of_block(values, "").expect_err(values);
         assert!(error.contains(named), "{error}");
     }
-    let throughput = |values: &str| {
-        let block = format!("[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ {values} }}");
-        of(&format!(
-            "title = \"t\"\nset = {{ measure = \"throughput\" }}\n{block}"
-        ))
-        .expect_err(values)
-    };
-    let error = throughput("disturbance = \"flood\"");
-    assert!(
-        error.contains("a throughput run has no disturbance"),
-        "{error}"
-    );
-    let error = throughput("latency_budget_us = 20_000_000");
-    assert!(error.contains("is not within 0 to 10000000"), "{error}");
 }
 
 #[test]
@@ -300,10 +239,8 @@ fn sockets_have_no_mechanisms_of_lanes() {
         "\"queues\", levels = [2]",
     ] {
         let runs = |datapath: &str| {
-            let runs = of(&format!(
-                "title = \"t\"\n[[block]]\nname = \"b\"\ntitle = \"b\"\nset = {{ datapath = \"{datapath}\" }}\n\
-                 factor = [{{ name = {factor} }}]"
-            ));
+            let set = format!("datapath = \"{datapath}\"");
+            let runs = of_block(&set, &format!("factor = [{{ name = {factor} }}]"));
             runs.expect("a scenario").len()
         };
         let of_lanes = if factor.contains("true") { 2 } else { 1 };
@@ -343,56 +280,43 @@ fn no_option_changes_what_explicit_cells_set() {
 
 #[test]
 fn what_is_wrong_in_a_file_is_named() {
-    let block = "[[block]]\nname = \"b\"\ntitle = \"The block\"\n";
     for (text, named) in [
         ("title = 1", "line 1"),
         ("title = \"t\"\nblocks = []", "unknown field `blocks`"),
-        (
-            &format!(
-                "title = \"t\"\n{block}set = {{ disturbance = \"flood\", flood_factor = nan }}"
-            ),
-            "flood_factor = NaN is not within 0.01 to",
-        ),
-        (
-            &format!("title = \"t\"\n{block}set = {{ queues = 3 }}"),
-            "queues = 3 is not within 1 to 2",
-        ),
-        (
-            &format!("title = \"t\"\n{block}set = {{ hidden_loss = 1.5 }}"),
-            "hidden_loss = 1.5 is not within 0 to 0.99",
-        ),
-        (
-            &format!("title = \"t\"\n{block}expect = {{ lost = 0 }}"),
-            "expect",
-        ),
-        (
-            &format!(
-                "title = \"t\"\n{block}set = {{ measure = \"throughput\" }}\nexpect = {{ lost = \"zero\" }}"
-            ),
-            "only round trips have the counters",
-        ),
-        (
-            &format!("title = \"t\"\nrepetitions = 70000\n{block}"),
-            "more than 65535 runs",
-        ),
         ("title = \"t\"\nblock = []", "the scenario has no runs"),
         (
-            &format!("title = \"t\"\n{block}set = {{ payload = 64 }}"),
-            "block \"The block\": unknown field `payload`, expected one of `label`",
-        ),
-        (
-            &format!("title = \"t\"\n{block}set = {{ disturbance = \"quake\" }}"),
-            "unknown variant `quake`, expected one of `none`, `flood`",
-        ),
-        (
-            &format!(
-                "title = \"t\"\n{block}cell = [{{ label = \"one\" }}]\n\
-                 compare = [{{ factor = \"label\", pairs = [[\"one\", \"two\"]] }}]"
-            ),
-            "no run has label = \"two\", which a comparison names",
+            "title = \"t\"\nrepetitions = 70000\n[[block]]\nname = \"b\"\ntitle = \"b\"",
+            "more than 65535 runs",
         ),
     ] {
         let error = of(text).expect_err(named);
+        assert!(error.contains(named), "{error}");
+    }
+    let labels = "cell = [{ label = \"one\" }]\ncompare = [{ factor = \"label\", pairs = [[\"one\", \"two\"]] }]";
+    for (set, members, named) in [
+        ("", "expect = { lost = 0 }", "expect"),
+        (
+            "measure = \"throughput\"",
+            "expect = { lost = \"zero\" }",
+            "only round trips have the counters",
+        ),
+        (
+            "payload = 64",
+            "",
+            "block \"The block\": unknown field `payload`, expected one of `label`",
+        ),
+        (
+            "disturbance = \"quake\"",
+            "",
+            "unknown variant `quake`, expected one of `none`, `flood`",
+        ),
+        (
+            "",
+            labels,
+            "no run has label = \"two\", which a comparison names",
+        ),
+    ] {
+        let error = of_block(set, members).expect_err(named);
         assert!(error.contains(named), "{error}");
     }
 }
@@ -417,8 +341,8 @@ fn each_isolation_counter_has_a_companion_without_one_mechanism() {
         assert!(expects(run, counter, Expected::Zero), "{run:?}");
         let config = run.cell.round_trips();
         assert_eq!(
-            (config.queues, config.scenario.receive_work),
-            (Some(1), ReceiveWork::Softirq)
+            (config.cell.has_one_queue(), config.settings.receive_work),
+            (true, ReceiveWork::Softirq)
         );
     }
     let differing = |companion: &Planned| {

@@ -6,124 +6,104 @@
 //! segments, and there is no TCP here.) Receive packet steering is disabled meanwhile, because it would put the frames
 //! of all queues into one backlog.
 //!
-//! The settings are files in a namespace's sysfs, so a thread stays in the namespace to restore them.
+//! The settings are files in a namespace's sysfs, so a thread enters the namespace to change them, and another one to
+//! restore them.
 
 use std::io;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::link::index_of;
-use isolane_hostnet::napi::{self, NapiError, Plan};
+use isolane_hostnet::napi::{self, Plan};
 
 use super::setup::{self, GENERIC_RECEIVE_OFFLOAD};
-use super::{CONFIGURE_RIGHT, Host, TestHosts, TestHostsError, step};
+use super::{CONFIGURE_RIGHT, Host, TestHosts, TestHostsError, enter, on_own_thread};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
 
 /// Handle of the receive threads. Dropping it restores the previous settings.
 #[derive(Debug)]
 pub struct ReceiveThreads {
-    holders: Vec<Holder>,
+    _hosts: [HostThreads; 2],
 }
 
-/// Thread that waits in a host's namespace.
+/// Receive threads of a host.
 #[derive(Debug)]
-struct Holder {
-    /// Sender whose drop ends the thread.
-    release: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+struct HostThreads {
+    namespace: Arc<OwnedFd>,
+    host: Host,
+    /// Core of the threads, and of the receive work before and afterwards.
+    core: usize,
+    /// State of the queues before.
+    before: Option<napi::Guard>,
 }
 
 impl ReceiveThreads {
     pub(super) fn start(testbed: &TestHosts, applications: u8) -> Result<Self, TestHostsError> {
-        let hold = |host| Holder::start(testbed, host, applications);
+        let start = |host: Host| HostThreads::start(testbed, host, applications);
         Ok(ReceiveThreads {
-            holders: vec![hold(Host::A)?, hold(Host::B)?],
+            _hosts: [start(Host::A)?, start(Host::B)?],
+        })
+    }
+}
+
+impl HostThreads {
+    fn start(testbed: &TestHosts, host: Host, applications: u8) -> Result<Self, TestHostsError> {
+        // If a step fails, dropping this value restores the settings.
+        let mut threads = HostThreads {
+            namespace: testbed.descriptor(host.into()).clone(),
+            host,
+            core: testbed.config().cores.hosts,
+            before: None,
+        };
+        let mut plan = Plan::around(applications, &[CRITICAL_QUEUE], &[BULK_QUEUE]);
+        for queue in &mut plan.queues {
+            queue.core = Some(threads.core);
+        }
+        let interface = host.interface();
+        threads.before = threads.in_namespace(|| {
+            step(threads.merge_segments(true))?;
+            let before = napi::switch(index_of(interface).unwrap_or(0), &plan)?;
+            step(setup::steer_receive_work(interface, None))?;
+            Ok(Some(before))
+        })?;
+        Ok(threads)
+    }
+
+    /// Runs `work` in the host's namespace, with the host's devices in `/sys`.
+    fn in_namespace<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, TestHostsError> + Send,
+    ) -> Result<T, TestHostsError> {
+        on_own_thread(|| {
+            enter(&self.namespace)?;
+            step(setup::show_own_devices())?;
+            work()
         })
     }
 
-    /// Number of hosts with receive threads.
-    pub fn hosts(&self) -> usize {
-        self.holders.len()
-    }
-}
-
-impl Holder {
-    fn start(testbed: &TestHosts, host: Host, applications: u8) -> Result<Self, TestHostsError> {
-        let namespace = testbed.descriptor(host.into()).clone();
-        let core = testbed.config().cores.hosts;
-        let (ready, is_ready) = mpsc::channel();
-        let (release, released) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name(format!("receive work of {}", host.interface()))
-            .spawn(move || {
-                let entered = crate::namespace::enter(&namespace);
-                let held = entered.and_then(|()| hold(host, core, applications, &ready, &released));
-                if let Err(error) = held {
-                    // The receiver is gone only after it got an answer.
-                    let _ = ready.send(Err(error));
-                }
-            });
-        let thread = step("start a thread", CONFIGURE_RIGHT, thread)?;
-        let holder = Holder {
-            release: Some(release),
-            thread: Some(thread),
-        };
-        match is_ready.recv() {
-            Ok(Ok(())) => Ok(holder),
-            Ok(Err(error)) => Err(error),
-            Err(mpsc::RecvError) => Err(TestHostsError::System {
-                action: "have receive work done by threads",
-                source: io::ErrorKind::BrokenPipe.into(),
-            }),
-        }
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        drop(self.release.take());
-        if let Some(thread) = self.thread.take() {
-            // The thread has already reported an error, if any.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Enables the threads in the host's namespace, reports to `ready`, and restores the settings on release.
-fn hold(
-    host: Host,
-    core: usize,
-    applications: u8,
-    ready: &Sender<Result<(), TestHostsError>>,
-    released: &Receiver<()>,
-) -> Result<(), TestHostsError> {
-    let interface = host.interface();
-    let offload = |is_on| -> io::Result<()> {
+    /// Switches GRO of the host's device.
+    fn merge_segments(&self, is_on: bool) -> io::Result<()> {
+        let interface = self.host.interface();
         Ok(Ethtool::open()?.set_features(interface, &[GENERIC_RECEIVE_OFFLOAD], is_on)?)
-    };
-    let step = |result| step("have receive work done by threads", CONFIGURE_RIGHT, result);
-    step(setup::show_own_devices())?;
-    step(offload(true))?;
-    let switched = switch(interface, core, applications);
-    let result = match switched {
-        Ok(guard) => step(setup::steer_receive_work(interface, None).map(drop)).map(|()| {
-            let _ = ready.send(Ok(()));
-            // No value is ever sent; the call ends when the sender is dropped.
-            let _ = released.recv();
-            drop(guard);
-        }),
-        Err(error) => Err(TestHostsError::ReceiveWork(error)),
-    };
-    step(setup::steer_receive_work(interface, Some(core)).map(drop))?;
-    step(offload(false))?;
-    result
+    }
 }
 
-fn switch(interface: &str, core: usize, applications: u8) -> Result<napi::Guard, NapiError> {
-    let mut plan = Plan::around(applications, &[CRITICAL_QUEUE], &[BULK_QUEUE]);
-    for queue in &mut plan.queues {
-        queue.core = Some(core);
+impl Drop for HostThreads {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        // Settings that cannot be restored end with the namespace.
+        let _ = self.in_namespace(|| {
+            drop(before);
+            step(setup::steer_receive_work(
+                self.host.interface(),
+                Some(self.core),
+            ))?;
+            step(self.merge_segments(false))
+        });
     }
-    napi::switch(index_of(interface).unwrap_or(0), &plan)
+}
+
+fn step<T>(result: io::Result<T>) -> Result<T, TestHostsError> {
+    super::step("have receive work done by threads", CONFIGURE_RIGHT, result)
 }

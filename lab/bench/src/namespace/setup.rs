@@ -76,17 +76,6 @@ impl Namespace {
     }
 }
 
-/// Connects a host to the cable.
-pub(super) fn connect(
-    host: &mut Namespace,
-    cable: &mut Namespace,
-    name: Host,
-    config: &TestHostsConfig,
-) -> Result<(), TestHostsError> {
-    let ends = [name.interface(), name.cable_interface()];
-    join([host, cable], ends, config)
-}
-
 /// Connects two namespaces by a veth pair with these names, both ends up.
 pub(super) fn join(
     [first, second]: [&mut Namespace; 2],
@@ -219,19 +208,16 @@ pub(super) fn show_own_devices() -> io::Result<()> {
     Ok(())
 }
 
-/// Steers the receive work of a device to `core` (receive packet steering); `None` disables steering. Returns the
-/// number of receive queues.
-pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Result<usize> {
+/// Steers the receive work of a device to `core` (receive packet steering); `None` disables steering.
+pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Result<()> {
     let mask = core.map_or_else(|| "0".to_owned(), core_mask);
-    let mut queues = 0;
     for entry in fs::read_dir(format!("/sys/class/net/{interface}/queues"))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("rx-") {
             fs::write(entry.path().join("rps_cpus"), &mask)?;
-            queues += 1;
         }
     }
-    Ok(queues)
+    Ok(())
 }
 
 /// CPU mask with one core in the kernel's format: groups of 32 bits in hexadecimal, most significant first.

@@ -127,25 +127,6 @@ impl Dataset {
         }
     }
 
-    /// Numbers of the runs that have a file, in ascending order.
-    pub fn runs(&self) -> std::result::Result<Vec<u16>, DatasetError> {
-        let number = |entry: io::Result<fs::DirEntry>| -> io::Result<Option<u16>> {
-            let name = entry?.file_name();
-            let run = name.to_str().and_then(|name| name.strip_prefix("run-"));
-            Ok(run.and_then(|run| run.strip_suffix(".parquet")?.parse().ok()))
-        };
-        let entries = fs::read_dir(&self.folder).and_then(|entries| {
-            let numbers = entries.map(number).filter_map(io::Result::transpose);
-            numbers.collect::<io::Result<Vec<u16>>>()
-        });
-        let mut runs = entries.map_err(|source| DatasetError::Read {
-            path: self.folder.clone(),
-            source,
-        })?;
-        runs.sort_unstable();
-        Ok(runs)
-    }
-
     /// Reads the timestamps of a run.
     pub fn read(&self, run: u16) -> std::result::Result<Rounds, DatasetError> {
         let path = self.file(run);

@@ -61,13 +61,18 @@ pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
 /// Median of the p99s of one-second windows. It describes a typical second on a machine whose stalls dominate the p99
 /// of the whole run. Windows without a p99 are ignored.
 pub fn window_p99_median_us(windows: &[Window]) -> Option<f64> {
-    let mut p99s: Vec<f64> = windows.iter().filter_map(|window| window.p99).collect();
-    p99s.sort_unstable_by(f64::total_cmp);
-    let middle = p99s.len() / 2;
-    match p99s.len() {
+    median(windows.iter().filter_map(|window| window.p99))
+}
+
+/// Median of values; the mean of the two middle ones if their number is even.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
         0 => None,
-        odd if odd % 2 == 1 => Some(p99s[middle]),
-        _ => Some((p99s[middle - 1] + p99s[middle]) / 2.0),
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
     }
 }
 
@@ -105,6 +110,7 @@ fn bucket(sample_ns: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn one_bad_second_of_three_is_not_the_median_window() {
@@ -131,12 +137,6 @@ mod tests {
             .collect::<Vec<_>>();
         assert_eq!(maxima, [Some(200.0), Some(9000.0), Some(200.0)]);
     }
-}
-
-#[cfg(test)]
-mod distribution_tests {
-    use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_sample_is_in_the_bucket_that_starts_below_it() {

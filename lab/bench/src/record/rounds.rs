@@ -302,7 +302,7 @@ impl StampClock {
 }
 
 /// Components of the round trips that returned.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OneWay {
     /// Name of the shared clock; null if the ends do not share one.
     pub clock: Option<String>,
@@ -342,36 +342,25 @@ impl OneWay {
             clock,
             refused: Some(why),
             rounds: rounds.len() as u64,
-            there_us: Statistics::default(),
-            turnaround_us: Statistics::default(),
-            back_us: Statistics::default(),
+            ..OneWay::default()
         };
         let clock = match clock {
             Ok(clock) => clock.clone(),
             Err(why) => return refused(None, why.clone()),
         };
-        let mut parts = Vec::with_capacity(rounds.len());
-        for &(id, of_round) in rounds {
-            match of_round {
-                Some(whole) if whole.are_whole() => parts.push(whole),
-                Some(_) => {
-                    return refused(
-                        Some(clock),
-                        format!(
-                            "no one-way delays: in round {id} both ways and the turnaround are not the round trip"
-                        ),
-                    );
-                }
-                None => {
-                    return refused(
-                        Some(clock),
-                        format!(
-                            "no one-way delays: round {id} came back, and the other end has no stamps of it"
-                        ),
-                    );
-                }
-            }
-        }
+        let whole = |&(id, parts): &(usize, Option<Parts>)| match parts {
+            Some(parts) if parts.are_whole() => Ok(parts),
+            Some(_) => Err(format!(
+                "no one-way delays: in round {id} both ways and the turnaround are not the round trip"
+            )),
+            None => Err(format!(
+                "no one-way delays: round {id} came back, and the other end has no stamps of it"
+            )),
+        };
+        let parts: Vec<Parts> = match rounds.iter().map(whole).collect::<Result<_, String>>() {
+            Ok(parts) => parts,
+            Err(why) => return refused(Some(clock), why),
+        };
         let statistics = |of: fn(&Parts) -> u64| Statistics::of(parts.iter().map(of).collect());
         OneWay {
             clock: Some(clock),
@@ -386,69 +375,3 @@ impl OneWay {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod one_way_tests {
-    use super::*;
-
-    fn clock(boot: &str, namespace: &str) -> StampClock {
-        StampClock {
-            boot: Some(boot.to_owned()),
-            time_namespace: Some(namespace.to_owned()),
-        }
-    }
-
-    #[test]
-    fn two_processes_of_a_machine_have_one_clock() {
-        let here = StampClock::of_this_process();
-        let shared = here.shared_with(&here.clone()).expect("one clock");
-        assert!(
-            shared.contains(here.boot.as_deref().expect("a boot")),
-            "{shared}"
-        );
-    }
-
-    #[test]
-    fn ends_of_two_machines_or_time_namespaces_have_two_clocks() {
-        let one = clock("a", "time:[1]");
-        let why = |other: &StampClock| one.shared_with(other).expect_err("two clocks");
-        assert!(why(&clock("b", "time:[1]")).contains("two machines"));
-        assert!(why(&clock("a", "time:[2]")).contains("time namespaces"));
-        assert!(why(&StampClock::default()).contains("is unknown"));
-        let silent = StampClock::default();
-        assert!(silent.shared_with(&one).is_err());
-        let alike = silent.shared_with(&silent);
-        assert!(
-            alike.is_err(),
-            "two that cannot tell are not alike: {alike:?}"
-        );
-    }
-
-    #[test]
-    fn one_round_whose_parts_are_not_the_whole_takes_all_delays_with_it() {
-        let whole = Parts {
-            there_ns: 90,
-            turnaround_ns: 10,
-            back_ns: 100,
-            round_trip_ns: 200,
-        };
-        let off = Parts {
-            round_trip_ns: 201,
-            ..whole
-        };
-        let of = |rounds: &[(usize, Option<Parts>)]| OneWay::of(&Ok(String::from("one")), rounds);
-        let good = of(&[(0, Some(whole)), (2, Some(whole))]);
-        assert_eq!((good.rounds, good.refused), (2, None));
-        assert_eq!(good.back_us.max, Some(0.1));
-        for (bad, said) in [(Some(off), "round 2"), (None, "no stamps of it")] {
-            let refused = of(&[(0, Some(whole)), (2, bad)]);
-            assert!(refused.refused.expect("a reason").contains(said));
-            assert_eq!(refused.there_us, Statistics::default());
-        }
-        let endless = Parts {
-            there_ns: u64::MAX,
-            ..whole
-        };
-        assert!(of(&[(0, Some(endless))]).refused.is_some());
-    }
-}

@@ -27,7 +27,7 @@ pub(super) fn groups(report: &Report) -> Vec<Group<'_>> {
     let groups = report.scenario.blocks.iter().enumerate().map(group);
     let is_shown = |group: &Group<'_>| {
         let mut runs = group.runs.iter();
-        group.runs.len() >= 2 || runs.any(|(_, run)| run.disturbance.is_some())
+        group.runs.len() >= 2 || runs.any(|(_, run)| run.settings.disturbance.is_some())
     };
     groups.filter(is_shown).collect()
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use toml::{Table, Value};
 
-use super::{Disturbance, Run, Step};
+use super::{Disturbance, Run, Step, unique};
 use crate::experiment::{Block, Cell, Comparison, Scenario};
 use crate::record::Rounds;
 use crate::statistics::{Interval, Quantile, paired_ratio, quantile_ratio};
@@ -120,17 +120,12 @@ impl Series {
 /// Parts of a block's runs whose times the ratios need: those of single runs. Between repetitions, the runs' quantiles
 /// suffice.
 pub fn parts_of_ratios(scenario: &Scenario, block: usize) -> Vec<Of> {
-    let mut parts = Vec::new();
     if scenario.repetitions > 1 {
-        return parts;
+        return Vec::new();
     }
     let comparisons = scenario.blocks.get(block).map(|block| &block.comparisons);
-    for &of in comparisons.into_iter().flatten().flat_map(|it| &it.of) {
-        if !parts.contains(&of) {
-            parts.push(of);
-        }
-    }
-    parts
+    let parts = comparisons.into_iter().flatten().flat_map(|it| &it.of);
+    unique(parts.copied())
 }
 
 /// Ratio of a statistic between runs that differ in one factor, or between labelled runs.
@@ -364,14 +359,14 @@ impl Pair<'_> {
         let [first, _] = self.runs[0];
         Ratio {
             name: format!("{} / {}, {what}", words[0], words[1]),
-            payload_bytes: first.payload_bytes,
+            payload_bytes: first.settings.payload_bytes,
             block,
             factor: comparison.factor.clone(),
             levels: levels.map(text),
             at: self.at.clone(),
             of,
             measure,
-            disturbance: first.disturbance,
+            disturbance: first.settings.disturbance,
             pairs: pairs.len(),
             value: interval.map(|interval| interval.value).or(quotient),
             low: interval.map(|interval| interval.low),

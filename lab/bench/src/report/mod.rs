@@ -11,7 +11,7 @@ mod expectation;
 mod page;
 mod result_comparison;
 mod run;
-mod scenario;
+mod settings;
 mod step;
 mod system_state;
 mod table;
@@ -38,9 +38,10 @@ pub use run::{
     BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, EndUsage,
     Inversions, Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Stream, Took, Windows,
 };
-pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
+pub(crate) use settings::RATE_HZ;
+pub use settings::{Disturbance, Order, Place, Publisher, ReceiveWork, RunSettings, Stage};
 pub use step::Step;
-pub use system_state::{Frequencies, Softirqs, SystemActivity, SystemState, SystemTimes};
+pub use system_state::{Frequencies, Softirqs, SystemActivity, SystemTimes};
 pub use table::text;
 
 /// Schema name and version. A key never changes its meaning within a version.
@@ -127,6 +128,17 @@ const MEMBERS: [&str; 9] = [
     "missing",
     "left_out",
 ];
+
+/// Values without repetitions, in their order.
+pub(crate) fn unique<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for value in values {
+        if !unique.contains(&value) {
+            unique.push(value);
+        }
+    }
+    unique
+}
 
 /// Requested run without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,20 +260,6 @@ mod tests {
     use crate::experiment::Cell;
     use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
 
-    pub(super) fn scenario(payload_bytes: u32, disturbance: Option<Disturbance>) -> Scenario {
-        Scenario {
-            datapath: "udp".into(),
-            stages: vec![Stage::Executor],
-            receive_work: ReceiveWork::Softirq,
-            publisher: Publisher::Job,
-            order: Order::Priority,
-            disturbance,
-            payload_bytes,
-            rate_hz: 2000,
-            bound_us: None,
-        }
-    }
-
     /// Rounds of both recorders, with unknown clocks.
     pub(super) fn rounds(ping: PingRecorder, pong: PongRecorder, period_ns: u64) -> Rounds {
         Rounds::merge(ping, pong, None, period_ns, [&StampClock::default(); 2]).unwrap()
@@ -270,9 +268,12 @@ mod tests {
     /// Run in which no ping returned.
     pub(super) fn silent_run(disturbance: Option<Disturbance>) -> Run {
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
-        let scenario = scenario(64, disturbance);
-        let rounds = rounds(ping, pong, scenario.period_ns());
-        Run::new(&scenario, &rounds, None)
+        let settings = RunSettings {
+            disturbance,
+            ..RunSettings::new("udp", 64)
+        };
+        let rounds = rounds(ping, pong, settings.period_ns());
+        Run::new(&settings, &rounds, None)
     }
 
     /// Scenario with one block of these factors.
@@ -297,10 +298,10 @@ mod tests {
         let mut report = Report::new(scenario, "0".repeat(64));
         let mut series = Vec::new();
         for planned in planned {
-            let config = planned.cell.round_trips();
+            let settings = planned.cell.round_trips().settings;
             let (mut ping, pong) = (PingRecorder::new(SAMPLES, 1), PongRecorder::new(SAMPLES, 1));
             for id in 0..SAMPLES {
-                let start_ns = 1 + u64::from(id) * config.scenario.period_ns();
+                let start_ns = 1 + u64::from(id) * settings.period_ns();
                 let rtt_us = match id % 50 {
                     0 => slow_us(&planned.cell),
                     _ => 200,
@@ -308,8 +309,8 @@ mod tests {
                 ping.sent(id, start_ns, start_ns);
                 ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
             }
-            let rounds = rounds(ping, pong, config.scenario.period_ns());
-            let mut run = Run::new(&config.scenario, &rounds, None);
+            let rounds = rounds(ping, pong, settings.period_ns());
+            let mut run = Run::new(&settings, &rounds, None);
             run.number = planned.number;
             run.block = Some(planned.block);
             run.repetition = planned.repetition;
@@ -438,9 +439,7 @@ mod tests {
             passages: None,
             notes: vec![],
         };
-        let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
-        let rounds = rounds(ping, pong, 500_000);
-        let run = Run::new(&scenario(64, None), &rounds, Some(&cable));
+        let run = Run::new(&RunSettings::default(), &Rounds::none(), Some(&cable));
         assert!(
             run.invalid
                 .as_ref()

@@ -250,9 +250,24 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
         ]
     };
     let pairs = values(a).into_iter().zip(values(b));
-    let different = pairs.filter(|((_, a), (_, b))| a != b);
-    let line = |((name, a), (_, b))| format!("{name}: {a} in A, {b} in B");
+    let pairs = pairs.map(|((name, a), (_, b))| (name.to_owned(), a, b));
+    let systems = a
+        .systems
+        .keys()
+        .filter(|name| b.systems.contains_key(*name));
+    let systems =
+        systems.map(|name| (format!("system {name}"), version(a, name), version(b, name)));
+    let different = pairs.chain(systems).filter(|(_, a, b)| a != b);
+    let line = |(name, a, b)| format!("{name}: {a} in A, {b} in B");
     different.map(line).collect()
+}
+
+/// Version of a system under test, and its arguments.
+fn version(report: &Report, name: &str) -> String {
+    let version = report.systems.get(name).map_or("unknown", String::as_str);
+    let system = report.scenario.systems.get(name);
+    let arguments = system.map_or_else(String::new, |system| system.arguments.join(" "));
+    format!("{version} {arguments}").trim_end().to_owned()
 }
 
 /// Text of a comparison.
@@ -294,7 +309,12 @@ pub fn comparison_text(comparison: &ResultComparison) -> String {
             }
         }
         let table = aligned(&lines, 2);
-        let _ = write!(text, "\n{} (times in us)\n{table}", block[0].block);
+        let are_times = block[0]
+            .statistics
+            .iter()
+            .any(|it| it.measure == Measure::Median);
+        let unit = if are_times { " (times in us)" } else { "" };
+        let _ = write!(text, "\n{}{unit}\n{table}", block[0].block);
     }
     text.push('\n');
     for (only, cells) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {

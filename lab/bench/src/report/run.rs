@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Cable, Counter, Counters, Disturbance, Of, Order, Publisher, ReceiveWork, Scenario, Stage,
-    SystemActivity,
-};
+use super::{Cable, Counter, Counters, Of, RunSettings, SystemActivity};
 use crate::experiment::Cell;
 use crate::process::Note;
 use crate::record::{Distribution, OneWay, Rounds, Shape, Window, window_p99_median_us};
-use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
+use crate::scenario::flow::{Flow, LaneCounts};
 use crate::scenario::transport::{BulkReader, Policing};
 use crate::statistics::Statistics;
 use crate::traffic_source::Target;
 use crate::{background_load, cable, multicast_load};
 
-/// Scenario and results of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Settings and results of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Number of the run in its scenario file, from 1; 0 for a run without a file.
     #[serde(default)]
@@ -29,24 +26,11 @@ pub struct Run {
     /// Values that the file sets.
     #[serde(default)]
     pub cell: Option<Cell>,
-    /// Field of [`Scenario`].
-    pub datapath: String,
-    /// Field of [`Scenario`].
-    pub stages: Vec<Stage>,
-    /// Field of [`Scenario`].
-    pub receive_work: ReceiveWork,
-    /// Field of [`Scenario`].
-    pub publisher: Publisher,
-    /// Field of [`Scenario`].
-    pub order: Order,
-    /// Field of [`Scenario`].
-    pub disturbance: Option<Disturbance>,
+    /// Settings of the run, which are members of the run in JSON.
+    #[serde(flatten)]
+    pub settings: RunSettings,
     /// True when there was a disturbance.
     pub interference: bool,
-    /// Field of [`Scenario`].
-    pub payload_bytes: u32,
-    /// Field of [`Scenario`].
-    pub rate_hz: u32,
     /// Pings scheduled, or samples of a stream written.
     pub samples: u64,
     /// Pings without a pong, or samples of a stream not delivered. Percentiles do not include them, so read both
@@ -91,8 +75,6 @@ pub struct Run {
     pub sender_late_max_us: Option<f64>,
     /// Maximum lateness of the cable's timer, in microseconds.
     pub cable_late_max_us: Option<f64>,
-    /// Bound on the round-trip time from an analysis, in microseconds.
-    pub bound_us: Option<f64>,
     /// Configured flood; the ledger states what it achieved.
     pub flood: Option<BackgroundLoadSettings>,
     /// Configured storm; the ledger states what it achieved.
@@ -146,6 +128,9 @@ pub struct Stream {
     pub samples_per_s: Option<f64>,
     /// Payload rate at the reader, in 10^6 bit/s.
     pub mbit_per_s: Option<f64>,
+    /// Samples that `write` refused; null if the writer's program does not print it.
+    #[serde(default)]
+    pub refused: Option<u64>,
     /// Number of times a full history blocked the writer; null for a system under test, as are the next three.
     pub writer_waits: Option<u64>,
     /// Samples retransmitted on the reader's request.
@@ -222,18 +207,6 @@ pub struct EndLanes {
     pub bulk_kept: u64,
 }
 
-impl EndLanes {
-    pub(crate) fn of(counts: &EndCounts) -> EndLanes {
-        EndLanes {
-            dropped: counts.drops.clone(),
-            counts: counts.lane.clone(),
-            foreign: counts.foreign.clone(),
-            reserve_touched: counts.reserve_touched,
-            bulk_kept: counts.bulk.kept,
-        }
-    }
-}
-
 /// One-second windows of a run's series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Windows {
@@ -307,8 +280,8 @@ impl CableLedger {
 }
 
 impl Run {
-    /// Creates the run of a scenario from its merged timestamps and the cable's report.
-    pub fn new(scenario: &Scenario, rounds: &Rounds, cable: Option<&cable::Report>) -> Run {
+    /// Creates a run from its merged timestamps and the cable's report.
+    pub fn new(settings: &RunSettings, rounds: &Rounds, cable: Option<&cable::Report>) -> Run {
         let invalid = cable.and_then(|cable| cable.validate().err());
         let one_way = rounds.one_way();
         let owd_ns = match one_way.refused {
@@ -320,24 +293,12 @@ impl Run {
             host_us: rounds.host_windows(),
         };
         Run {
-            number: 0,
-            block: None,
-            cell: None,
-            datapath: scenario.datapath.clone(),
-            stages: scenario.stages.clone(),
-            receive_work: scenario.receive_work,
-            publisher: scenario.publisher,
-            order: scenario.order,
-            disturbance: scenario.disturbance,
-            interference: scenario.disturbance.is_some(),
-            payload_bytes: scenario.payload_bytes,
-            rate_hz: scenario.rate_hz,
+            settings: settings.clone(),
+            interference: settings.disturbance.is_some(),
             samples: rounds.samples(),
             lost: rounds.lost(),
             late_sends: rounds.late_sends(),
             duplicates: rounds.duplicates(),
-            cable: None,
-            cores: None,
             rtt_us: Statistics::of(rounds.rtt_ns()),
             owd_us: Statistics::of(owd_ns.clone()),
             one_way,
@@ -352,27 +313,12 @@ impl Run {
                 cable_us: Distribution::of(&rounds.cable_ns()),
             },
             shape: Shape::of(rounds),
-            inversions: Inversions::default(),
-            kernel_late: Counted::default(),
-            disturbed: None,
             sender_late_max_us: rounds.sender_late_max_us(),
             cable_late_max_us: cable.map(|cable| cable.late_max_us),
-            bound_us: scenario.bound_us,
-            flood: None,
-            storm: None,
             repetition: 1,
-            took_s: None,
-            system: None,
-            policing: Policing::default(),
-            bulk_reader: None,
-            lanes: None,
-            flows: Vec::new(),
-            stream: None,
             counters: Counter::unknown(),
             invalid: invalid.map(|invalid| invalid.to_string()),
-            unexpected: None,
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
-            remarks: Vec::new(),
             ledger: cable.map(|cable| Ledger {
                 cable: CableLedger {
                     a_to_b: cable.a_to_b,
@@ -381,6 +327,7 @@ impl Run {
                 flood: None,
                 storm: None,
             }),
+            ..Run::default()
         }
     }
 }
@@ -388,15 +335,11 @@ impl Run {
 /// Default for results of versions that did not record these components.
 fn not_recorded() -> OneWay {
     OneWay {
-        clock: None,
         refused: Some(
             "no one-way delays, because this result is from a version that did not record them"
                 .to_owned(),
         ),
-        rounds: 0,
-        there_us: Statistics::default(),
-        turnaround_us: Statistics::default(),
-        back_us: Statistics::default(),
+        ..OneWay::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{Order, ReceiveWork, Scenario, Stage};
+use super::{ReceiveWork, Stage};
 
 /// Step of an ablation.
 #[derive(
@@ -47,39 +47,24 @@ impl Step {
         Step::Budgets,
     ];
 
-    /// Scenario with this step and the previous ones, and no other mechanism.
-    #[must_use]
-    pub fn of(self, scenario: Scenario) -> Scenario {
-        let receive_work = match self {
+    /// Mechanisms of this step and the previous ones.
+    pub fn stages(self) -> Vec<Stage> {
+        let introduced = [
+            (Step::SocketALevel, Stage::Executor),
+            (Step::Xdp, Stage::Xdp),
+            (Step::Lane, Stage::Lanes),
+            (Step::Budgets, Stage::Budgets),
+        ];
+        let has = introduced.into_iter().filter(|(step, _)| *step <= self);
+        has.map(|(_, stage)| stage).collect()
+    }
+
+    /// Receive path of this step.
+    pub fn receive_work(self) -> ReceiveWork {
+        match self {
             Step::OneSocket | Step::SocketALevel => ReceiveWork::Softirq,
             Step::Steering => ReceiveWork::Steered,
             Step::NapiPriorities | Step::Xdp | Step::Lane | Step::Budgets => ReceiveWork::Threads,
-        };
-        let (order, stages): (Order, &[Stage]) = match self {
-            Step::OneSocket => (Order::Fifo, &[]),
-            Step::SocketALevel | Step::Steering | Step::NapiPriorities => {
-                (Order::Priority, &[Stage::Executor])
-            }
-            Step::Xdp => (Order::Priority, &[Stage::Executor, Stage::Xdp]),
-            Step::Lane => (
-                Order::Priority,
-                &[Stage::Executor, Stage::Xdp, Stage::Lanes],
-            ),
-            Step::Budgets => (
-                Order::Priority,
-                &[Stage::Executor, Stage::Xdp, Stage::Lanes, Stage::Budgets],
-            ),
-        };
-        let datapath = match stages.contains(&Stage::Xdp) {
-            true => "xdp",
-            false => "udp",
-        };
-        Scenario {
-            datapath: datapath.to_owned(),
-            stages: stages.to_vec(),
-            receive_work,
-            order,
-            ..scenario
         }
     }
 }
@@ -87,13 +72,11 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::scenario;
 
     #[test]
     fn each_step_has_the_stages_of_those_before_it() {
-        let stages = |step: Step| step.of(scenario(64, None)).stages;
         for pair in Step::ALL.windows(2) {
-            let (before, after) = (stages(pair[0]), stages(pair[1]));
+            let (before, after) = (pair[0].stages(), pair[1].stages());
             assert!(after.starts_with(&before), "{}", pair[1].word());
         }
     }

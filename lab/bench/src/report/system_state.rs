@@ -1,8 +1,8 @@
 //! Activity of the system during a run: interrupts, softirqs, context switches, and what takes time from a core.
 //!
-//! A [`SystemState`] contains counters since boot from `/proc` and `/sys`. A run reads it before its first ping and
-//! after its last pong, outside the measured time. The difference is a [`SystemActivity`]. Work of other programs is
-//! included. A value that the kernel does not provide is null.
+//! A run reads the activity since boot from `/proc` and `/sys` before its first ping and after its last pong, outside
+//! the measured time. Its own activity is the difference. Work of other programs is included. A value that the kernel
+//! does not provide is null.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::RunCores;
 use crate::clock::NANOS_PER_SECOND;
 
-/// Activity of the whole system and of the run's cores during a run.
+/// Activity of the whole system and of the run's cores, during a run or since boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemActivity {
     /// Interrupts of all cores (`/proc/interrupts`).
@@ -56,76 +56,73 @@ pub struct Frequencies {
     pub max: u64,
 }
 
-/// Counters of the system since boot, and the present frequencies.
-#[derive(Clone, Debug, Default)]
-pub struct SystemState {
-    interrupts: Option<BTreeMap<usize, u64>>,
-    softirqs: Option<Softirqs>,
-    times: Option<SystemTimes>,
-    core_wait_ns: Option<BTreeMap<usize, u64>>,
-    throttled_periods: Option<u64>,
-    thermal_throttles: Option<u64>,
-    frequencies_khz: Vec<u64>,
-}
-
-impl SystemState {
-    /// Reads the counters, and the frequencies of the run's cores. This takes about a millisecond.
-    pub fn read(cores: RunCores) -> SystemState {
+impl SystemActivity {
+    /// Reads the activity since boot, and the present frequencies of the run's cores. This takes about a millisecond.
+    pub fn since_boot(cores: RunCores) -> SystemActivity {
+        let cores = distinct(cores);
         let proc = |name: &str| fs::read_to_string(Path::new("/proc").join(name)).ok();
         let of_cores = |name: &str| -> Vec<u64> {
             let path = |core| format!("/sys/devices/system/cpu/cpu{core}/{name}");
-            let texts = distinct(cores)
-                .into_iter()
-                .map(path)
-                .map(fs::read_to_string);
+            let texts = cores.iter().map(path).map(fs::read_to_string);
             texts
                 .filter_map(|text| text.ok()?.trim().parse().ok())
                 .collect()
         };
+        let of_run = |mut counts: BTreeMap<usize, u64>| {
+            counts.retain(|core, _| cores.contains(core));
+            counts
+        };
         let throttles = of_cores("thermal_throttle/core_throttle_count");
+        let frequencies = of_cores("cpufreq/scaling_cur_freq");
+        let frequencies = frequencies.iter().min().zip(frequencies.iter().max());
         let cpu_stat = proc("self/cgroup").and_then(|text| {
             let mut files = cpu_stat_files(&text).into_iter();
             files.find_map(|path| fs::read_to_string(path).ok())
         });
-        SystemState {
-            interrupts: proc("interrupts").as_deref().and_then(interrupts),
+        let interrupts = proc("interrupts").as_deref().and_then(interrupts);
+        let times = SystemTimes::read();
+        let tick_ns = NANOS_PER_SECOND / rustix::param::clock_ticks_per_second().max(1);
+        SystemActivity {
+            interrupts: interrupts.as_ref().map(|counts| counts.values().sum()),
+            core_interrupts: interrupts.map(of_run),
             softirqs: proc("softirqs").as_deref().and_then(softirqs),
-            times: SystemTimes::read(),
-            core_wait_ns: proc("schedstat").as_deref().and_then(core_wait_ns),
+            context_switches: times.map(|times| times.context_switches),
+            steal_ns: times.map(|times| times.steal * tick_ns),
+            core_wait_ns: proc("schedstat")
+                .as_deref()
+                .and_then(core_wait_ns)
+                .map(of_run),
             throttled_periods: cpu_stat.as_deref().and_then(throttled_periods),
             thermal_throttles: (!throttles.is_empty()).then(|| throttles.iter().sum()),
-            frequencies_khz: of_cores("cpufreq/scaling_cur_freq"),
+            frequency_khz: frequencies.map(|(&min, &max)| Frequencies { min, max }),
         }
     }
 
     /// Activity between an earlier state and this one.
-    pub fn since(&self, before: &SystemState, cores: RunCores) -> SystemActivity {
-        let all = |state: &SystemState| Some(state.interrupts.as_ref()?.values().sum());
-        let of_times = |field: fn(&SystemTimes) -> u64| {
-            let value = |state: &SystemState| state.times.as_ref().map(field);
-            difference(value(self), value(before))
-        };
+    #[must_use]
+    pub fn since(&self, before: &SystemActivity) -> SystemActivity {
         let softirqs = self.softirqs.zip(before.softirqs);
-        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
-        let steal_ticks = of_times(|times| times.steal);
-        let frequencies = || self.frequencies_khz.iter().chain(&before.frequencies_khz);
+        let frequencies = [self.frequency_khz, before.frequency_khz];
         SystemActivity {
-            interrupts: difference(all(self), all(before)),
-            core_interrupts: core_differences(&self.interrupts, &before.interrupts, cores),
+            interrupts: difference(self.interrupts, before.interrupts),
+            core_interrupts: differences(&self.core_interrupts, &before.core_interrupts),
             softirqs: softirqs.map(|(after, before)| Softirqs {
                 net_rx: after.net_rx.saturating_sub(before.net_rx),
                 net_tx: after.net_tx.saturating_sub(before.net_tx),
                 timer: after.timer.saturating_sub(before.timer),
             }),
-            context_switches: of_times(|times| times.context_switches),
-            steal_ns: steal_ticks.map(|ticks| ticks * NANOS_PER_SECOND / ticks_per_second),
-            core_wait_ns: core_differences(&self.core_wait_ns, &before.core_wait_ns, cores),
+            context_switches: difference(self.context_switches, before.context_switches),
+            steal_ns: difference(self.steal_ns, before.steal_ns),
+            core_wait_ns: differences(&self.core_wait_ns, &before.core_wait_ns),
             throttled_periods: difference(self.throttled_periods, before.throttled_periods),
             thermal_throttles: difference(self.thermal_throttles, before.thermal_throttles),
-            frequency_khz: frequencies()
-                .min()
-                .zip(frequencies().max())
-                .map(|(&min, &max)| Frequencies { min, max }),
+            frequency_khz: frequencies
+                .into_iter()
+                .flatten()
+                .reduce(|a, b| Frequencies {
+                    min: a.min.min(b.min),
+                    max: a.max.max(b.max),
+                }),
         }
     }
 }
@@ -142,17 +139,15 @@ fn difference(after: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-fn core_differences(
+fn differences(
     after: &Option<BTreeMap<usize, u64>>,
     before: &Option<BTreeMap<usize, u64>>,
-    cores: RunCores,
 ) -> Option<BTreeMap<usize, u64>> {
     let (after, before) = (after.as_ref()?, before.as_ref()?);
-    let of_core = |core| {
-        let during = difference(after.get(&core).copied(), before.get(&core).copied());
-        Some((core, during?))
-    };
-    Some(distinct(cores).into_iter().filter_map(of_core).collect())
+    let during = after
+        .iter()
+        .filter_map(|(core, count)| Some((*core, count.saturating_sub(*before.get(core)?))));
+    Some(during.collect())
 }
 
 /// Times and context switches of all cores together since boot (`/proc/stat`, proc_stat(5)).
@@ -333,37 +328,37 @@ mod tests {
 
     #[test]
     fn activity_is_the_difference_and_null_where_a_state_has_no_value() {
-        let before = SystemState {
-            interrupts: interrupts(INTERRUPTS),
+        let range = |min, max| Some(Frequencies { min, max });
+        let before = SystemActivity {
+            interrupts: Some(301),
+            core_interrupts: interrupts(INTERRUPTS),
             throttled_periods: Some(2),
-            frequencies_khz: vec![1_000, 3_000],
-            ..SystemState::default()
+            frequency_khz: range(1_000, 3_000),
+            ..SystemActivity::default()
         };
-        let after = SystemState {
-            interrupts: Some(BTreeMap::from([(0, 111), (2, 205)])),
+        let after = SystemActivity {
+            interrupts: Some(316),
+            core_interrupts: Some(BTreeMap::from([(0, 111), (2, 205)])),
             throttled_periods: Some(2),
             core_wait_ns: Some(BTreeMap::from([(0, 1)])),
-            frequencies_khz: vec![2_000],
-            ..SystemState::default()
+            frequency_khz: range(2_000, 2_000),
+            ..SystemActivity::default()
         };
         let expected = SystemActivity {
             interrupts: Some(15),
             core_interrupts: Some(BTreeMap::from([(0, 10), (2, 5)])),
             throttled_periods: Some(0),
-            frequency_khz: Some(Frequencies {
-                min: 1_000,
-                max: 3_000,
-            }),
+            frequency_khz: range(1_000, 3_000),
             ..SystemActivity::default()
         };
-        assert_eq!(after.since(&before, CORES), expected);
+        assert_eq!(after.since(&before), expected);
     }
 
     #[test]
     fn this_machine_has_interrupts_and_context_switches() {
-        let before = SystemState::read(CORES);
+        let before = SystemActivity::since_boot(CORES);
         std::thread::sleep(std::time::Duration::from_millis(50));
-        let activity = SystemState::read(CORES).since(&before, CORES);
+        let activity = SystemActivity::since_boot(CORES).since(&before);
         assert!(activity.interrupts > Some(0), "{activity:?}");
         assert!(activity.context_switches > Some(0), "{activity:?}");
         assert!(activity.softirqs.is_some(), "{activity:?}");

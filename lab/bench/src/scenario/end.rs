@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
 use isolane::{
-    BuildError, Builder, Interfaces, Level, Limits, Participant, RateLimitError, TopicType,
+    BuildError, Builder, Interfaces, Level, Limits, Participant, Qos, RateLimitError, TopicType,
     WriteError,
 };
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
+use super::throughput::Reliability;
 use super::transport::{CRITICAL_LEVEL, Transport};
 use crate::child::{self, Word};
 use crate::limits::{LOOPBACK_DOMAINS, MATCH_SECONDS};
@@ -26,6 +27,40 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Level of all measured topics.
 pub(super) fn measured_level() -> Level {
     Level::clamp(CRITICAL_LEVEL.into())
+}
+
+/// Way in which isolane's ends wait for work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// Sleeping.
+    #[default]
+    Sleep,
+    /// Polling without pause, at the ordinary priority.
+    Spin,
+    /// Spinning, and the lanes' sockets run the driver's receive work (`SO_PREFER_BUSY_POLL`, socket(7)).
+    BusyPoll,
+}
+
+/// Padding of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// Zeros.
+    #[default]
+    Zeros,
+    /// Pseudo-random bytes, the same in each message.
+    Random,
+}
+
+/// QoS of a measured topic. Reliable topics are KEEP_ALL with `max_samples`.
+pub(super) fn measured_qos(reliability: Reliability, max_samples: u16, payload_bytes: u32) -> Qos {
+    let qos = match reliability {
+        Reliability::BestEffort => Qos::best_effort(),
+        Reliability::Reliable => Qos::reliable().keep_all().max_samples(max_samples),
+    };
+    qos.level(measured_level())
+        .max_bytes(RttMessage::max_bytes(payload_bytes))
 }
 
 /// Location of an end.
@@ -86,22 +121,29 @@ pub enum EndError {
     },
 }
 
-/// Pins the process to a core, raises its priority, locks its memory and makes timers exact; returns the refused steps.
-pub(super) fn take_resources(core: Option<usize>) -> Notes {
+/// Pins the process to a core, raises its priority unless it spins, locks its memory and makes timers exact; returns the
+/// refused steps.
+pub(super) fn take_resources(core: Option<usize>, waiting: Waiting) -> Notes {
     let mut notes = Notes::pinned(core);
-    notes.collect(process::run_first_in_first_out(HOST_PRIORITY));
+    if waiting == Waiting::Sleep {
+        notes.collect(process::run_first_in_first_out(HOST_PRIORITY));
+    }
     notes.collect(process::lock_memory());
     notes.collect(process::exact_timers());
     notes
 }
 
+/// Seed of random content.
+const CONTENT_SEED: u64 = 0x150_1a4e;
+
 /// Topic of a reader without a writer. The reader opens its level for foreign traffic.
 pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
-/// Creates a participant at `site` with the given transport, order and limits.
+/// Creates a participant at `site` with the given transport, waiting, order and limits.
 pub(super) fn participant_with(
     site: Site,
     transport: Transport,
+    waiting: Waiting,
     name: &str,
     order: report::Order,
     limits: Limits,
@@ -121,6 +163,10 @@ pub(super) fn participant_with(
     // `isolane top` may observe the participant: one `accept` a second at priority 0.
     let builder = builder.observable(true);
     let builder = in_order(builder.name(name), order);
+    let builder = builder.waiting(match waiting {
+        Waiting::Sleep => isolane::Waiting::Sleep,
+        Waiting::Spin | Waiting::BusyPoll => isolane::Waiting::Spin,
+    });
     // Payloads reach 1 MiB, and histories hundreds of samples.
     let builder = builder.limits(limits).sample_memory(1 << 30);
     Ok(builder.build()?)
@@ -212,7 +258,7 @@ pub struct RttMessage {
     pub id: u32,
     /// Nonce of the id, which distinguishes the message from other data: see [`nonce`](crate::record::nonce).
     pub nonce: u32,
-    /// Zeros.
+    /// [`Content`].
     #[topic(bound = 1_048_576)]
     pub padding: Vec<u8>,
 }
@@ -226,7 +272,16 @@ impl RttMessage {
     /// Maximum size in one datagram.
     pub const MAX_BYTES: u32 = MAX_DATAGRAM_SAMPLE_BYTES as u32 - Self::HEADER_BYTES as u32;
 
-    /// Creates a message with a serialised size of `payload_bytes`.
+    /// Creates a message with a serialised size of `payload_bytes` and this content.
+    pub(super) fn new(payload_bytes: u32, content: Content) -> Result<RttMessage, ConfigError> {
+        let mut message = RttMessage::of_size(payload_bytes)?;
+        if content == Content::Random {
+            fastrand::Rng::with_seed(CONTENT_SEED).fill(&mut message.padding);
+        }
+        Ok(message)
+    }
+
+    /// Creates a message of zeros with a serialised size of `payload_bytes`.
     pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {
         Self::check_size(payload_bytes, Self::MAX_BYTES)?;
         Ok(Self::padded_to(payload_bytes))

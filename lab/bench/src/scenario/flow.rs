@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::end::measured_level;
 use super::in_process_load::BulkCounts;
 use crate::cable::Passages;
+use crate::report::EndLanes;
 
 /// Messages of one direction seen by the cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -317,8 +318,6 @@ pub struct EndCounts {
     pub rejected: u64,
     /// Received samples that were repeated, or older than a received one.
     pub duplicates: u64,
-    /// Samples of writers that were not (yet) matched.
-    pub unmatched: u64,
     /// True when other topics use the lane too.
     pub is_lane_shared: bool,
     /// Priority inversions of the measured level, and of all levels.
@@ -332,15 +331,8 @@ pub struct EndCounts {
     pub announcements: u64,
     /// Bulk sample counts.
     pub bulk: BulkCounts,
-    /// Datagrams of the lane dropped on this host, by reason.
-    pub drops: BTreeMap<String, u64>,
-    /// Foreign traffic to a level of this end, if the end has a reader at that level.
-    pub foreign: Option<LaneCounts>,
-    /// Further counts of a device's lane, by name; empty for other datapaths.
-    pub lane: BTreeMap<String, u64>,
-    /// Polls that found fewer free buffers than are reserved for the most critical lane; `None` for sockets, which
-    /// reserve none.
-    pub reserve_touched: Option<u64>,
+    /// Counts of the lanes.
+    pub lanes: EndLanes,
     /// Ledger contradictions as text. Any entry invalidates the run.
     pub faults: Vec<String>,
 }
@@ -391,16 +383,16 @@ impl EndCounts {
     ) -> EndCounts {
         let report = participant.report();
         let mut counts = EndCounts {
-            unmatched: report.counters.unmatched_data,
             is_lane_shared: shared_lane.is_some(),
             bulk: BulkCounts::of(&report),
             ..EndCounts::default()
         };
+        counts.lanes.bulk_kept = counts.bulk.kept;
         let lane = shared_lane.unwrap_or_else(measured_level);
         counts.take_lane(lane, &report.datagrams, participant.datapath());
         // In a shared lane, foreign traffic cannot be separated.
         let of_foreign = foreign.filter(|_| !counts.is_lane_shared);
-        counts.foreign =
+        counts.lanes.foreign =
             of_foreign.map(|level| LaneCounts::of(&report.datagrams, Lane::Level(level)));
         counts.take_samples(&report, topics);
         let measured = report.datagrams.lane(Lane::Level(lane));
@@ -410,14 +402,14 @@ impl EndCounts {
 
     /// Counts the datagrams of the measured lane, and checks the balance of all lanes.
     fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
-        self.drops = drops(ledger, Lane::Level(level));
+        self.lanes.dropped = drops(ledger, Lane::Level(level));
         if datapath == XDP {
             let touched = |lane| ledger.lane(lane).events.get(counters::RESERVE_TOUCHED);
-            self.reserve_touched = Some(Lane::ALL.into_iter().map(touched).sum());
+            self.lanes.reserve_touched = Some(Lane::ALL.into_iter().map(touched).sum());
         }
         let lane = ledger.lane(Lane::Level(level));
         let events = lane.events.counted();
-        self.lane = events
+        self.lanes.counts = events
             .map(|(event, count)| (ledger.names().event(event).to_owned(), count))
             .collect();
         self.sent = lane.transmit.sent;

@@ -19,7 +19,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isolane::{DataReader, DataWriter, Level, Limits, Participant, Qos, Timer, WriteError};
 use isolane_rtps::WriteError as Refusal;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::end::{self, EndError};
 use super::transport::Transport;
-use super::{RttMessage, Site};
+use super::{RttMessage, Site, Waiting};
 use crate::process::{Note, Notes};
 use crate::report::Order;
 use crate::stop::Stop;
@@ -323,6 +323,7 @@ pub fn run_joining(
     let participant = end::participant_with(
         config.site,
         Transport::Udp,
+        Waiting::Sleep,
         "isolane joining",
         Order::Priority,
         limits,
@@ -335,52 +336,29 @@ pub fn run_joining(
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
     let mut report = JoiningReport::default();
+    // A stop ends the dwell time early.
+    let dwell = || drop(end::run_until(&participant, stop, DWELL, || false));
     while !stop.is_requested() {
         let endpoints = appear(&participant)?;
-        report.joined += endpoints.count();
-        dwell(&participant, stop);
-        report.left += endpoints.count();
+        let count = 2 * endpoints.len() as u64;
+        report.joined += count;
+        dwell();
+        report.left += count;
         drop(endpoints);
-        dwell(&participant, stop);
+        dwell();
     }
     Ok(report)
 }
 
-struct Endpoints {
-    writers: Vec<DataWriter<RttMessage>>,
-    readers: Vec<DataReader<RttMessage>>,
-}
+/// Writer and reader of unique topics, which match no endpoint.
+type Endpoints = (DataWriter<RttMessage>, DataReader<RttMessage>);
 
-impl Endpoints {
-    fn count(&self) -> u64 {
-        (self.writers.len() + self.readers.len()) as u64
-    }
-}
-
-fn appear(participant: &Participant) -> Result<Endpoints, EndError> {
+fn appear(participant: &Participant) -> Result<Vec<Endpoints>, EndError> {
     let qos = Qos::best_effort();
-    let mut endpoints = Endpoints {
-        writers: Vec::with_capacity(ENDPOINTS_OF_A_KIND),
-        readers: Vec::with_capacity(ENDPOINTS_OF_A_KIND),
-    };
-    for number in 0..ENDPOINTS_OF_A_KIND {
-        // Unique topics, which match no endpoint.
+    let endpoints = (0..ENDPOINTS_OF_A_KIND).map(|number| -> Result<Endpoints, EndError> {
         let writer = participant.create_writer(&format!("Joining/written/{number}"), &qos)?;
         let reader = participant.create_view_reader(&format!("Joining/read/{number}"), &qos)?;
-        endpoints.writers.push(writer);
-        endpoints.readers.push(reader);
-    }
-    Ok(endpoints)
-}
-
-/// Runs the participant for the dwell time.
-fn dwell(participant: &Participant, stop: &Stop) {
-    let end = Instant::now() + DWELL;
-    while !stop.is_requested() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        participant.run_for(left);
-    }
+        Ok((writer, reader))
+    });
+    endpoints.collect()
 }

@@ -12,7 +12,6 @@
 mod end;
 pub mod flow;
 pub mod in_process_load;
-pub mod plan;
 mod program;
 pub mod rtt;
 pub mod throughput;
@@ -22,7 +21,8 @@ use crate::child::ChildError;
 use crate::namespace::TestHostsError;
 use crate::record::MergeError;
 
-pub use end::{EndError, RttMessage, RttMessageView, Site};
+pub use end::{Content, EndError, RttMessage, RttMessageView, Site, Waiting};
+pub use program::version;
 
 /// Reasons why a measurement has no result.
 #[derive(Debug, thiserror::Error)]

@@ -20,12 +20,32 @@ use crate::namespace::{Host, TestHosts};
 use crate::process::exact_timers;
 use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
 
+/// Datapath of a run whose program chooses it.
+pub(super) const PROGRAM: &str = "program";
+
 /// Bound of printed numbers: up to it, each integer is exact.
 const MAX_NUMBER: f64 = (1_u64 << 53) as f64;
 /// Tolerance of due times, for periods that are no whole number of nanoseconds.
 const DUE_TOLERANCE_NS: u64 = 1_000;
+/// Time in which a program prints its version.
+const VERSION_SECONDS: u64 = 5;
 /// Maximum number of lines that a program prints after `ready`.
 const MAX_LINES: u32 = 64;
+
+/// Name and version that the program of a system prints.
+///
+/// # Errors
+/// [`ChildError`] if the program cannot be started, prints nothing, or has not ended after five seconds.
+pub fn version(system: &System) -> Result<String, ChildError> {
+    let mut command = Command::new(&system.program);
+    command.arg("--version");
+    let mut running = Running::of_command(command)?;
+    running.stop();
+    match running.line(VERSION_SECONDS)? {
+        Some(version) if !version.is_empty() => running.exit(VERSION_SECONDS).map(|()| version),
+        _ => Err(running.ended()),
+    }
+}
 
 /// Starts a program on a host, pinned to a core. It dies with the calling thread.
 fn spawn(
@@ -87,7 +107,7 @@ fn printed(mut running: Running, seconds: u64) -> Result<BTreeMap<String, f64>, 
             return Err(ChildError::Format(format!("`{line}` after another one")));
         }
     }
-    running.exit()?;
+    running.exit(CHILD_FINISH_SECONDS)?;
     Ok(numbers)
 }
 
@@ -315,6 +335,45 @@ mod tests {
         )
         .expect_err("endless");
         assert!(error.to_string().contains("more than 64 lines"), "{error}");
+    }
+
+    #[test]
+    fn a_program_and_its_own_children_are_killed_together() {
+        // The second wrapper has ended.
+        for end in ["wait", "exec >&-; exit 1"] {
+            let mut wrapper = program(&format!("sleep 1000 >/dev/null & echo $!; {end}"));
+            let line = wrapper.line(5).expect("in time").expect("a line");
+            let sleeping: i32 = line.parse().expect("a process id");
+            if end == "wait" {
+                drop(wrapper);
+            } else {
+                assert_eq!(wrapper.line(5).expect("in time"), None);
+                assert!(wrapper.exit(5).is_err());
+            }
+            let state = || {
+                let stat = std::fs::read_to_string(format!("/proc/{sleeping}/stat"));
+                let stat = stat.unwrap_or_else(|_| String::from("() X"));
+                let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+                state.flatten().unwrap_or('?')
+            };
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while !['X', 'Z'].contains(&state()) {
+                assert!(Instant::now() < deadline, "process {sleeping} survives");
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_is_one_line_of_a_program_that_ends() {
+        let system = |program: &str| System {
+            program: program.into(),
+            ..System::default()
+        };
+        let printed = version(&system("bash")).expect("bash has a version");
+        assert!(printed.contains("bash"), "{printed}");
+        assert!(version(&system("sh")).is_err(), "it refuses the option");
+        assert!(version(&system("/no/such/program")).is_err());
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use isolane::XdpOptions;
 use isolane_datapath::{Interfaces, NetworkConfig};
+use isolane_datapath_xdp::limits::BUSY_POLL;
 use isolane_datapath_xdp::xdp::{XdpConfig, why_not};
 use serde::{Deserialize, Serialize};
 
 use crate::namespace::{Host, TestHosts, TestHostsError};
-use crate::report::{Order, ReceiveWork, Scenario, Stage};
+use crate::report::{Order, ReceiveWork, RunSettings, Stage};
 
 /// Level of the measured topics.
 pub const CRITICAL_LEVEL: u8 = 7;
@@ -52,6 +53,8 @@ pub struct Lanes {
     pub recycles: bool,
     /// Level of the only lane, if all levels share one.
     pub shared_level: Option<u8>,
+    /// True when the lanes' sockets busy-poll.
+    pub busy_polls: bool,
 }
 
 impl Default for Lanes {
@@ -61,13 +64,14 @@ impl Default for Lanes {
             overcommits: false,
             recycles: true,
             shared_level: None,
+            busy_polls: false,
         }
     }
 }
 
 impl Transport {
     /// Level of a participant's bulk readers.
-    pub(super) fn bulk_level(&self) -> u8 {
+    pub(crate) fn bulk_level(&self) -> u8 {
         self.shared_level().unwrap_or(BULK_LEVEL)
     }
 
@@ -81,17 +85,17 @@ impl Transport {
 }
 
 impl Lanes {
-    /// Lanes of a scenario. Without a lane per level, all traffic of the participants shares the critical lane with its
+    /// Lanes of a run. Without a lane per level, all traffic of the participants shares the critical lane with its
     /// ring, buffers, queue and link class. The critical traffic thus keeps the benefits of the steps before lanes, and
     /// bulk gets them too. In FIFO order all levels share the lowest level's lane, as with sockets.
-    pub fn of(scenario: &Scenario) -> Lanes {
-        let shared_level = match scenario.order {
+    pub fn of(settings: &RunSettings) -> Lanes {
+        let shared_level = match settings.order {
             Order::Fifo => Some(0),
-            Order::Priority if scenario.stages.contains(&Stage::Lanes) => None,
+            Order::Priority if settings.stages.contains(&Stage::Lanes) => None,
             Order::Priority => Some(CRITICAL_LEVEL),
         };
         Lanes {
-            are_steered: scenario.receive_work != ReceiveWork::Softirq,
+            are_steered: settings.receive_work != ReceiveWork::Softirq,
             shared_level,
             ..Lanes::default()
         }
@@ -108,6 +112,7 @@ impl Lanes {
                 None => 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
             },
             queues: self.queues(),
+            busy_poll: self.busy_polls.then_some(BUSY_POLL),
             ..usual
         };
         if self.overcommits {
@@ -183,11 +188,6 @@ impl Policing {
             ..self
         }
     }
-
-    /// Returns whether nothing is policed.
-    pub fn is_off(&self) -> bool {
-        *self == Policing::default()
-    }
 }
 
 /// Reader of bulk: of a flood to a level of the participants, and of their own bulk.
@@ -207,18 +207,20 @@ pub enum BulkReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Publisher, Step};
-    use crate::scenario::plan;
+    use crate::experiment::{Cell, Datapath};
+    use crate::report::Step;
+
+    fn lanes_of(cell: Cell) -> Lanes {
+        Lanes::of(&cell.round_trips().settings)
+    }
 
     #[test]
     fn steered_lanes_are_on_the_queues_that_the_link_fills() {
         let by_priority = |receive_work| {
-            let lanes = plan::scenario("xdp", Publisher::Thread, 64, None);
-            let scenario = Scenario {
+            Lanes::of(&RunSettings {
                 receive_work,
-                ..lanes
-            };
-            Lanes::of(&scenario)
+                ..RunSettings::new("xdp", 64)
+            })
         };
         let steered = by_priority(ReceiveWork::Threads).options("host-a");
         assert_eq!(steered.queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
@@ -234,15 +236,24 @@ mod tests {
 
     #[test]
     fn without_a_lane_a_level_bulk_is_in_the_critical_ones_ring_and_queue() {
-        let lanes = plan::scenario("xdp", Publisher::Thread, 64, None);
-        let one = Lanes::of(&Step::Xdp.of(lanes.clone()));
+        let of_step = |step| {
+            lanes_of(Cell {
+                step: Some(step),
+                ..Cell::default()
+            })
+        };
+        let one = of_step(Step::Xdp);
         assert_eq!(one.options("host-a").levels, 1 << CRITICAL_LEVEL);
         let queues = one.options("host-a").queues;
         assert_eq!(queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
         assert_eq!(Transport::Xdp(one).bulk_level(), CRITICAL_LEVEL);
-        let each = Lanes::of(&Step::Lane.of(lanes.clone()));
+        let each = of_step(Step::Lane);
         assert_eq!(Transport::Xdp(each).bulk_level(), BULK_LEVEL);
-        let fifo = Lanes::of(&lanes.in_order(Order::Fifo));
+        let fifo = lanes_of(Cell {
+            datapath: Datapath::Xdp,
+            order: Order::Fifo,
+            ..Cell::default()
+        });
         assert_eq!(fifo.options("host-a").levels, 1, "the lowest, for all");
     }
 

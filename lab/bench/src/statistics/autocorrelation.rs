@@ -21,7 +21,7 @@ const MAX_LAG_FACTOR: f64 = 10.0;
 /// Block length as a multiple of the published rule, which balances bias and variance of the variance's estimate.
 /// Coverage suffers more from the bias, and longer blocks have less.
 const BLOCK_FACTOR: usize = 2;
-/// Lower bound of the inflation. Negative autocorrelations could bring it near 0, and intervals would be too short. Estimates near 0 would make intervals too short.
+/// Lower bound of the inflation. Negative autocorrelations could bring it near 0, and intervals would be too short.
 const LEAST_INFLATION: f64 = 0.5;
 
 /// Dependence of an indicator series.

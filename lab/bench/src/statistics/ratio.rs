@@ -10,10 +10,9 @@
 //! | different numbers, each at least 3 | Welch's of the logarithms of the runs' quantiles |
 //!
 //! The bootstrap's percentiles also cover where a quantile lies between two modes, such as undisturbed round trips and
-//! stalls. Symmetric, smoothed and order-statistic intervals of the ratio fail there. The percentiles cover slightly
-//! too often (96 to 97 %) if both groups are independent and alike with only 20 values beyond the quantile. They cover
-//! too rarely (92 %) if one group with as few values, and with autocorrelation, dominates the error. `coverage.rs`
-//! measures coverage.
+//! stalls. Symmetric, smoothed and order-statistic intervals of the ratio fail there. The percentiles cover 95.9 % if
+//! both groups are independent and alike with only 20 values beyond the quantile. With autocorrelation, they cover only
+//! 92 % if one group with 20 values beyond the quantile dominates the error. `coverage.rs` measures coverage.
 //!
 //! With several runs, the variation between repetitions contains that within runs, so runs are not resampled. A nested
 //! bootstrap of repetitions and blocks counts the variation within runs twice, and estimates that between five

@@ -182,7 +182,7 @@ pub(super) fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io:
 }
 
 /// Bytes reserved in front of a received frame, for the restored VLAN tag.
-pub(super) const TAG_BYTES: usize = 4;
+pub(crate) const TAG_BYTES: usize = 4;
 /// Length of both MAC addresses, in front of a VLAN tag.
 const ADDRESSES_BYTES: usize = 12;
 /// Size of `struct virtio_net_hdr`.
@@ -277,36 +277,41 @@ impl Frame {
     pub(super) fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
         let slot = &mut *self.0;
         let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
-        slot.start = TAG_BYTES;
+        slot.start = asides.restore_tag(&mut slot.bytes, length);
         slot.end = (TAG_BYTES + length).min(SLOT_BYTES);
         let segmented = slot.offload_header[1] != 0;
         slot.oversize = segmented || flags & libc::MSG_TRUNC != 0;
         slot.arrived_realtime_ns = asides.arrived_realtime_ns;
-        if let Some((protocol, tag)) = asides.vlan_tag
-            && length >= ADDRESSES_BYTES
-        {
-            slot.bytes
-                .copy_within(TAG_BYTES..TAG_BYTES + ADDRESSES_BYTES, 0);
-            slot.start = 0;
-            slot.bytes[ADDRESSES_BYTES..ADDRESSES_BYTES + 2]
-                .copy_from_slice(&protocol.to_be_bytes());
-            slot.bytes[ADDRESSES_BYTES + 2..ADDRESSES_BYTES + 4]
-                .copy_from_slice(&tag.to_be_bytes());
-        }
     }
 }
 
 /// Kernel metadata of a received frame.
-#[derive(Default)]
-pub(in crate::system) struct Asides {
-    pub(in crate::system) arrived_realtime_ns: Option<u64>,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asides {
+    /// Kernel timestamp, `CLOCK_REALTIME`.
+    pub(crate) arrived_realtime_ns: Option<u64>,
     /// Protocol and tag control information of the removed VLAN tag.
-    pub(in crate::system) vlan_tag: Option<(u16, u16)>,
+    vlan_tag: Option<(u16, u16)>,
 }
 
 impl Asides {
+    /// Puts the removed VLAN tag back into a frame that was received behind [`TAG_BYTES`] of `buffer`, and returns the
+    /// start of the frame.
+    pub(crate) fn restore_tag(&self, buffer: &mut [u8], received_bytes: usize) -> usize {
+        let Some((protocol, tag)) = self.vlan_tag else {
+            return TAG_BYTES;
+        };
+        if received_bytes < ADDRESSES_BYTES {
+            return TAG_BYTES;
+        }
+        buffer.copy_within(TAG_BYTES..TAG_BYTES + ADDRESSES_BYTES, 0);
+        let ([a, b], [c, d]) = (protocol.to_be_bytes(), tag.to_be_bytes());
+        buffer[ADDRESSES_BYTES..][..TAG_BYTES].copy_from_slice(&[a, b, c, d]);
+        0
+    }
+
     /// Reads the control messages of a frame. `header` was filled by recvmsg or recvmmsg.
-    pub(in crate::system) fn of(header: &libc::msghdr) -> Asides {
+    fn of(header: &libc::msghdr) -> Asides {
         let mut asides = Asides::default();
         // SAFETY: the kernel filled `header`, so its control pointer and length describe complete
         // control messages, in memory the caller still borrows.
@@ -360,10 +365,8 @@ pub(crate) struct Aside {
     pub(crate) hardware: u16,
     /// True when the frame left this host.
     pub(crate) is_outgoing: bool,
-    /// Kernel timestamp, `CLOCK_REALTIME`.
-    pub(crate) time_ns: Option<u64>,
-    /// Protocol and tag control information of a VLAN tag the kernel removed.
-    pub(crate) vlan_tag: Option<(u16, u16)>,
+    /// Metadata that every received frame has.
+    pub(crate) asides: Asides,
 }
 
 /// Packet socket that receives a copy of every frame.
@@ -403,14 +406,12 @@ impl Listener {
         let Some(length) = available(length)? else {
             return Ok(None);
         };
-        let ancillary = Asides::of(&header);
         Ok(Some(Aside {
             length,
             interface: address.sll_ifindex as u32,
             hardware: address.sll_hatype,
             is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
-            time_ns: ancillary.arrived_realtime_ns,
-            vlan_tag: ancillary.vlan_tag,
+            asides: Asides::of(&header),
         }))
     }
 

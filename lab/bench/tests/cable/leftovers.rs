@@ -2,17 +2,18 @@
 //! behind.
 
 use std::io;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use isolane_bench::background_load;
 use isolane_bench::cable::{self, Cable};
 use isolane_bench::child::{Role, Running};
 use isolane_bench::namespace::{Host, Place};
+use isolane_bench::traffic_load::Receivers;
 
-use crate::support::{PORT, fast, program, receive_all, socket, testbed, to};
+use crate::support::{PORT, fast, program, receive_all, sockets, testbed, to};
 
 #[test]
 fn a_child_that_cannot_do_its_work_says_why() {
@@ -27,15 +28,17 @@ fn a_child_that_cannot_do_its_work_says_why() {
         "a cable of 0 bits per second carries nothing"
     );
     // The sink's address does not exist in the cable's namespace.
-    let role = Role::BackgroundSink(background_load::SinkConfig {
-        address: Host::A.address(),
-        streams: 1,
+    let role = Role::TrafficReceivers(Receivers {
+        addresses: vec![SocketAddrV4::new(Host::A.address(), PORT)],
+        interface: None,
+        receive_buffer_bytes: 4_096,
+        is_read: true,
         core: None,
     });
     let error = Running::start(&testbed, Place::Cable, &program(), &role);
     let error = error.unwrap_err().to_string();
     assert!(
-        error.starts_with("cannot open the sink's streams"),
+        error.starts_with("cannot open the receivers' sockets"),
         "{error}"
     );
 }
@@ -98,10 +101,7 @@ fn a_killed_child_leaves_a_testbed_that_still_works() {
     assert!(status.unwrap().success());
     let error = cable.finish().unwrap_err().to_string();
     assert!(error.contains("signal: 9"), "{error}");
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
+    let (a, b) = sockets(&testbed);
     let second = Cable::start(&testbed, &program(), &fast()).unwrap();
     a.send_to(b"again", to(Host::B, PORT)).unwrap();
     assert_eq!(receive_all(&b), [b"again"]);

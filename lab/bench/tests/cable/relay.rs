@@ -10,7 +10,9 @@ use isolane_bench::process::Cores;
 use isolane_bench::record::nonce;
 use rustix::net::sockopt::set_ip_tos;
 
-use crate::support::{HEADERS, PORT, fast, program, receive_all, socket, testbed, to, with_cable};
+use crate::support::{
+    HEADERS, PORT, fast, link, program, receive_all, socket, sockets, testbed, to, with_cable,
+};
 
 #[test]
 fn datagrams_pass_unchanged_both_ways_with_their_checksums_complete() {
@@ -30,12 +32,11 @@ fn datagrams_pass_unchanged_both_ways_with_their_checksums_complete() {
             }
         }
     });
-    assert_eq!(report.validate(), Ok(()));
     for (direction, host) in [(report.a_to_b, Host::A), (report.b_to_a, Host::B)] {
         assert!(direction.frames.sent >= 12);
-        let counters = testbed.counters(host).unwrap();
+        let left = testbed.sent_frames(host).unwrap();
         assert_eq!(
-            direction.frames.arrived, counters.tx_frames,
+            direction.frames.arrived, left,
             "what left {host:?} entered the cable"
         );
     }
@@ -44,10 +45,7 @@ fn datagrams_pass_unchanged_both_ways_with_their_checksums_complete() {
 #[test]
 fn nothing_passes_without_a_cable() {
     let Some(testbed) = testbed() else { return };
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
+    let (a, b) = sockets(&testbed);
     a.send_to(b"no relay for this.", to(Host::B, PORT)).unwrap();
     assert_eq!(receive_all(&b).len(), 0);
 }
@@ -56,10 +54,7 @@ fn nothing_passes_without_a_cable() {
 fn multicast_and_fragments_are_relayed_alike() {
     let Some(testbed) = testbed() else { return };
     let group = Ipv4Addr::new(239, 255, 16, 0);
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
+    let (a, b) = sockets(&testbed);
     with_cable(&testbed, &fast(), || {
         b.join_multicast_v4(&group, &Host::B.address()).unwrap();
         a.send_to(b"to the group", (group, PORT)).unwrap();
@@ -78,16 +73,9 @@ fn multicast_and_fragments_are_relayed_alike() {
 #[test]
 fn a_burst_takes_as_long_as_its_bits() {
     let Some(testbed) = testbed() else { return };
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
+    let (a, b) = sockets(&testbed);
     const FRAMES: usize = 1000;
-    let config = cable::Config {
-        bits_per_s: 40_000_000,
-        queue_frames: FRAMES as u32,
-        ..cable::Config::default()
-    };
+    let config = link(40_000_000, FRAMES as u32);
     let bits = FRAMES as f64 * wire_bytes(1024 + HEADERS) as f64 * 8.0;
     let ideal = bits / config.bits_per_s as f64;
     let burst = || {
@@ -108,23 +96,15 @@ fn a_burst_takes_as_long_as_its_bits() {
     took.sort_unstable_by(f64::total_cmp);
     assert!(took[0] > 0.99 * ideal, "{took:?} s, at least {ideal} s");
     assert!(took[0] < 1.1 * ideal, "{took:?} s, ideally {ideal} s");
-    assert_eq!(report.validate(), Ok(()));
     assert_eq!(report.a_to_b.frames.dropped_queue, 0);
 }
 
 #[test]
 fn a_full_queue_drops_the_newest_and_the_ledger_balances() {
     let Some(testbed) = testbed() else { return };
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
-    let config = cable::Config {
-        // A full frame takes 8.7 ms, so the burst ends before the second frame has left.
-        bits_per_s: 1_000_000,
-        queue_frames: 10,
-        ..cable::Config::default()
-    };
+    let (a, b) = sockets(&testbed);
+    // A full frame takes 8.7 ms, so the burst ends before the second frame has left.
+    let config = link(1_000_000, 10);
     let mut received = Vec::new();
     let report = with_cable(&testbed, &config, || {
         for number in 0..100_u8 {
@@ -134,7 +114,6 @@ fn a_full_queue_drops_the_newest_and_the_ledger_balances() {
     });
     let frames = report.a_to_b.frames;
     println!("{report:?}");
-    assert_eq!(report.validate(), Ok(()));
     assert_eq!(frames.queued, 0);
     assert_eq!(frames.dropped_queue, frames.arrived - frames.sent);
     assert!((80..=89).contains(&frames.dropped_queue), "{frames:?}");
@@ -150,19 +129,14 @@ fn a_full_queue_drops_the_newest_and_the_ledger_balances() {
 fn a_cable_stopped_while_busy_counts_what_it_holds() {
     let Some(testbed) = testbed() else { return };
     let a = socket(&testbed, Host::A, 0);
-    let config = cable::Config {
-        // A full frame takes 8.7 ms.
-        bits_per_s: 1_000_000,
-        queue_frames: 200,
-        ..cable::Config::default()
-    };
+    // A full frame takes 8.7 ms.
+    let config = link(1_000_000, 200);
     let report = with_cable(&testbed, &config, || {
         for _ in 0..100 {
             a.send_to(&[0; 1024], to(Host::B, PORT)).unwrap();
         }
     });
     let frames = report.a_to_b.frames;
-    assert_eq!(report.validate(), Ok(()));
     assert_eq!(frames.arrived, 100, "unread frames: {frames:?}");
     assert!(frames.queued > 80, "{frames:?}");
 }
@@ -171,10 +145,7 @@ fn a_cable_stopped_while_busy_counts_what_it_holds() {
 fn a_seed_loses_the_same_datagrams_again() {
     let Some(testbed) = testbed() else { return };
     let survivors = |seed: u64| {
-        let (a, b) = (
-            socket(&testbed, Host::A, 0),
-            socket(&testbed, Host::B, PORT),
-        );
+        let (a, b) = sockets(&testbed);
         let spared = socket(&testbed, Host::B, PORT + 1);
         let config = cable::Config {
             loss: Loss {
@@ -205,7 +176,6 @@ fn a_seed_loses_the_same_datagrams_again() {
                 "another port lost datagrams"
             );
         });
-        assert_eq!(report.validate(), Ok(()));
         assert_eq!(
             report.a_to_b.frames.dropped_loss as usize,
             250 - arrived.len()
@@ -221,10 +191,7 @@ fn a_seed_loses_the_same_datagrams_again() {
 #[test]
 fn loss_of_large_datagrams_spares_small_ones_to_the_same_port() {
     let Some(testbed) = testbed() else { return };
-    let (a, b) = (
-        socket(&testbed, Host::A, 0),
-        socket(&testbed, Host::B, PORT),
-    );
+    let (a, b) = sockets(&testbed);
     let config = cable::Config {
         loss: Loss {
             probability: 1.0,
@@ -243,7 +210,6 @@ fn loss_of_large_datagrams_spares_small_ones_to_the_same_port() {
     });
     assert_eq!(lengths, [999, 64]);
     assert_eq!(report.a_to_b.frames.dropped_loss, 2);
-    assert_eq!(report.validate(), Ok(()));
 }
 
 /// Position at which a critical datagram arrives that is sent after twenty bulk datagrams, on a link that takes 44 ms
@@ -270,7 +236,6 @@ fn place_behind_bulk(arbiter: Arbiter) -> usize {
         critical.send_to(&[CRITICAL], to(Host::B, PORT)).unwrap();
         arrived = receive_all(&b);
     });
-    assert_eq!(report.validate(), Ok(()));
     assert_eq!(report.a_to_b.frames.dropped_queue, 0);
     assert_eq!(arrived.len(), usize::from(BULK) + 1);
     arrived

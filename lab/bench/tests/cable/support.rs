@@ -14,9 +14,14 @@ pub(crate) const PORT: u16 = 7401;
 /// Length of the Ethernet, IPv4 and UDP headers.
 pub(crate) const HEADERS: u64 = 42;
 
-/// Creates a testbed. Without the rights, prints the reason and returns `None`.
+/// Creates the usual testbed. Without the rights, prints the reason and returns `None`.
 pub(crate) fn testbed() -> Option<TestHosts> {
-    match TestHosts::new(&TestHostsConfig::default()) {
+    testbed_with(&TestHostsConfig::default())
+}
+
+/// Creates a testbed. Without the rights, prints the reason and returns `None`.
+pub(crate) fn testbed_with(config: &TestHostsConfig) -> Option<TestHosts> {
+    match TestHosts::new(config) {
         Ok(testbed) => {
             for note in testbed.notes() {
                 println!("note: {note}");
@@ -48,6 +53,11 @@ pub(crate) fn socket(testbed: &TestHosts, host: Host, port: u16) -> UdpSocket {
     testbed.run(host, open).unwrap().unwrap()
 }
 
+/// Socket of host A on any port, and socket of host B on [`PORT`].
+pub(crate) fn sockets(testbed: &TestHosts) -> (UdpSocket, UdpSocket) {
+    (socket(testbed, Host::A, 0), socket(testbed, Host::B, PORT))
+}
+
 pub(crate) fn to(host: Host, port: u16) -> SocketAddr {
     (host.address(), port).into()
 }
@@ -62,7 +72,7 @@ pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Runs `work` while a cable relays on a thread of this process; returns the cable's report.
+/// Runs `work` while a cable relays on a thread of this process; returns the cable's valid report.
 pub(crate) fn with_cable(
     testbed: &TestHosts,
     config: &cable::Config,
@@ -78,14 +88,20 @@ pub(crate) fn with_cable(
         let stopper = stopper;
         work();
         stopper.stop();
-        relay.join().unwrap()
+        let report = relay.join().unwrap();
+        assert_eq!(report.validate(), Ok(()), "{report:?}");
+        report
     })
 }
 
 pub(crate) fn fast() -> cable::Config {
+    link(1_000_000_000, 4096)
+}
+
+pub(crate) fn link(bits_per_s: u64, queue_frames: u32) -> cable::Config {
     cable::Config {
-        bits_per_s: 1_000_000_000,
-        queue_frames: 4096,
+        bits_per_s,
+        queue_frames,
         ..cable::Config::default()
     }
 }

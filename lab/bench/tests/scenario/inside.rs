@@ -1,18 +1,22 @@
 //! Tests of disturbances inside the participants.
 
-use isolane_bench::report::{Disturbance, Order, Publisher, Run};
-use isolane_bench::scenario::plan;
+use isolane_bench::experiment::{Cell, Load};
+use isolane_bench::report::{Order, Run};
 use isolane_bench::scenario::rtt;
 
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
 
 /// Run of a second, valid, with the required amount of disturbance; `None` without hosts.
-fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
+fn measured(disturbance: Load, order: Order) -> Option<Run> {
     let testbed = testbed()?;
-    let scenario = plan::scenario("udp", Publisher::Job, 64, Some(disturbance));
-    let config = plan::config(scenario.in_order(order), 1);
-    let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
+    let cell = Cell {
+        disturbance,
+        order,
+        seconds: 1,
+        ..Cell::default()
+    };
+    let outcome = rtt::run_between_hosts(&testbed, &program(), &cell.round_trips()).unwrap();
     let run = outcome.run;
     assert_eq!(run.invalid, None, "{run:#?}");
     assert_eq!(outcome.rounds.rtt_ns().len() as u64 + run.lost, run.samples);
@@ -27,7 +31,7 @@ fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
 }
 
 /// Checks that in priority order no less urgent work precedes the critical sample, and in FIFO order some does.
-fn only_fifo_inverts(disturbance: Disturbance) {
+fn only_fifo_inverts(disturbance: Load) {
     let _one = ONE_AT_A_TIME.lock();
     let Some(fifo) = measured(disturbance, Order::Fifo) else {
         return;
@@ -39,37 +43,37 @@ fn only_fifo_inverts(disturbance: Disturbance) {
 
 #[test]
 fn endpoints_that_come_and_go_come_before_critical_samples_in_fifo_order_only() {
-    only_fifo_inverts(Disturbance::Joining);
+    only_fifo_inverts(Load::Joining);
 }
 
 #[test]
 fn bulk_comes_before_critical_samples_in_fifo_order_only() {
-    only_fifo_inverts(Disturbance::Bulk);
+    only_fifo_inverts(Load::Bulk);
 }
 
 #[test]
 fn repairs_come_before_critical_samples_in_fifo_order_only() {
-    only_fifo_inverts(Disturbance::Repair);
+    only_fifo_inverts(Load::Repair);
 }
 
 #[test]
 fn large_samples_come_before_critical_ones_in_fifo_order_only() {
-    only_fifo_inverts(Disturbance::Large);
+    only_fifo_inverts(Load::Large);
 }
 
 #[test]
 fn during_large_samples_no_process_relays_frames() {
     let _one = ONE_AT_A_TIME.lock();
     let cable = |disturbance| Some(measured(disturbance, Order::Priority)?.cable.is_some());
-    assert!(matches!(cable(Disturbance::Large), None | Some(false)));
-    assert!(matches!(cable(Disturbance::Bulk), None | Some(true)));
+    assert!(matches!(cable(Load::Large), None | Some(false)));
+    assert!(matches!(cable(Load::Bulk), None | Some(true)));
 }
 
 #[test]
 fn losses_to_be_repaired_are_of_bulk_samples_only() {
     let _one = ONE_AT_A_TIME.lock();
     for order in [Order::Fifo, Order::Priority] {
-        let Some(run) = measured(Disturbance::Repair, order) else {
+        let Some(run) = measured(Load::Repair, order) else {
             return;
         };
         let disturbed = run.disturbed.expect("it was disturbed");

@@ -47,3 +47,19 @@ fn over_sockets_critical_samples_are_lost_without_a_strict_link() {
 fn over_lanes_the_same_bulk_takes_the_reserve_without_recycling() {
     is_as_expected("no-recycling", "xdp");
 }
+
+#[test]
+fn ends_that_spin_or_busy_poll_exchange_random_bytes() {
+    let text = "title = \"t\"\n[[block]]\nname = \"b\"\ntitle = \"b\"\n\
+                set = { content = \"random\", seconds = 1 }\n\
+                cell = [{ waiting = \"spin\" }, { waiting = \"busy-poll\", datapath = \"xdp\" }]";
+    let scenario = Scenario::parse(text).expect("a scenario");
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(testbed) = testbed() else { return };
+    for planned in scenario.plan(true).expect("runs") {
+        let config = planned.cell.round_trips();
+        let measured = rtt::run_between_hosts(&testbed, &program(), &config);
+        let run = measured.expect("a run").run;
+        assert_eq!((&run.invalid, run.lost), (&None, 0), "{run:#?}");
+    }
+}

@@ -1,16 +1,32 @@
 //! Round trips.
 
 use isolane_bench::cable::Arbiter;
+use isolane_bench::experiment::{Cell, Datapath, Load};
 use isolane_bench::record::Dataset;
-use isolane_bench::report::{Disturbance, Order, Publisher, Run, Scenario};
+use isolane_bench::report::{Order, Publisher, Run};
+use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::{self, Outcome};
-use isolane_bench::scenario::{ScenarioError, plan};
 
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
 
-fn config(datapath: &str, publisher: Publisher, disturbance: Option<Disturbance>) -> rtt::Config {
-    plan::config(plan::scenario(datapath, publisher, 64, disturbance), 1)
+fn cell(datapath: Datapath, publisher: Publisher, disturbance: Load) -> Cell {
+    Cell {
+        datapath,
+        publisher: Some(publisher),
+        disturbance,
+        seconds: 1,
+        ..Cell::default()
+    }
+}
+
+/// Flood of long frames, because the machine must carry twice the cable's rate.
+fn flooded() -> Cell {
+    Cell {
+        flood_payload_bytes: Some(1_024),
+        flood_factor: 2.0,
+        ..cell(Datapath::Udp, Publisher::Thread, Load::Flood)
+    }
 }
 
 /// Checks the properties of every run, on any machine.
@@ -44,12 +60,13 @@ fn has_whole_ways(run: &Run) {
 }
 
 /// Asserts that the results of a run are those of its file.
-fn has_the_same_results_from_its_file(scenario: &Scenario, outcome: &Outcome) {
+fn has_the_same_results_from_its_file(outcome: &Outcome) {
     let folder = tempfile::tempdir().expect("a folder");
     let dataset = Dataset::in_folder(folder.path());
     dataset.write(1, &outcome.rounds).expect("a file");
     let rounds = dataset.read(1).expect("rounds");
-    let (run, of_file) = (&outcome.run, Run::new(scenario, &rounds, None));
+    let run = &outcome.run;
+    let of_file = Run::new(&run.settings, &rounds, None);
     assert_eq!(of_file.rtt_us, run.rtt_us);
     assert_eq!((of_file.owd_us, of_file.host_us), (run.owd_us, run.host_us));
     assert_eq!(of_file.windows, run.windows);
@@ -59,7 +76,8 @@ fn has_the_same_results_from_its_file(scenario: &Scenario, outcome: &Outcome) {
 #[test]
 fn through_memory_every_ping_comes_back_or_was_dropped_by_name() {
     let _one = ONE_AT_A_TIME.lock();
-    let outcome = rtt::run_in_memory(&config("memory", Publisher::Job, None)).unwrap();
+    let config = cell(Datapath::Memory, Publisher::Job, Load::None).round_trips();
+    let outcome = rtt::run_in_memory(&config).unwrap();
     let run = is_whole(&outcome);
     // A thread that stalled writes all due samples in one burst, which may exceed a lane.
     let dropped = run.flows.iter().map(|flow| {
@@ -72,7 +90,7 @@ fn through_memory_every_ping_comes_back_or_was_dropped_by_name() {
 
 #[test]
 fn in_memory_there_is_no_thread_to_publish_from() {
-    let config = config("memory", Publisher::Thread, None);
+    let config = cell(Datapath::Memory, Publisher::Thread, Load::None).round_trips();
     let error = rtt::run_in_memory(&config).unwrap_err();
     assert!(matches!(error, ScenarioError::Config(_)), "{error}");
 }
@@ -80,7 +98,7 @@ fn in_memory_there_is_no_thread_to_publish_from() {
 #[test]
 fn over_loopback_every_ping_is_accounted_for() {
     let _one = ONE_AT_A_TIME.lock();
-    let config = config("udp-loopback", Publisher::Job, None);
+    let config = cell(Datapath::UdpLoopback, Publisher::Job, Load::None).round_trips();
     let outcome = rtt::run_over_loopback(&program(), &config).unwrap();
     is_whole(&outcome);
 }
@@ -90,7 +108,7 @@ fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
     for publisher in [Publisher::Thread, Publisher::Job] {
-        let config = config("udp", publisher, None);
+        let config = cell(Datapath::Udp, publisher, Load::None).round_trips();
         let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
         let run = is_whole(&outcome);
         let cable = run.cable_us.min.expect("the cable stamps");
@@ -99,7 +117,7 @@ fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
         assert!(run.rtt_us.min.unwrap() > cable);
         let system = run.system.as_ref().expect("the system's activity");
         assert!(system.interrupts > Some(0), "{system:?}");
-        has_the_same_results_from_its_file(&config.scenario, &outcome);
+        has_the_same_results_from_its_file(&outcome);
     }
 }
 
@@ -107,10 +125,7 @@ fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
 fn under_a_flood_what_is_lost_is_named() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
-    let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
-    // Frames are long, because the machine must carry twice the cable's rate.
-    config.flood.payload_bytes = 1_024;
-    config.flood.factor = 2.0;
+    let config = flooded().round_trips();
     let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
     let run = is_whole(&outcome);
     let dropped = run.flows[0].cable.expect("a cable").dropped;
@@ -123,10 +138,11 @@ fn under_a_flood_what_is_lost_is_named() {
 fn under_a_flood_a_strict_link_loses_no_critical_sample() {
     let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
-    let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
-    config.flood.payload_bytes = 1_024;
-    config.flood.factor = 2.0;
-    let config = config.through(Arbiter::Strict);
+    let strict = Cell {
+        arbiter: Arbiter::Strict,
+        ..flooded()
+    };
+    let config = strict.round_trips();
     let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
     let run = is_whole(&outcome);
     assert_eq!(run.arbiter(), Some(Arbiter::Strict));
@@ -143,8 +159,11 @@ fn under_a_flood_a_strict_link_loses_no_critical_sample() {
 #[test]
 fn in_fifo_order_samples_are_accounted_for_though_all_topics_share_a_lane() {
     let _one = ONE_AT_A_TIME.lock();
-    let mut config = config("udp-loopback", Publisher::Job, None);
-    config.scenario = config.scenario.in_order(Order::Fifo);
+    let fifo = Cell {
+        order: Order::Fifo,
+        ..cell(Datapath::UdpLoopback, Publisher::Job, Load::None)
+    };
+    let config = fifo.round_trips();
     let outcome = rtt::run_over_loopback(&program(), &config).unwrap();
     let run = is_whole(&outcome);
     assert!(run.flows.iter().all(|flow| flow.shared_lane.is_some()));
@@ -152,7 +171,7 @@ fn in_fifo_order_samples_are_accounted_for_though_all_topics_share_a_lane() {
 
 #[test]
 fn disturbances_without_hosts_are_refused() {
-    let config = config("udp-loopback", Publisher::Job, Some(Disturbance::Bulk));
+    let config = cell(Datapath::UdpLoopback, Publisher::Job, Load::Bulk).round_trips();
     let error = rtt::run_over_loopback(&program(), &config).unwrap_err();
     assert!(
         error.to_string().contains("`bulk` needs two hosts"),

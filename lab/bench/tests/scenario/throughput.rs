@@ -5,6 +5,7 @@ use isolane_bench::process::Cores;
 use isolane_bench::report::{Run, Stream};
 use isolane_bench::scenario::throughput::{self, Reliability};
 use isolane_bench::scenario::transport::{Lanes, Transport, lanes_impossible};
+use isolane_bench::scenario::{Content, Waiting};
 
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
@@ -16,9 +17,20 @@ fn config(reliability: Reliability) -> throughput::Config {
         payload_bytes: 1_024,
         max_samples: 256,
         rate_hz: None,
+        waiting: Waiting::Sleep,
+        content: Content::Zeros,
+        both_directions: false,
         seconds: 1,
         cores: Cores::of_machine(),
     }
+}
+
+/// Valid run over loopback.
+fn over_loopback(config: &throughput::Config) -> Run {
+    let _one = ONE_AT_A_TIME.lock();
+    let run = throughput::run_over_loopback(&program(), config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    run
 }
 
 fn stream(run: &Run) -> &Stream {
@@ -27,9 +39,7 @@ fn stream(run: &Run) -> &Stream {
 
 #[test]
 fn over_loopback_reliable_samples_all_come() {
-    let _one = ONE_AT_A_TIME.lock();
-    let run = throughput::run_over_loopback(&program(), &config(Reliability::Reliable)).unwrap();
-    assert_eq!(run.invalid, None, "{run:#?}");
+    let run = over_loopback(&config(Reliability::Reliable));
     let stream = stream(&run);
     assert!(stream.samples_written > 0);
     assert_eq!(stream.samples_lost, 0);
@@ -41,13 +51,11 @@ fn over_loopback_reliable_samples_all_come() {
 
 #[test]
 fn over_loopback_a_stream_has_its_rate() {
-    let _one = ONE_AT_A_TIME.lock();
     let config = throughput::Config {
         rate_hz: Some(500),
         ..config(Reliability::Reliable)
     };
-    let run = throughput::run_over_loopback(&program(), &config).unwrap();
-    assert_eq!(run.invalid, None, "{run:#?}");
+    let run = over_loopback(&config);
     // None is written before it is due; a busy machine writes later.
     let written = stream(&run).samples_written;
     assert!((1..=500).contains(&written), "{written}");
@@ -55,22 +63,18 @@ fn over_loopback_a_stream_has_its_rate() {
 
 #[test]
 fn over_loopback_best_effort_samples_are_accounted_for() {
-    let _one = ONE_AT_A_TIME.lock();
-    let run = throughput::run_over_loopback(&program(), &config(Reliability::BestEffort)).unwrap();
-    assert_eq!(run.invalid, None, "{run:#?}");
+    let run = over_loopback(&config(Reliability::BestEffort));
     assert!(stream(&run).samples_delivered > 0);
 }
 
 #[test]
 fn over_loopback_best_effort_samples_that_share_datagrams_are_accounted_for() {
-    let _one = ONE_AT_A_TIME.lock();
     let config = throughput::Config {
         latency_budget_us: 5_000,
         payload_bytes: 64,
         ..config(Reliability::BestEffort)
     };
-    let run = throughput::run_over_loopback(&program(), &config).unwrap();
-    assert_eq!(run.invalid, None, "{run:#?}");
+    let run = over_loopback(&config);
     assert!(stream(&run).samples_delivered > 0);
     let sent = run.flows[0].datagrams.unwrap().sent;
     assert!(sent < stream(&run).samples_written / 4, "{run:#?}");
@@ -78,13 +82,11 @@ fn over_loopback_best_effort_samples_that_share_datagrams_are_accounted_for() {
 
 #[test]
 fn over_loopback_best_effort_samples_in_fragments_are_accounted_for() {
-    let _one = ONE_AT_A_TIME.lock();
     let config = throughput::Config {
         payload_bytes: 8_192,
         ..config(Reliability::BestEffort)
     };
-    let run = throughput::run_over_loopback(&program(), &config).unwrap();
-    assert_eq!(run.invalid, None, "{run:#?}");
+    let run = over_loopback(&config);
     assert!(stream(&run).samples_delivered > 0);
 }
 
@@ -112,7 +114,7 @@ fn over_lanes_reliable_samples_all_come_and_none_by_a_socket() {
     );
     let run = throughput::run_between_hosts(&hosts, &program(), lanes, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!((run.datapath.as_str(), run.lost), ("xdp", 0));
+    assert_eq!((run.settings.datapath.as_str(), run.lost), ("xdp", 0));
     let stream = stream(&run);
     assert!(stream.samples_per_s.unwrap() > 0.0 && stream.mbit_per_s.unwrap() > 0.0);
 }
@@ -124,6 +126,23 @@ fn over_sockets_between_the_same_hosts_reliable_samples_all_come() {
     let config = config(Reliability::Reliable);
     let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!((run.datapath.as_str(), run.lost), ("udp", 0));
+    assert_eq!((run.settings.datapath.as_str(), run.lost), ("udp", 0));
     assert_eq!(stream(&run).received_by_lane, None);
+}
+
+#[test]
+fn streams_in_both_directions_are_one_result_and_reliable() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(hosts) = joined() else { return };
+    let config = throughput::Config {
+        both_directions: true,
+        rate_hz: Some(1_000),
+        ..config(Reliability::Reliable)
+    };
+    let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    // One direction alone cannot write more than a thousand in its second.
+    let written = stream(&run).samples_written;
+    assert!((1_001..=2_000).contains(&written), "{written}");
+    assert_eq!(stream(&run).samples_delivered, written);
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use isolane_bench::namespace::BridgedHosts;
 use isolane_bench::process::Cores;
 use isolane_support::disturbance::{Disturbance, Watch};
+use isolane_support::steps::Check;
 use isolane_support::{Result, json};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::HOSTS;
 use super::process::Processes;
-use super::{Check, HOSTS};
 
 /// Number of writers, and of readers, of each process. Each writer also matches this many readers, and each reader this
 /// many writers (example `domain_member`).

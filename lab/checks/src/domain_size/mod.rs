@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use isolane_bench::namespace::BridgedHosts;
 use isolane_bench::report::Environment;
-use isolane_support::steps::Outcome;
+use isolane_support::steps::{Check, Outcome};
 use isolane_support::workspace::{Metadata, build_commands, build_examples};
 use isolane_support::{Result, command, json, packages};
 use serde::Serialize;
@@ -55,13 +55,6 @@ pub struct Arguments {
 enum Part {
     Members,
     Readers,
-}
-
-/// Gate, and whether it holds.
-#[derive(Debug, Serialize)]
-struct Check {
-    what: String,
-    holds: bool,
 }
 
 #[derive(Serialize)]
@@ -128,11 +121,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     };
     eprint!("{}", report.text());
     json::write(&report, &folder.join("report.json"))?;
-    let failed = report.checks().filter(|check| !check.holds).count();
-    Ok(Outcome::Counted {
-        passed: report.checks().count() - failed,
-        failed,
-    })
+    Ok(Outcome::of(report.checks()))
 }
 
 /// Builds the programs; returns their folder.
@@ -163,8 +152,7 @@ impl Report {
     fn text(&self) -> String {
         let mut text = String::new();
         for check in self.checks() {
-            let word = if check.holds { "holds" } else { "FAILS" };
-            text += &format!("{word}: {}\n", check.what);
+            text += &format!("{check}\n");
         }
         if let Some(members) = &self.members {
             text += &format!("{}\n", members.text());

@@ -60,8 +60,7 @@ impl Processes {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log);
-        let started = program.spawn();
-        let mut child = started.map_err(|error| command::cannot_start(&program, &error))?;
+        let mut child = command::spawn(&mut program)?;
         let input = child.stdin.take();
         let output = child.stdout.take();
         let child = Killed(child);

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::BridgedHosts;
 use isolane_support::process::Killed;
+use isolane_support::steps::Check;
 use isolane_support::{Result, command};
 use serde::Serialize;
 use serde_json::Value;
-
-use super::Check;
 
 const TOPIC: &str = "Many";
 /// Time between two samples.
@@ -56,26 +55,20 @@ pub(super) const TEN_BY_UNICAST: Readers = Readers {
     hosts: 1,
     reliable: false,
     by_unicast: true,
-    writer_first: false,
-    is_listed: true,
+    ..FORTY_FIVE
 };
 pub(super) const TWENTY_BY_UNICAST: Readers = Readers {
     name: "20 best-effort readers by --peer",
     readers: 20,
-    hosts: 1,
-    reliable: false,
-    by_unicast: true,
     writer_first: true,
     is_listed: false,
+    ..TEN_BY_UNICAST
 };
 pub(super) const MORE_THAN_THE_PORTS: Readers = Readers {
     name: "126 participants of one host",
     readers: 125,
     hosts: 1,
-    reliable: true,
-    by_unicast: false,
-    writer_first: false,
-    is_listed: true,
+    ..FORTY_FIVE
 };
 
 /// Result of a case.
@@ -160,8 +153,7 @@ impl Readers {
                     .stdin(Stdio::null())
                     .stdout(Stdio::piped())
                     .stderr(Stdio::null());
-                let started = program.spawn();
-                started.map_err(|error| command::cannot_start(&program, &error).into())
+                command::spawn(&mut program)
             };
             // The machine is busy, so both run at the same time, and `why` does not look at other domains.
             let (ls, why) = (ask(&["ls"])?, ask(&["why", TOPIC, "--no-other-domains"])?);
@@ -246,10 +238,8 @@ fn start(mut program: Command, folder: &Path, name: &str) -> Result<Started> {
         .stdin(Stdio::null())
         .stdout(File::create(&output)?)
         .stderr(File::create(log)?);
-    let started = program.spawn();
-    let child = started.map_err(|error| command::cannot_start(&program, &error))?;
     Ok(Started {
-        _child: Killed(child),
+        _child: Killed(command::spawn(&mut program)?),
         output,
     })
 }

@@ -1,7 +1,7 @@
 /* Plain UDP sockets as one end of a measurement: the floor below every system over sockets. Usage: ../end.h.
  *
- * A datagram is the message of ../Message.idl in XCDR1, without encapsulation header. Ends find each other by a
- * datagram to a multicast group; everything else is unicast. A thread receives; it stamps, answers or counts.
+ * A datagram is the message of ../Message.idl in XCDR1, without encapsulation header. Ends find each other by a call
+ * to a multicast group, which is answered; everything else is unicast. A thread receives; it stamps, answers or counts.
  * Nothing is repeated, so only best effort can be measured.
  */
 #include "../end.h"
@@ -14,6 +14,7 @@
 
 enum { FIRST_PORT = 7650, HELLO_BYTES = 1 };
 #define GROUP "239.255.0.77"
+static const char CALL[HELLO_BYTES] = { '?' }, ANSWER[HELLO_BYTES] = { '!' };
 
 static int must(int result, const char *what)
 {
@@ -107,7 +108,12 @@ static void *receive(void *context)
     if (bytes != HELLO_BYTES) {
       if (bytes == (ssize_t)end->arguments->payload_bytes)
         use(end, buffer[0], buffer[1]);
-    } else if (!__atomic_load_n(&end->has_peer, __ATOMIC_ACQUIRE)) {
+      continue;
+    }
+    /* The other end may have joined the group after this end's last call. */
+    if (memcmp(buffer, CALL, HELLO_BYTES) == 0)
+      sendto(end->socket, ANSWER, HELLO_BYTES, 0, (const struct sockaddr *)&from, length);
+    if (!__atomic_load_n(&end->has_peer, __ATOMIC_ACQUIRE)) {
       end->peer = from;
       __atomic_store_n(&end->has_peer, true, __ATOMIC_RELEASE);
     }
@@ -119,7 +125,7 @@ static bool has_peer(void *context)
 {
   struct end *end = context;
   const struct sockaddr_in group = address_of(end, (struct in_addr){ inet_addr(GROUP) });
-  must((int)sendto(end->socket, "", HELLO_BYTES, 0, (const struct sockaddr *)&group, sizeof group), "hello");
+  must((int)sendto(end->socket, CALL, HELLO_BYTES, 0, (const struct sockaddr *)&group, sizeof group), "hello");
   return __atomic_load_n(&end->has_peer, __ATOMIC_ACQUIRE);
 }
 

@@ -4,29 +4,26 @@
 //! the slowest discovery. Where the contract allows the first samples to be lost, only the order of the arrived ones is
 //! judged, not their number.
 
-use super::super::combination::Role;
 use super::judge::{
     Judgement, Sides, all_flow, all_that_was_printed_arrives, alternates, apart, ends, few_of_many,
     flows, from_the_first, in_order_of_writing, incompatible, missed, not_from_the_first, only,
     payload, red_flows, repeats, sets_of_both_topics, sizes, three_topics, whole_sets,
-    without_gaps,
 };
-use super::pair::{Known, Pair, Vendor};
 
-pub(super) struct Case {
-    pub(super) name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     /// Options of the publisher and of the subscriber, beyond those of every case.
-    publisher: &'static str,
-    subscriber: &'static str,
-    /// Time between two samples in milliseconds.
-    period_ms: u32,
+    pub(crate) publisher: &'static str,
+    pub(crate) subscriber: &'static str,
+    /// Time between two samples in milliseconds, if the case requires one.
+    pub(crate) period_ms: Option<u32>,
     /// True when the subscriber starts after a second of samples.
-    pub(super) is_late: bool,
+    pub(crate) is_late: bool,
     /// Check of the output.
-    pub(super) judge: fn(&Sides) -> Judgement,
+    pub(crate) judge: fn(&Sides) -> Judgement,
 }
 
-const fn case(
+pub(crate) const fn case(
     name: &'static str,
     publisher: &'static str,
     subscriber: &'static str,
@@ -36,17 +33,20 @@ const fn case(
         name,
         publisher,
         subscriber,
-        period_ms: 50,
+        period_ms: None,
         is_late: false,
         judge,
     }
 }
 
-const fn every(period_ms: u32, case: Case) -> Case {
-    Case { period_ms, ..case }
+pub(crate) const fn every(period_ms: u32, case: Case) -> Case {
+    Case {
+        period_ms: Some(period_ms),
+        ..case
+    }
 }
 
-const fn late(case: Case) -> Case {
+pub(crate) const fn late(case: Case) -> Case {
     Case {
         is_late: true,
         ..case
@@ -55,11 +55,13 @@ const fn late(case: Case) -> Case {
 
 /// Time for which a publisher writes.
 const WRITING_MS: u32 = 3_000;
+/// Time between two samples in milliseconds, where the case does not require another.
+const PERIOD_MS: u32 = 50;
 
 impl Case {
     /// Command line of the publisher.
     pub(super) fn publisher(&self) -> String {
-        let (options, period_ms) = (self.publisher, self.period_ms);
+        let (options, period_ms) = (self.publisher, self.period_ms.unwrap_or(PERIOD_MS));
         let iterations = WRITING_MS.div_ceil(period_ms);
         format!("-P {options} --write-period {period_ms} --num-iterations {iterations}")
     }
@@ -78,7 +80,8 @@ pub(super) const CASES: &[Case] = &[
     case("best effort is less than reliable", "-b -c RED", "-r", |sides| incompatible(sides, "11 (RELIABILITY)")),
     case("default color", "", "", |sides| flows(sides, "BLUE")),
     case("written is printed", "-w -c RED", "-k 0 --read-period 20", all_that_was_printed_arrives),
-    every(10, case("KEEP_ALL loses nothing", "-w -k 0 -c RED", "-k 0 --read-period 200", without_gaps)),
+    every(10, case("KEEP_ALL loses nothing", "-w -k 0 -c RED", "-k 0 --read-period 200",
+        all_that_was_printed_arrives)),
     every(10, case("KEEP_LAST keeps the last", "-k 2 -c RED", "-k 2 --read-period 400", few_of_many)),
     every(200, case("read leaves samples", "-c RED", "-R --read-period 20", repeats)),
     case("take of all instances", "-c RED --num-instances 2", "-k 0 --take-read --read-period 400",
@@ -149,107 +152,6 @@ pub(super) const CASES: &[Case] = &[
     case("fragments of a chosen size", "-c RED --datafrag-size 1000 --additional-payload-size 5000", "", payload),
 ];
 
-impl Case {
-    /// Known reason for which the case fails with this pair, and the vendor that deviates.
-    pub(super) fn known(&self, pair: Pair) -> Option<(Vendor, &'static str)> {
-        let known = KNOWN.iter().find(|known| known.excuses(self.name, pair))?;
-        Some((known.vendor, known.why))
-    }
-
-    /// Known reason for which the case fails between two other vendors.
-    pub(super) fn disagreement(&self, pair: Pair) -> Option<&'static str> {
-        let between = BETWEEN.iter().find(|between| {
-            let vendors = (between.publisher, between.subscriber);
-            between.case == self.name && vendors == (pair.publisher, pair.subscriber)
-        })?;
-        Some(between.why)
-    }
-}
-
-/// Known deviations. When a case fails by one of them, two programs of the vendor run the same case. If those pass, the
-/// deviation is no excuse.
-const KNOWN: &[Known] = &[
-    Known {
-        case: "a short life",
-        vendor: Vendor::FastDds,
-        role: Some(Role::Subscriber),
-        why: "its readers keep what a writer's LIFESPAN has ended",
-    },
-    Known {
-        case: "access of instances is less than of a topic",
-        vendor: Vendor::FastDds,
-        role: None,
-        why: "it does not compare PRESENTATION",
-    },
-    Known {
-        case: "coherent is more than not",
-        vendor: Vendor::FastDds,
-        role: None,
-        why: "it does not compare PRESENTATION",
-    },
-    Known {
-        case: "a partition with wildcards",
-        vendor: Vendor::CycloneDds,
-        role: None,
-        why: "its names have no sets of characters",
-    },
-    Known {
-        case: "partitions apart",
-        vendor: Vendor::CycloneDds,
-        role: None,
-        why: "it reports a PARTITION that differs as an incompatible policy",
-    },
-    Known {
-        case: "a time-based filter",
-        vendor: Vendor::CycloneDds,
-        role: Some(Role::Subscriber),
-        why: "its readers ignore the filter",
-    },
-    Known {
-        case: "representations apart",
-        vendor: Vendor::FastDds,
-        role: None,
-        why: "it does not report representations that differ",
-    },
-    Known {
-        case: "a writer that leaves",
-        vendor: Vendor::FastDds,
-        role: Some(Role::Subscriber),
-        why: "its readers report an end only where a writer has unregistered",
-    },
-];
-
-/// Cases that fail between two other vendors although each vendor passes with itself and with isolane. Captures gave
-/// the reasons.
-const BETWEEN: &[Between] = &[
-    Between {
-        case: "instances unregistered",
-        publisher: Vendor::CycloneDds,
-        subscriber: Vendor::FastDds,
-        why: "the publisher sends the key of an ended instance without its hash, which the subscriber ignores",
-    },
-    Between {
-        case: "instances disposed",
-        publisher: Vendor::FastDds,
-        subscriber: Vendor::CycloneDds,
-        why: "the publisher sends the key hash of an ended instance without the key, which the subscriber ignores",
-    },
-    Between {
-        case: "no history for a volatile subscriber",
-        publisher: Vendor::CycloneDds,
-        subscriber: Vendor::FastDds,
-        why: "the publisher offers its history to VOLATILE readers too, and the subscriber requests it",
-    },
-];
-
-/// Known failure between a publisher's and a subscriber's vendor.
-struct Between {
-    case: &'static str,
-    publisher: Vendor,
-    subscriber: Vendor,
-    why: &'static str,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,41 +163,12 @@ mod tests {
             .flat_map(|case| [case.publisher(), case.subscriber()])
             .flat_map(|options| options.split(' ').map(String::from).collect::<Vec<_>>())
             .collect();
-        for option in [
-            "-P",
-            "-S",
-            "-d",
-            "-b",
-            "-r",
-            "-k",
-            "-f",
-            "-s",
-            "-c",
-            "-p",
-            "-D",
-            "-x",
-            "-w",
-            "-z",
-            "-R",
-            "--write-period",
-            "--read-period",
-            "--time-filter",
-            "--lifespan",
-            "--num-iterations",
-            "--num-instances",
-            "--num-topics",
-            "--final-instance-state",
-            "--access-scope",
-            "--coherent",
-            "--ordered",
-            "--coherent-sample-count",
-            "--additional-payload-size",
-            "--take-read",
-            "--periodic-announcement",
-            "--datafrag-size",
-            "--cft",
-            "--size-modulo",
-        ] {
+        let options = "-P -S -d -b -r -k -f -s -c -p -D -x -w -z -R --write-period --read-period \
+                       --time-filter --lifespan --num-iterations --num-instances --num-topics \
+                       --final-instance-state --access-scope --coherent --ordered --coherent-sample-count \
+                       --additional-payload-size --take-read --periodic-announcement --datafrag-size --cft \
+                       --size-modulo";
+        for option in options.split(' ') {
             assert!(all.iter().any(|it| it == option), "{option}");
         }
     }
@@ -308,23 +181,6 @@ mod tests {
                 "{}",
                 case.name
             );
-        }
-    }
-
-    #[test]
-    fn what_is_known_is_of_a_case_that_there_is() {
-        let known = KNOWN.iter().map(|known| known.case);
-        for name in known.chain(BETWEEN.iter().map(|between| between.case)) {
-            assert!(CASES.iter().any(|case| case.name == name), "{name}");
-        }
-    }
-
-    #[test]
-    fn what_two_do_not_agree_on_is_never_isolanes() {
-        for between in BETWEEN {
-            let sides = [between.publisher, between.subscriber];
-            assert!(!sides.contains(&Vendor::Isolane), "{}", between.case);
-            assert_ne!(between.publisher, between.subscriber);
         }
     }
 }

@@ -3,14 +3,20 @@
 /// Ok, or the objection.
 pub(crate) type Judgement = Result<(), String>;
 
-/// Minimum number of samples that must arrive. The publisher writes more in its three seconds; those written before discovery is complete do not arrive.
+/// Minimum number of samples that must arrive. The publisher writes more in its three seconds; those written before
+/// discovery is complete do not arrive.
 const MIN_SAMPLES: usize = 5;
 
-pub(crate) fn some(samples: &[Sample]) -> Judgement {
-    match samples.len() {
-        MIN_SAMPLES.. => Ok(()),
-        few => Err(format!(
-            "{few} samples came instead of at least {MIN_SAMPLES}"
+fn some(samples: &[Sample]) -> Judgement {
+    at_least(MIN_SAMPLES, samples)
+}
+
+pub(crate) fn at_least(minimum: usize, samples: &[Sample]) -> Judgement {
+    let count = samples.len();
+    match count >= minimum {
+        true => Ok(()),
+        false => Err(format!(
+            "{count} samples came instead of at least {minimum}"
         )),
     }
 }
@@ -21,9 +27,32 @@ pub(crate) fn flows(sides: &Sides, color: &str) -> Judgement {
     some(&samples).map_err(|few| format!("{color}: {few}"))?;
     let is_within =
         |sample: &Sample| (0..=240).contains(&sample.x) && (0..=270).contains(&sample.y);
-    match samples.iter().find(|sample| !is_within(sample)) {
-        Some(outside) => Err(format!("outside of the plane: {outside:?}")),
-        None => matched(sides),
+    each(&samples, "that is within the plane", is_within)?;
+    matched(sides)
+}
+
+/// Checks that each sample is as `wanted` describes.
+pub(crate) fn each(
+    samples: &[Sample],
+    wanted: &str,
+    is_wanted: impl Fn(&Sample) -> bool,
+) -> Judgement {
+    match samples.iter().find(|sample| !is_wanted(sample)) {
+        Some(other) => Err(format!("not a sample {wanted}: {other:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that every two consecutive samples are as `wanted` describes.
+pub(crate) fn each_pair(
+    samples: &[Sample],
+    wanted: &str,
+    follows: impl Fn(&Sample, &Sample) -> bool,
+) -> Judgement {
+    let mut pairs = samples.windows(2);
+    match pairs.find(|pair| !follows(&pair[0], &pair[1])) {
+        Some(pair) => Err(format!("not {wanted}: {:?} after {:?}", pair[1], pair[0])),
+        None => Ok(()),
     }
 }
 
@@ -35,44 +64,35 @@ pub(crate) fn red_flows(sides: &Sides) -> Judgement {
     flows(sides, "RED")
 }
 
-pub(crate) fn matched(sides: &Sides) -> Judgement {
-    let first = [
-        (
-            &sides.publisher,
-            "on_publication_matched",
-            "matched readers 1 (change = 1)",
-        ),
-        (
-            &sides.subscriber,
-            "on_subscription_matched",
-            "matched writers 1 (change = 1)",
-        ),
-    ];
-    for (side, listener, words) in first {
-        if !side
-            .reported(listener)
-            .iter()
-            .any(|line| line.ends_with(words))
-        {
-            return Err(format!("{listener} did not report: {words}"));
+/// Checks that each program reported something: its listener, and the end of the listener's line.
+fn reported(sides: [(&Printed, &str, &str); 2]) -> Judgement {
+    for (side, listener, words) in sides {
+        let reported = side.reported(listener);
+        if !reported.iter().any(|line| line.ends_with(words)) {
+            return Err(format!(
+                "{listener} reported {reported:?} instead of {words}"
+            ));
         }
     }
     Ok(())
 }
 
+pub(crate) fn matched(sides: &Sides) -> Judgement {
+    let (readers, writers) = (
+        "matched readers 1 (change = 1)",
+        "matched writers 1 (change = 1)",
+    );
+    reported([
+        (&sides.publisher, "on_publication_matched", readers),
+        (&sides.subscriber, "on_subscription_matched", writers),
+    ])
+}
+
 pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
-    let both = [
-        (&sides.publisher, "on_offered_incompatible_qos"),
-        (&sides.subscriber, "on_requested_incompatible_qos"),
-    ];
-    for (side, listener) in both {
-        let reported = side.reported(listener);
-        if !reported.iter().any(|line| line.ends_with(policy)) {
-            return Err(format!(
-                "{listener} reported {reported:?} instead of {policy}"
-            ));
-        }
-    }
+    reported([
+        (&sides.publisher, "on_offered_incompatible_qos", policy),
+        (&sides.subscriber, "on_requested_incompatible_qos", policy),
+    ])?;
     nothing_flows(sides)
 }
 
@@ -86,22 +106,38 @@ pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
 /// Endpoints without a common partition are not incompatible: neither side reports anything.
 pub(crate) fn apart(sides: &Sides) -> Judgement {
     let reported = [
-        sides.publisher.reported("on_publication_matched"),
-        sides.subscriber.reported("on_subscription_matched"),
         sides.publisher.reported("on_offered_incompatible_qos"),
         sides.subscriber.reported("on_requested_incompatible_qos"),
-    ]
-    .concat();
+    ];
+    not_called(reported.concat())?;
+    unmatched(sides)
+}
+
+/// Checks that neither side reports a match, and that no sample arrives.
+pub(crate) fn unmatched(sides: &Sides) -> Judgement {
+    let reported = [
+        sides.publisher.reported("on_publication_matched"),
+        sides.subscriber.reported("on_subscription_matched"),
+    ];
+    not_called(reported.concat())?;
+    nothing_flows(sides)
+}
+
+fn not_called(reported: Vec<&str>) -> Judgement {
     match reported.first() {
         Some(line) => Err(format!("a listener was called: {line}")),
-        None => nothing_flows(sides),
+        None => Ok(()),
     }
 }
 
 pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
+    some(&sides.subscriber.samples())?;
+    ends_as_written(sides)
+}
+
+/// The samples that arrived are the last that were written: those written before the match are lost.
+pub(crate) fn ends_as_written(sides: &Sides) -> Judgement {
     let (written, taken) = (sides.publisher.samples(), sides.subscriber.samples());
-    some(&taken)?;
-    // Samples written before the match are lost.
     match written.ends_with(&taken) {
         true => Ok(()),
         false => Err(format!(
@@ -110,10 +146,6 @@ pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
             taken.len()
         )),
     }
-}
-
-pub(crate) fn without_gaps(sides: &Sides) -> Judgement {
-    all_that_was_printed_arrives(sides)
 }
 
 /// Far fewer samples than were written, but some.
@@ -142,14 +174,9 @@ pub(crate) fn repeats(sides: &Sides) -> Judgement {
 pub(crate) fn alternates(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
-    let stands = samples
-        .windows(2)
-        .filter(|pair| pair[0].color == pair[1].color)
-        .count();
-    match stands {
-        0 => Ok(()),
-        _ => Err(format!("{stands} samples follow one of the same instance")),
-    }
+    each_pair(&samples, "alternate instances", |before, sample| {
+        before.color != sample.color
+    })
 }
 
 /// Line that a subscriber prints at each read of coherent sets.
@@ -201,12 +228,11 @@ pub(crate) fn in_order_of_writing(sides: &Sides) -> Judgement {
     if topics != [true; 2] {
         return Err(format!("not both topics have samples: {topics:?}"));
     }
-    let both = samples.iter().skip_while(|it| it.topic != "Square1");
-    let places: Vec<(i32, &str)> = both.map(|it| (it.size, it.topic.as_str())).collect();
-    match places.windows(2).find(|pair| pair[0] >= pair[1]) {
-        Some(pair) => Err(format!("{:?} comes before {:?}", pair[0], pair[1])),
-        None => Ok(()),
-    }
+    let begin = samples.iter().position(|it| it.topic == "Square1");
+    let both = &samples[begin.unwrap_or(0)..];
+    each_pair(both, "the order of writing", |before, sample| {
+        (before.size, &before.topic) < (sample.size, &sample.topic)
+    })
 }
 
 pub(crate) fn three_topics(sides: &Sides) -> Judgement {
@@ -221,27 +247,26 @@ pub(crate) fn three_topics(sides: &Sides) -> Judgement {
 pub(crate) fn sizes(sides: &Sides, follows: fn(i32, i32) -> bool) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
-    let wrong = samples
-        .windows(2)
-        .find(|pair| !follows(pair[0].size, pair[1].size));
-    match wrong {
-        Some(pair) => Err(format!("size {} follows {}", pair[1].size, pair[0].size)),
-        None => Ok(()),
-    }
+    each_pair(&samples, "the expected sizes", |before, sample| {
+        follows(before.size, sample.size)
+    })
 }
 
 pub(crate) fn payload(sides: &Sides) -> Judgement {
     red_flows(sides)?;
-    only(sides, |sample| sample.payload == Some(255))
+    unchanged(&sides.subscriber.samples())
+}
+
+pub(crate) fn unchanged(samples: &[Sample]) -> Judgement {
+    each(samples, "as it was written", |sample| {
+        sample.payload == Some(255)
+    })
 }
 
 pub(crate) fn only(sides: &Sides, is_wanted: fn(&Sample) -> bool) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
-    match samples.iter().find(|sample| !is_wanted(sample)) {
-        Some(other) => Err(format!("a sample that the filter excludes: {other:?}")),
-        None => Ok(()),
-    }
+    each(&samples, "that the filter selects", is_wanted)
 }
 
 pub(crate) fn ends(sides: &Sides, state: &str) -> Judgement {
@@ -259,16 +284,9 @@ pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
 
 /// Checks whether the publisher and the subscriber reported missed deadlines.
 pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
-    let reported = [
-        !sides
-            .publisher
-            .reported("on_offered_deadline_missed")
-            .is_empty(),
-        !sides
-            .subscriber
-            .reported("on_requested_deadline_missed")
-            .is_empty(),
-    ];
+    let offered = sides.publisher.reported("on_offered_deadline_missed");
+    let requested = sides.subscriber.reported("on_requested_deadline_missed");
+    let reported = [!offered.is_empty(), !requested.is_empty()];
     match reported == expected {
         true => Ok(()),
         false => Err(format!(
@@ -278,20 +296,29 @@ pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
 }
 
 pub(crate) fn from_the_first(sides: &Sides) -> Judgement {
-    let samples = sides.subscriber.samples();
-    some(&samples)?;
-    match samples[0].size {
-        1 => sizes(sides, |before, size| size == before + 1),
-        size => Err(format!("it begins with number {size}")),
-    }
+    sizes(sides, |before, size| size == before + 1)?;
+    begins_with_the_first(sides)
 }
 
 pub(crate) fn not_from_the_first(sides: &Sides) -> Judgement {
-    let samples = sides.subscriber.samples();
-    some(&samples)?;
-    match samples[0].size {
-        1 => Err("it begins with the first sample".into()),
-        _ => Ok(()),
+    some(&sides.subscriber.samples())?;
+    begins_after_the_first(sides)
+}
+
+/// The first sample that arrived is the first that was written, which has the size 1.
+pub(crate) fn begins_with_the_first(sides: &Sides) -> Judgement {
+    match sides.subscriber.samples().first() {
+        Some(first) if first.size == 1 => Ok(()),
+        first => Err(format!(
+            "the first sample that arrived is {first:?}, not the first one written"
+        )),
+    }
+}
+
+pub(crate) fn begins_after_the_first(sides: &Sides) -> Judgement {
+    match begins_with_the_first(sides) {
+        Ok(()) => Err("it begins with the first sample".into()),
+        Err(_) => Ok(()),
     }
 }
 
@@ -399,6 +426,8 @@ fn sample(line: &str) -> Option<Sample> {
 pub(crate) struct Sides {
     pub(crate) publisher: Printed,
     pub(crate) subscriber: Printed,
+    /// True when no sample arrives whole without repair, because some of its fragments are always lost.
+    pub(crate) needs_repair: bool,
 }
 
 impl Sides {
@@ -431,6 +460,7 @@ mod tests {
         Sides {
             publisher: Printed::of(publisher),
             subscriber: Printed::of(subscriber),
+            needs_repair: false,
         }
     }
 

@@ -6,20 +6,21 @@
 //! every pair that includes isolane (`pair.rs`), and each run has its own network. A case that a program reports as
 //! unsupported is skipped for its pairs, and counted.
 
-mod case;
+pub(super) mod case;
 pub(super) mod judge;
+mod known;
 pub(super) mod pair;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, packages};
 
-use super::at_once;
 use super::combination::Loss;
+use super::report::{Counts, RunReport};
+use super::runner::Runner;
 use case::{CASES, Case};
 use pair::{Pair, Programs, Task, Vendor};
 
@@ -43,15 +44,6 @@ pub struct Arguments {
     /// Number of runs at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
     jobs: usize,
-}
-
-pub(super) enum Verdict {
-    Pass,
-    /// A side reported that it lacks the feature.
-    Lacking(Vendor),
-    /// The check fails, which is a known deviation of the other implementation.
-    Known(&'static str),
-    Fail(String),
 }
 
 /// A case with a pair.
@@ -78,17 +70,15 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         return Err("no run has such a name: `cargo xtask shapes --all --list` shows all".into());
     }
     packages::require_root("shapes")?;
-    let (passed, lacking, failed) = run_all(&Metadata::read()?, &runs, arguments.jobs)?;
-    eprintln!(
-        "{passed} passed, {lacking} left out by a side that lacks something, {failed} failed"
-    );
-    Ok(failed == 0)
+    let counts = Counts::of(&run_all(&Metadata::read()?, &runs, arguments.jobs)?);
+    eprintln!("{counts}");
+    Ok(counts.failed == 0)
 }
 
 /// Step of `cargo xtask test --all`: every case once, with the pairs in rotation.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
-    let (passed, _, failed) = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
-    Ok(Outcome::Counted { passed, failed })
+    let reports = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
+    Ok(Counts::of(&reports).outcome())
 }
 
 fn in_turn() -> Vec<Run> {
@@ -109,51 +99,23 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
     runs.filter(is_wanted).collect()
 }
 
-/// Builds the programs and runs all, some at once; returns the numbers of passed, skipped and failed runs.
-fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
+/// Builds the programs and runs all, some at once.
+fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<Vec<RunReport>> {
     let programs = Programs::build(metadata)?;
-    let folder = metadata.target_directory.join("interop/shapes");
-    let run_one = |run: &Run| (*run, made(*run, &programs, &folder));
-    let show = |_, (run, (verdict, account)): &(Run, (Verdict, String))| match verdict {
-        Verdict::Pass => eprintln!("pass {run}"),
-        Verdict::Lacking(vendor) => {
-            eprintln!("left out {run}: {} does not have it", vendor.word());
-        }
-        Verdict::Known(why) => eprintln!("left out {run}: {why}"),
-        Verdict::Fail(why) => eprint!("FAIL {run}: {why}\n{account}"),
-    };
-    let ended = at_once(runs, jobs, run_one, show);
-    let count = |is_it: fn(&Verdict) -> bool| {
-        let verdicts = ended.iter().map(|(_, (verdict, _))| verdict);
-        verdicts.filter(|verdict| is_it(verdict)).count()
-    };
-    Ok((
-        count(|verdict| matches!(verdict, Verdict::Pass)),
-        count(|verdict| matches!(verdict, Verdict::Lacking(_) | Verdict::Known(_))),
-        count(|verdict| matches!(verdict, Verdict::Fail(_))),
-    ))
-}
-
-fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
-    let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
-    let capture = folder.join("cable.pcapng");
-    let task = Task {
-        publisher: &run.case.publisher(),
-        subscriber: &run.case.subscriber(),
-        is_late: run.case.is_late,
-        loss: Loss::None,
-        bits_per_s: None,
-        capture: Some(&capture),
-        longest_life: LONGEST_LIFE,
-        judge: &run.case.judge,
-    };
-    let known = run.case.known(run.pair);
-    let ended = run.pair.run_known(&task, known, programs, &folder);
-    match (ended, run.case.disagreement(run.pair)) {
-        (Ok((Verdict::Fail(_), account)), Some(why)) => (Verdict::Known(why), account),
-        (Ok(ended), _) => ended,
-        (Err(error), _) => (Verdict::Fail(error.to_string()), String::new()),
-    }
+    let runner = Runner::new(metadata.target_directory.join("interop/shapes"), None);
+    Ok(runner.run(runs, jobs, |run, folder, _| {
+        let task = Task {
+            case: run.case,
+            publisher: &run.case.publisher(),
+            subscriber: &run.case.subscriber(),
+            loss: Loss::None,
+            needs_repair: false,
+            bits_per_s: None,
+            capture: Some(&folder.join("cable")),
+            longest_life: LONGEST_LIFE,
+        };
+        run.pair.run_known(&task, &programs, folder)
+    }))
 }
 
 #[cfg(test)]

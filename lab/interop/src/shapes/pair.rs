@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, fs, thread};
 
 use isolane_bench::namespace::Host;
@@ -14,12 +14,14 @@ use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::super::combination::{Loss, Role};
+use super::super::combination::Loss;
 use super::super::network::Network;
-use super::super::program::{Ending, LOOK, Program};
-use super::super::recording::Recording;
-use super::Verdict;
+use super::super::program::{Ending, Program, wait_until};
+use super::super::report::{Judged, Verdict};
+use super::super::side::Peer;
+use super::case::Case;
 use super::judge::{Printed, Sides};
+use super::known::{disagreement, known};
 use crate::foreign;
 
 const TOPIC: &str = "Square";
@@ -44,6 +46,15 @@ pub(crate) enum Vendor {
 impl Vendor {
     pub(crate) fn word(self) -> &'static str {
         self.into()
+    }
+}
+
+impl From<Peer> for Vendor {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::CycloneDds => Self::CycloneDds,
+            Peer::FastDds => Self::FastDds,
+        }
     }
 }
 
@@ -91,40 +102,20 @@ impl Programs {
     }
 }
 
-/// Undocumented deviation of an implementation from a case's required output.
-pub(crate) struct Known {
-    /// Name of the case or policy.
-    pub(crate) case: &'static str,
-    pub(crate) vendor: Vendor,
-    /// Role in which it deviates; `None`: both.
-    pub(crate) role: Option<Role>,
-    pub(crate) why: &'static str,
-}
-
-impl Known {
-    /// Returns true when this deviation explains a failure of the case with this pair.
-    pub(crate) fn excuses(&self, case: &str, pair: Pair) -> bool {
-        let as_publisher = self.role != Some(Role::Subscriber) && pair.publisher == self.vendor;
-        let as_subscriber = self.role != Some(Role::Publisher) && pair.subscriber == self.vendor;
-        self.case == case && (as_publisher || as_subscriber)
-    }
-}
-
 pub(crate) struct Task<'a> {
+    pub(crate) case: &'static Case,
     /// Options of the publisher and of the subscriber, separated by blanks.
     pub(crate) publisher: &'a str,
     pub(crate) subscriber: &'a str,
-    /// True when the subscriber starts after a second of samples.
-    pub(crate) is_late: bool,
     pub(crate) loss: Loss,
+    /// True if the cable loses a fragment of every sample, so that only repair can complete a sample.
+    pub(crate) needs_repair: bool,
     /// Rate of the cable; `None`: the usual one.
     pub(crate) bits_per_s: Option<u64>,
-    /// File for the capture of a failed task's network.
+    /// Path of the captures of a failed task's network, without their endings.
     pub(crate) capture: Option<&'a Path>,
     /// Timeout of the publisher.
     pub(crate) longest_life: Duration,
-    /// Check of the output.
-    pub(crate) judge: &'a dyn Fn(&Sides) -> std::result::Result<(), String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,57 +166,62 @@ impl Pair {
         self.publisher == vendor || self.subscriber == vendor
     }
 
-    /// Runs a task with a known deviation of another vendor. Where it fails, two programs of that vendor run the same
-    /// task: the failure is excused only if these two fail as well.
+    /// Runs a task with the known deviations. Where it fails by the deviation of another vendor, two programs of that
+    /// vendor run the same task: the failure is excused only if these two fail as well.
     pub(crate) fn run_known(
         self,
         task: &Task<'_>,
-        known: Option<(Vendor, &'static str)>,
         programs: &Programs,
         folder: &Path,
-    ) -> Result<(Verdict, String)> {
-        let (verdict, account) = self.run(task, programs, folder)?;
-        let (Verdict::Fail(why), Some((vendor, known))) = (&verdict, known) else {
-            return Ok((verdict, account));
+    ) -> Result<Judged> {
+        let mut judged = self.run(task, programs, folder)?;
+        if judged.verdict != Verdict::Fail {
+            return Ok(judged);
+        }
+        let excused = |why: &str| Judged {
+            verdict: Verdict::Skip,
+            detail: why.into(),
+            account: String::new(),
+        };
+        if let Some(why) = disagreement(task.case.name, self) {
+            return Ok(excused(why));
+        }
+        let Some((vendor, why)) = known(task.case.name, self) else {
+            return Ok(judged);
         };
         let among_themselves = folder.join("among-themselves");
+        fs::create_dir_all(&among_themselves)?;
         let task = Task {
             capture: None,
             ..*task
         };
         for _ in 0..tries(&task) {
-            let (verdict, _) = Self::of(vendor).run(&task, programs, &among_themselves)?;
-            if !matches!(verdict, Verdict::Pass) {
-                return Ok((Verdict::Known(known), account));
+            let own = Self::of(vendor).run(&task, programs, &among_themselves)?;
+            if own.verdict != Verdict::Pass {
+                return Ok(excused(why));
             }
         }
         let vendor = vendor.word();
-        let why = format!("{why}; two programs of {vendor} do as they should");
-        Ok((Verdict::Fail(why), account))
+        judged.detail += &format!("; two programs of {vendor} do as they should");
+        Ok(judged)
     }
 
-    /// Runs a task; returns the verdict, the command lines and the output.
-    pub(crate) fn run(
-        self,
-        task: &Task<'_>,
-        programs: &Programs,
-        folder: &Path,
-    ) -> Result<(Verdict, String)> {
-        fs::create_dir_all(folder)?;
-        let network = match task.bits_per_s {
+    /// Runs a task, with the programs' output in `folder`.
+    fn run(self, task: &Task<'_>, programs: &Programs, folder: &Path) -> Result<Judged> {
+        let mut network = match task.bits_per_s {
             Some(bits_per_s) => Network::with_rate(task.loss, bits_per_s)?,
             None => Network::new(task.loss)?,
         };
-        let recording = task.capture.map(|_| network.record()).transpose()?;
+        network.record(task.capture)?;
         let start = |vendor: Vendor, host, side: &str, options: &str| {
             let mut command = Command::new(programs.of(vendor, options));
             command.args(["-t", TOPIC]).args(options.split_whitespace());
-            Program::start(network.command(host, command), &folder.join(side))
+            network.start(host, command, &folder.join(side))
         };
         let publish = || start(self.publisher, Host::A, "publisher", task.publisher);
         let subscribe = || start(self.subscriber, Host::B, "subscriber", task.subscriber);
         let (mut publisher, mut subscriber);
-        if task.is_late {
+        if task.case.is_late {
             publisher = publish()?;
             thread::sleep(ALONE + LATE);
             subscriber = subscribe()?;
@@ -234,30 +230,19 @@ impl Pair {
             thread::sleep(ALONE);
             publisher = publish()?;
         }
-        let begin = Instant::now();
-        let mut ending = None;
-        while ending.is_none() && begin.elapsed() < task.longest_life {
-            thread::sleep(LOOK);
-            ending = publisher.ending()?;
-            if subscriber.ending()?.is_some() {
-                break;
-            }
-        }
+        wait_until(task.longest_life, || {
+            Ok(publisher.ending()?.is_some() || subscriber.ending()?.is_some())
+        })?;
         thread::sleep(AFTERWARDS);
         let endings = (publisher.stop()?, subscriber.stop()?);
-        let mut account = publisher.account() + &subscriber.account();
-        let verdict = self.judge(task, endings, (&publisher, &subscriber))?;
-        drop((publisher, subscriber));
-        let recorded = recording.map(Recording::end).transpose()?;
-        if let (Some(path), Some(recorded), Verdict::Fail(_)) = (task.capture, recorded, &verdict) {
-            recorded.write(path)?;
-            account += &format!("  = {recorded} in {}\n", path.display());
-        }
-        network.finish()?;
-        if !matches!(verdict, Verdict::Fail(_)) {
-            let _ = fs::remove_dir_all(folder);
-        }
-        Ok((verdict, account))
+        let (verdict, detail) = self.judge(task, endings, (&publisher, &subscriber))?;
+        let account = publisher.account() + &subscriber.account();
+        let captured = network.finish(verdict == Verdict::Fail)?;
+        Ok(Judged {
+            verdict,
+            detail,
+            account: account + &captured,
+        })
     }
 
     fn judge(
@@ -265,7 +250,7 @@ impl Pair {
         task: &Task<'_>,
         endings: (Ending, Ending),
         (publisher, subscriber): (&Program, &Program),
-    ) -> Result<Verdict> {
+    ) -> Result<(Verdict, String)> {
         let sides = [
             (self.publisher, endings.0, publisher),
             (self.subscriber, endings.1, subscriber),
@@ -273,19 +258,25 @@ impl Pair {
         for (vendor, ending, program) in sides {
             let says_so = program.said()?.contains("not supported");
             if ending == Ending::Exited(USAGE) && says_so {
-                return Ok(Verdict::Lacking(vendor));
+                let detail = format!("{} does not have it", vendor.word());
+                return Ok((Verdict::Skip, detail));
             }
         }
         for (vendor, ending, _) in sides {
             if ending != Ending::Exited(0) {
-                return Ok(Verdict::Fail(format!("{} {ending}", vendor.word())));
+                return Ok((Verdict::Fail, format!("{} {ending}", vendor.word())));
             }
         }
         let sides = Sides {
             publisher: Printed::of(&publisher.printed()?),
             subscriber: Printed::of(&subscriber.printed()?),
+            needs_repair: task.needs_repair,
         };
-        let judged = sides.check_ends().and_then(|()| (task.judge)(&sides));
-        Ok(judged.map_or_else(Verdict::Fail, |()| Verdict::Pass))
+        Ok(
+            match sides.check_ends().and_then(|()| (task.case.judge)(&sides)) {
+                Ok(()) => (Verdict::Pass, "as required".into()),
+                Err(why) => (Verdict::Fail, why),
+            },
+        )
     }
 }

@@ -346,48 +346,43 @@ mod tests {
 
     #[test]
     fn an_outcome_takes_the_word_of_both_sides() {
-        let cells = Cell::of(Direction::ToIsolane);
-        let cell = cells[0];
+        let cell = Cell::of(Direction::ToIsolane)[0];
         let samples: Vec<String> = (0..SAMPLES).map(sample).collect();
-        let read: Vec<&str> = ["matched"]
-            .into_iter()
-            .chain(samples.iter().map(String::as_str))
-            .chain(["disposed"])
-            .collect();
+        let [first, second, third] = [0, 1, 2].map(|number| samples[number].as_str());
+        let read = ["matched", first, second, third, "disposed"];
+        let twice = ["matched", first, first, second, third, "disposed"];
         let written = ["matched", "written"];
-        let outcome = |ours: &[&str], theirs: &[&str]| {
-            seen(cell, ours, theirs).outcome(cell, Outcome::Delivered)
-        };
-        assert_eq!(outcome(&read, &written), Some(Outcome::Delivered));
-        let end_unread = Some(Outcome::Known(Known::EndUnread));
-        assert_eq!(outcome(&read[..4], &written), end_unread);
-        let [first, rest @ ..] = &read[..] else {
-            panic!()
-        };
-        assert_eq!(
-            outcome(&[&[*first, rest[1]], rest].concat(), &written),
-            None,
-            "one twice"
-        );
         let incompatible = ["incompatible DATA_REPRESENTATION"];
-        assert_eq!(
-            outcome(&incompatible, &incompatible),
-            Some(Outcome::NotMatched)
-        );
-        let one_sided = outcome(&incompatible, &["matched"]);
-        assert_eq!(one_sided, Some(Outcome::Known(Known::OneSided)));
-        let other = ["matched", "rejected D_CDR2_LE"];
-        assert_ne!(
-            outcome(&other, &written),
-            Some(Outcome::Refused),
-            "its type is final"
-        );
-        let refused = ["matched", "rejected CDR2_LE"];
-        assert_eq!(outcome(&refused, &written), Some(Outcome::Refused));
-        let silent = Some(Outcome::Known(Known::Silent));
-        assert_eq!(outcome(&["matched"], &written), silent);
-        let impossible = outcome(&[], &["impossible Bad Parameter"]);
-        assert_eq!(impossible, Some(Outcome::Impossible("")));
+        let known = |deviation| Some(Outcome::Known(deviation));
+        let cases: [(&[&str], &[&str], Option<Outcome>); 9] = [
+            (&read, &written, Some(Outcome::Delivered)),
+            (&read[..4], &written, known(Known::EndUnread)),
+            (&twice, &written, None),
+            (&incompatible, &incompatible, Some(Outcome::NotMatched)),
+            (&incompatible, &["matched"], known(Known::OneSided)),
+            // The encapsulation of an appendable type, but its type is final.
+            (
+                &["matched", "rejected D_CDR2_LE"],
+                &written,
+                known(Known::Silent),
+            ),
+            (
+                &["matched", "rejected CDR2_LE"],
+                &written,
+                Some(Outcome::Refused),
+            ),
+            (&["matched"], &written, known(Known::Silent)),
+            (
+                &[],
+                &["impossible Bad Parameter"],
+                Some(Outcome::Impossible("")),
+            ),
+        ];
+        for (ours, theirs, outcome) in cases {
+            let seen = seen(cell, ours, theirs);
+            let found = seen.outcome(cell, Outcome::Delivered);
+            assert_eq!(found, outcome, "{ours:?} {theirs:?}");
+        }
     }
 
     #[test]

@@ -13,17 +13,18 @@ mod cell;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
 use isolane_support::workspace::{Metadata, cargo};
 use isolane_support::{Result, command, packages, steps};
 use serde_json::Value;
+use strum::VariantArray;
 
 use super::combination::{Axis, Loss};
 use super::network::Network;
-use super::program::Program;
+use super::program::{Program, wait_until};
 use crate::foreign;
 use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation, Seen, Side};
 
@@ -31,7 +32,6 @@ use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation
 const LONGEST_RUN: Duration = Duration::from_secs(25);
 /// Time to wait, once all other output has arrived, before a cell in which no sample may arrive is confirmed.
 const SILENCE: Duration = Duration::from_millis(1_500);
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Arguments of `cargo xtask types`.
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     packages::require_root("types")?;
     let peers = match arguments.all {
-        true => &Peer::ALL[..],
+        true => Peer::VARIANTS,
         false => &Peer::CI[..],
     };
     let (passed, failed) = run_peers(&Metadata::read()?, peers)?;
@@ -141,7 +141,7 @@ fn run_all(
     let network = Network::new(Loss::None)?;
     let start = |host, mut command: Command, cells: &[Cell], name: &str| {
         command.args(cells.iter().map(|cell| cell.argument(host == Host::A)));
-        Program::start(network.command(host, command), &folder.join(name))
+        network.start(host, command, &folder.join(name))
     };
     let mut theirs = Vec::new();
     for &extensibility in Extensibility::ALL {
@@ -170,10 +170,7 @@ fn run_all(
             .into_iter()
             .all(|cell| failure(peer, cell, seen).is_none())
     };
-    let begin = Instant::now();
-    while !is_done(&look(&ours, &theirs)?) && begin.elapsed() < LONGEST_RUN {
-        thread::sleep(LOOK);
-    }
+    wait_until(LONGEST_RUN, || Ok(is_done(&look(&ours, &theirs)?)))?;
     thread::sleep(SILENCE);
     let seen = look(&ours, &theirs)?;
     // One undelivered cell of each direction: isolane's type final, the peer's appendable.
@@ -192,7 +189,7 @@ fn run_all(
         program.stop()?;
         account += &program.account();
     }
-    network.finish()?;
+    network.finish(false)?;
     Ok((seen, answers, account))
 }
 
@@ -235,7 +232,7 @@ const CYCLONEDDS_PYTHON: &str = "11.0.1";
 const DUSTDDS: &str = "0.16.0";
 
 /// An implementation of DDS in one version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 enum Peer {
     CycloneDds,
     FastDds,
@@ -265,12 +262,6 @@ impl Installed {
 impl Peer {
     /// Peers that `cargo xtask test --system` installs for other steps, too.
     const CI: [Self; 2] = [Self::CycloneDds, Self::FastDds];
-    const ALL: [Self; 4] = [
-        Self::CycloneDds,
-        Self::FastDds,
-        Self::CycloneDdsPython,
-        Self::DustDds,
-    ];
 
     /// Known deviation of a cell's outcome from the standards.
     fn known(self, cell: Cell) -> Option<Outcome> {

@@ -5,7 +5,7 @@ use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, WriterHa
 use isolane_wire::message::Submessage;
 
 use crate::peer::for_each_submessage;
-use crate::support::{SECOND, a_pair, ms, taken, two_nodes, values, written};
+use crate::support::{SECOND, a_pair, a_pair_of, ms, taken, two_nodes, values, written};
 
 /// Number of samples that a reader of one writer should have counted as lost: the gaps in the received numbers.
 fn holes(world: &World, reader: ReaderHandle) -> u64 {
@@ -169,11 +169,11 @@ fn a_reliable_writer_sends_heartbeats_only_while_a_reliable_reader_is_matched() 
     let topic = Topic::new("Mixed").max_payload_bytes(800_000);
     let samples =
         || (1..=20).map(|value| Sample::value(value).padded(700_000 * (value as u32 % 2)));
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic.clone().reliable().keep_all(64));
-    let best_effort = world.create_reader(b, &topic);
-    world.until_matched(&[writer], &[best_effort]);
+    let (mut world, (_, b), writer, best_effort) = a_pair_of(
+        World::new(1),
+        &topic.clone().reliable().keep_all(64),
+        &topic,
+    );
     world.tap();
     world.publish(writer, ms(100), samples());
     world.run_for(5 * SECOND);

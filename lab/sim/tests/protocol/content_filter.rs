@@ -40,12 +40,9 @@ fn a_best_effort_reader_sees_what_passes() {
 #[test]
 fn a_reliable_reader_has_what_passes_once_and_in_order_whatever_the_link_loses() {
     seeds::for_each(0..20, |seed| {
-        let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
+        let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Thirds").reliable().keep_all(16).keyed();
-        let (a, b) = two_nodes(&mut world);
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_filtered_reader(b, &topic, wants);
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, writer, reader) = a_pair(world, &topic);
         let samples = keyed_samples(200, &mut Random::new(seed));
         world.publish(writer, ms(2), samples);
         let is_all = |world: &World| world.reader_ledger(reader).accounted == 200;

@@ -9,7 +9,7 @@ use isolane_wire::{
     time::Timestamp,
 };
 
-use crate::support::{PATIENCE, SECOND, ms, two_nodes};
+use crate::support::{PATIENCE, SECOND, a_pair_in, ms, two_nodes};
 
 fn by_source(topic: Topic) -> Topic {
     topic.qos(|qos| qos.destination_order = DestinationOrderKind::BySourceTimestamp)
@@ -182,11 +182,7 @@ fn a_writer_does_not_stamp_backwards_when_its_clock_is_set_back() {
         by_source(Topic::new("Places").reliable().keep_all(16)),
         by_source(Topic::new("Places").keep_last(16)),
     ] {
-        let mut world = World::new(1);
-        let (a, b) = two_nodes(&mut world);
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_reader(b, &topic);
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, (a, _), writer, reader) = a_pair_in(World::new(1), &topic);
         world.with_protocol(a, |protocol, _| protocol.set_wall_offset(100_000_000_000));
         world.enqueue(writer, [Sample::value(1)]);
         world.run_for(SECOND);

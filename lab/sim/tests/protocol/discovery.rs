@@ -239,12 +239,9 @@ fn one_that_restarts_at_the_same_address_is_another_participant() {
 #[test]
 fn one_that_restarts_under_its_old_name_when_it_is_forgotten_is_another_participant_too() {
     seeds::for_each(0..20, |seed| {
-        let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
-        let (a, b) = two_nodes(&mut world);
         let topic = topic().transient_local();
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_reader(b, &topic);
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, (a, b), writer, reader) =
+            a_pair_in(World::new(seed).link(LinkConfig::lossy(0.1)), &topic);
         world.enqueue(writer, values(20));
         world.run_for(SECOND);
         let before = world.writer_guid(writer);

@@ -19,7 +19,7 @@ fn in_turn(count: u64, instances: u32) -> impl Iterator<Item = Sample> {
 fn a_keep_last_writer_holds_back_too_and_nothing_of_it_counts_as_lost() {
     let one = Topic::new("Numbers").reliable().keep_last(1);
     for topic in [one.clone(), one.clone().transient_local(), one.keyed()] {
-        let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
+        let (mut world, _, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
         world.publish(writer, ms(2), in_turn(1_000, 7));
         all_accounted(&mut world, reader, 1_000);
         let ledger = world.reader_ledger(reader);
@@ -42,7 +42,7 @@ fn rejected_samples_count_as_content_filtered_and_never_as_lost_whatever_the_lin
     seeds::for_each(0..20, |seed| {
         let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Numbers").reliable().keep_last(2).keyed();
-        let (mut world, writer, reader) = a_pair(world, &topic, multiples(4));
+        let (mut world, _, writer, reader) = a_pair(world, &topic, multiples(4));
         world.publish(writer, ms(1), in_turn(200, 3));
         all_accounted(&mut world, reader, 200);
         let ledger = world.reader_ledger(reader);
@@ -58,11 +58,7 @@ fn rejected_samples_count_as_content_filtered_and_never_as_lost_whatever_the_lin
 #[test]
 fn what_is_pushed_out_while_a_reader_cannot_be_reached_is_lost_as_far_as_it_wanted_it() {
     let topic = Topic::new("Numbers").reliable().keep_last(1);
-    let mut world = World::new(2);
-    let (a, b) = two_nodes(&mut world);
-    let writer = evaluating(&mut world, a, &topic);
-    let reader = world.create_reader_with(b, &topic, multiples(2));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair(World::new(2), &topic, multiples(2));
     world.publish(writer, ms(10), values(10));
     all_accounted(&mut world, reader, 10);
     world.partition(Partition::between(&[a], &[b]));
@@ -82,11 +78,7 @@ fn what_is_pushed_out_while_a_reader_cannot_be_reached_is_lost_as_far_as_it_want
 #[test]
 fn more_than_can_be_noted_is_sent_and_then_lost_like_anything_else() {
     let topic = Topic::new("Numbers").reliable().keep_last(1);
-    let mut world = World::new(3);
-    let (a, b) = two_nodes(&mut world);
-    let writer = evaluating(&mut world, a, &topic);
-    let reader = world.create_reader_with(b, &topic, multiples(1_000_000));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair(World::new(3), &topic, multiples(1_000_000));
     world.publish(writer, ms(1), values(10));
     all_accounted(&mut world, reader, 10);
     // Until the reader has acknowledged it as well.
@@ -169,11 +161,7 @@ fn samples_written_before_a_volatile_reader_came_are_neither_filtered_nor_lost()
 fn what_has_expired_and_was_not_wanted_was_not_lost() {
     let topic = Topic::new("Numbers").reliable().keep_all(64);
     let topic = topic.qos(|qos| qos.lifespan = ms(30).into());
-    let mut world = World::new(5);
-    let (a, b) = two_nodes(&mut world);
-    let writer = evaluating(&mut world, a, &topic);
-    let reader = world.create_reader_with(b, &topic, multiples(3));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair(World::new(5), &topic, multiples(3));
     world.enqueue(writer, [Sample::value(3)]);
     all_accounted(&mut world, reader, 1);
     let cut: Duration = ms(200);

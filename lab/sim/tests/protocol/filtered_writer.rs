@@ -9,7 +9,7 @@ use isolane_wire::{builtin_data::ContentFilterProperty, qos::LivelinessKind};
 
 use crate::{
     peer::{Peer, READER},
-    support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written},
+    support::{PATIENCE, Pair, SECOND, keyed_samples, ms, taken, two_nodes, values, written},
 };
 
 fn is_multiple(payload: &[u8], of: u64) -> bool {
@@ -52,16 +52,13 @@ pub(crate) fn evaluating(world: &mut World, node: NodeId, topic: &Topic) -> Writ
     writer
 }
 
-pub(crate) fn a_pair(
-    mut world: World,
-    topic: &Topic,
-    filter: ContentFilter,
-) -> (World, WriterHandle, ReaderHandle) {
+/// Two nodes with a matched writer that evaluates filters, and a reader with a filter.
+pub(crate) fn a_pair(mut world: World, topic: &Topic, filter: ContentFilter) -> Pair {
     let (a, b) = two_nodes(&mut world);
     let writer = evaluating(&mut world, a, topic);
     let reader = world.create_reader_with(b, topic, filter);
     world.until_matched(&[writer], &[reader]);
-    (world, writer, reader)
+    (world, (a, b), writer, reader)
 }
 
 pub(crate) fn all_accounted(world: &mut World, reader: ReaderHandle, count: u64) {
@@ -73,7 +70,7 @@ pub(crate) fn all_accounted(world: &mut World, reader: ReaderHandle, count: u64)
 #[test]
 fn what_the_only_reader_does_not_want_is_not_sent_and_not_lost() {
     let topic = Topic::new("Numbers").reliable().keep_all(32);
-    let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(3));
+    let (mut world, _, writer, reader) = a_pair(World::new(1), &topic, multiples(3));
     world.publish(writer, ms(2), values(99));
     all_accounted(&mut world, reader, 99);
     let at_writer = world.writer_ledger(writer);
@@ -93,7 +90,7 @@ fn a_reader_has_what_it_wants_once_and_in_order_whatever_the_link_loses() {
     seeds::for_each(0..20, |seed| {
         let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Numbers").reliable().keep_all(16).keyed();
-        let (mut world, writer, reader) = a_pair(world, &topic, multiples(3));
+        let (mut world, _, writer, reader) = a_pair(world, &topic, multiples(3));
         world.publish(writer, ms(2), keyed_samples(200, &mut Random::new(seed)));
         all_accounted(&mut world, reader, 200);
         let mut expected = written(&world, writer, 1);
@@ -183,7 +180,7 @@ fn where_readers_share_a_group_each_judges_for_itself() {
 fn a_run_that_all_filters_reject_holds_no_writer_up() {
     // The history has four places, and only rejected samples fill it.
     let topic = Topic::new("Numbers").reliable().keep_all(4);
-    let (mut world, writer, reader) = a_pair(World::new(5), &topic, multiples(1_000_000));
+    let (mut world, _, writer, reader) = a_pair(World::new(5), &topic, multiples(1_000_000));
     world.publish(writer, ms(1), values(500));
     world.run_for(SECOND);
     assert_eq!(world.unwritten(writer), 0, "it was acknowledged all along");
@@ -233,11 +230,7 @@ fn a_late_joiner_gets_of_the_history_what_it_wants() {
 #[test]
 fn another_filter_is_announced_and_holds_from_then_on() {
     let topic = Topic::new("Numbers").reliable().keep_all(16);
-    let mut world = World::new(7);
-    let (a, b) = two_nodes(&mut world);
-    let writer = evaluating(&mut world, a, &topic);
-    let reader = world.create_reader_with(b, &topic, multiples(10));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (_, b), writer, reader) = a_pair(World::new(7), &topic, multiples(10));
     world.publish(writer, ms(1), values(100));
     all_accounted(&mut world, reader, 100);
     assert_eq!(world.reader_ledger(reader).delivered, 10);
@@ -268,7 +261,7 @@ fn another_filter_is_announced_and_holds_from_then_on() {
 fn a_filter_that_the_writer_cannot_read_is_the_readers_alone() {
     let topic = Topic::new("Numbers").reliable().keep_all(16);
     let strange = announced("x ~ /a regular expression/", 3);
-    let (mut world, writer, reader) = a_pair(World::new(8), &topic, strange);
+    let (mut world, _, writer, reader) = a_pair(World::new(8), &topic, strange);
     world.publish(writer, ms(1), values(99));
     all_accounted(&mut world, reader, 99);
     let ledger = world.writer_ledger(writer);
@@ -276,7 +269,7 @@ fn a_filter_that_the_writer_cannot_read_is_the_readers_alone() {
     assert_eq!(world.reader_ledger(reader).delivered, 33);
     // A filter too long to be announced is also evaluated only by the reader.
     let long = announced(&format!("multiple of 3{}", " ".repeat(2_000)), 3);
-    let (mut world, writer, reader) = a_pair(World::new(9), &topic, long);
+    let (mut world, _, writer, reader) = a_pair(World::new(9), &topic, long);
     world.publish(writer, ms(1), values(99));
     all_accounted(&mut world, reader, 99);
     assert_eq!(world.writer_ledger(writer).content_filtered, 0);
@@ -349,7 +342,7 @@ fn any_number_of_readers_may_have_the_same_filter() {
 #[test]
 fn readers_that_come_and_go_leave_no_filter_behind() {
     let topic = Topic::new("Numbers").reliable().keep_all(16);
-    let (mut world, writer, reader) = a_pair(World::new(12), &topic, multiples(50));
+    let (mut world, _, writer, reader) = a_pair(World::new(12), &topic, multiples(50));
     world.publish(writer, ms(1), values(100));
     all_accounted(&mut world, reader, 100);
     world.delete_reader(reader);
@@ -369,12 +362,8 @@ fn readers_that_come_and_go_leave_no_filter_behind() {
 
 #[test]
 fn filters_of_arbitrary_bytes_do_no_harm() {
-    let mut world = World::new(14);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Foreign").reliable().keep_all(16);
-    let writer = evaluating(&mut world, a, &topic);
-    let reader = world.create_reader_with(b, &topic, multiples(2));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, _), writer, reader) = a_pair(World::new(14), &topic, multiples(2));
     let mut peer = Peer::of(&mut world, a);
     let mut chance = Random::new(14);
     for round in 0..1_000 {
@@ -407,7 +396,7 @@ fn a_writer_whose_samples_say_that_it_is_alive_holds_none_back() {
         qos.liveliness.kind = LivelinessKind::ManualByTopic;
         qos.liveliness.lease = ms(200).into();
     });
-    let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
+    let (mut world, _, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
     world.publish(writer, ms(50), values(40));
     all_accounted(&mut world, reader, 40);
     assert_eq!(world.reader_ledger(reader).content_filtered, 40);

@@ -8,23 +8,19 @@ use isolane_sim::{
 
 use isolane_wire::{
     guid::{EntityId, EntityKind},
-    message::{AckNack, Submessage},
+    message::Submessage,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::{
     peer::{Peer, for_each_submessage},
-    support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
+    submessages::full_set,
+    support::{PATIENCE, SECOND, a_pair_in, a_pair_of, ms, taken, two_nodes, values, written},
 };
 
 /// A writer whose samples 1 to 10 have all been acknowledged, and a node for late joiners.
 fn an_old_writer(seed: u64, link: LinkConfig, topic: &Topic) -> (World, WriterHandle, Topic) {
-    let mut world = World::new(seed).link(link);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, topic);
-    let reader = world.create_reader(b, topic);
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, _), writer, _) = a_pair_in(World::new(seed).link(link), topic);
     world.enqueue(writer, values(10));
     world.run_until("all is acknowledged", PATIENCE, |world| {
         world.protocol(a).all_acknowledged(world.writer_id(writer))
@@ -154,13 +150,10 @@ fn a_best_effort_reader_gets_no_history() {
 
 #[test]
 fn a_reader_of_keep_last_keeps_the_last_and_counts_those_pushed_out() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Evicted").reliable().keep_last(3);
-    let writer = world.create_writer(a, &topic.clone().keep_all(64));
-    let reader = world.create_reader(b, &topic);
+    let (mut world, _, writer, reader) =
+        a_pair_of(World::new(1), &topic.clone().keep_all(64), &topic);
     world.set_take(reader, Take::OnRequest);
-    world.until_matched(&[writer], &[reader]);
     world.enqueue(writer, values(10));
     world.run_for(SECOND);
     world.take(reader, 100);
@@ -171,12 +164,9 @@ fn a_reader_of_keep_last_keeps_the_last_and_counts_those_pushed_out() {
 
 #[test]
 fn a_writer_of_keep_last_counts_what_was_replaced_before_it_was_sent() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Replaced").reliable().keep_last(2);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic.keep_all(64));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) =
+        a_pair_of(World::new(1), &topic, &topic.clone().keep_all(64));
     world.enqueue(writer, [Sample::value(0)]);
     world.run_for(SECOND);
     // All samples at once, so that the node sends none between two writes.
@@ -189,16 +179,13 @@ fn a_writer_of_keep_last_counts_what_was_replaced_before_it_was_sent() {
 
 #[test]
 fn a_keep_last_writer_refuses_an_instance_only_while_all_places_are_taken() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Instances")
         .reliable()
         .keyed()
         .keep_last(1)
         .max_instances(2);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic.keep_all(64));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) =
+        a_pair_of(World::new(1), &topic, &topic.clone().keep_all(64));
     world.enqueue(
         writer,
         (1..=20).map(|value| Sample::keyed(value as u32, value)),
@@ -212,13 +199,10 @@ fn a_keep_last_writer_refuses_an_instance_only_while_all_places_are_taken() {
 #[test]
 fn a_durable_keep_all_writer_goes_on_when_its_history_is_full_of_what_all_have_acknowledged() {
     seeds::for_each(0..50, |seed| {
-        let mut world = World::new(seed).link(LinkConfig::lossy(0.3));
-        let (a, b) = two_nodes(&mut world);
         let topic = Topic::new("Durable").reliable().transient_local();
         let topic = topic.keep_all(8);
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_reader(b, &topic);
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, _, writer, reader) =
+            a_pair_in(World::new(seed).link(LinkConfig::lossy(0.3)), &topic);
         world.enqueue(writer, values(40));
         world.run_until("all came", PATIENCE, |world| {
             world.received(reader).len() == 40
@@ -297,17 +281,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     qos.reliability.kind = ReliabilityKind::Reliable;
     qos.durability = DurabilityKind::TransientLocal;
     peer.announce(&mut world, reader, qos);
-    let mut state = SequenceNumberSet::new(SequenceNumber(2));
-    for number in 2..=257 {
-        state.insert(SequenceNumber(number));
-    }
-    let acknack = AckNack {
-        reader,
-        writer: world.writer_guid(writer).entity,
-        state,
-        count: 1,
-        is_final: true,
-    };
+    let pair = (reader, world.writer_guid(writer).entity);
     let gaps = |world: &World| {
         let mut gaps = Vec::new();
         for_each_submessage(world, |submessage| {
@@ -318,7 +292,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
         gaps
     };
     let before = gaps(&world).len();
-    peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    peer.acknack(&mut world, pair, full_set(2), 1);
     // Twice if the history was being sent at the same time.
     let announced = gaps(&world).split_off(before);
     assert!((1..=2).contains(&announced.len()), "{announced:?}");

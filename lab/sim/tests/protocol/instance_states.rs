@@ -18,7 +18,7 @@ use isolane_wire::{
     qos::{LivelinessKind, OwnershipKind, PresentationAccessScope},
 };
 
-use crate::support::{SECOND, a_pair, keyed_samples, ms, two_nodes};
+use crate::support::{SECOND, a_pair, a_pair_of, keyed_samples, ms, two_nodes};
 
 const ANY: StateMask = StateMask::empty();
 
@@ -403,12 +403,12 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
 
 /// A keyed pair with a KEEP_LAST 1 reader whose user takes samples only when the test does so. The writer keeps more.
 fn last_only() -> Looked {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Keyed").keyed().reliable();
-    let writer = world.create_writer(a, &topic.clone().keep_last(8).max_instances(32));
-    let reader = world.create_reader(b, &topic.keep_last(1).max_instances(4));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair_of(
+        World::new(1),
+        &topic.clone().keep_last(8).max_instances(32),
+        &topic.keep_last(1).max_instances(4),
+    );
     world.set_take(reader, Take::OnRequest);
     Looked {
         world,
@@ -490,11 +490,8 @@ fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_witho
         qos.liveliness.kind = LivelinessKind::Automatic;
         qos.liveliness.lease = ms(200).into();
     });
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic.keep_all(2));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) =
+        a_pair_of(World::new(1), &topic, &topic.clone().keep_all(2));
     world.set_take(reader, Take::OnRequest);
     // The first sample is lost. The others wait for it, and the last of these is what the user gets.
     world.set_link_between(a, b, LinkConfig::losing(1.0));
@@ -573,12 +570,12 @@ fn a_reader_that_comes_late_gets_the_last_value_of_an_instance_and_then_its_end(
 
 #[test]
 fn an_end_that_is_written_at_once_does_not_take_the_place_of_an_unsent_value() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Keyed").keyed().reliable();
-    let writer = world.create_writer(a, &topic.clone().keep_last(1).max_instances(1));
-    let reader = world.create_reader(b, &topic.keep_last(1).max_instances(4));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) = a_pair_of(
+        World::new(1),
+        &topic.clone().keep_last(1).max_instances(1),
+        &topic.keep_last(1).max_instances(4),
+    );
     world.enqueue(writer, [Sample::keyed(7, 1), dispose_and_unregister(7)]);
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [1]);

@@ -3,24 +3,13 @@
 use std::collections::BTreeSet;
 
 use isolane_rtps::{ChangeKind, InstanceState, limits::REGISTERED_INSTANCES};
-use isolane_sim::{
-    LinkConfig, NodeConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of,
-};
+use isolane_sim::{LinkConfig, NodeConfig, ReaderHandle, Sample, Topic, World, key_of};
 use isolane_wire::{
     cdr::KeyHash,
     message::{HEADER_BYTES, PayloadKind, Submessage, Submessages},
 };
 
-use crate::support::{SECOND, two_nodes};
-
-fn a_keyed_pair(topic: &Topic) -> (World, NodeId, WriterHandle, ReaderHandle) {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, topic);
-    let reader = world.create_reader(b, topic);
-    world.until_matched(&[writer], &[reader]);
-    (world, a, writer, reader)
-}
+use crate::support::{SECOND, a_pair, a_pair_of};
 
 fn keyed() -> Topic {
     Topic::new("Keyed").keyed().reliable().keep_all(16)
@@ -35,7 +24,7 @@ fn last(world: &World, reader: ReaderHandle, key: u32) -> (ChangeKind, InstanceS
 #[test]
 fn an_instance_is_alive_disposed_and_alive_again() {
     for topic in [keyed(), Topic::new("Keyed").keyed()] {
-        let (mut world, _, writer, reader) = a_keyed_pair(&topic);
+        let (mut world, _, writer, reader) = a_pair(&topic);
         let steps = [
             (Sample::keyed(7, 1), ChangeKind::Alive, InstanceState::Alive),
             (
@@ -66,7 +55,7 @@ fn an_instance_is_alive_disposed_and_alive_again() {
 
 #[test]
 fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
-    let (mut world, a, one, reader) = a_keyed_pair(&keyed());
+    let (mut world, (a, _), one, reader) = a_pair(&keyed());
     let other = world.create_writer(a, &keyed());
     world.until_matched(&[one, other], &[reader]);
     world.enqueue(one, [Sample::keyed(7, 1)]);
@@ -90,7 +79,7 @@ fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
 #[test]
 fn the_end_of_an_instance_that_a_reader_never_had_is_a_sample_only_where_it_is_disposed() {
     for topic in [keyed(), Topic::new("Keyed").keyed().max_instances(16)] {
-        let (mut world, a, writer, early) = a_keyed_pair(&topic);
+        let (mut world, (a, _), writer, early) = a_pair(&topic);
         let other = world.create_writer(a, &topic);
         world.until_matched(&[writer, other], &[early]);
         world.enqueue(writer, (1..=5).map(|key| Sample::keyed(key, key.into())));
@@ -126,11 +115,7 @@ fn the_end_of_an_instance_that_a_reader_never_had_is_a_sample_only_where_it_is_d
 
 #[test]
 fn the_end_of_an_instance_that_made_way_for_others_is_seen() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &keyed());
-    let reader = world.create_reader(b, &keyed().keep_all(2));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) = a_pair_of(World::new(1), &keyed(), &keyed().keep_all(2));
     world.enqueue(
         writer,
         (0..200).map(|key| Sample::keyed(key, u64::from(key))),
@@ -145,7 +130,7 @@ fn the_end_of_an_instance_that_made_way_for_others_is_seen() {
 
 #[test]
 fn the_end_of_an_instance_is_sent_with_key_key_hash_and_status() {
-    let (mut world, _, writer, _) = a_keyed_pair(&keyed());
+    let (mut world, _, writer, _) = a_pair(&keyed());
     world.tap();
     world.enqueue(writer, [Sample::dispose(7), Sample::unregister(7)]);
     world.run_for(SECOND);
@@ -194,7 +179,7 @@ fn unregistered(world: &World) -> (Vec<KeyHash>, bool) {
 fn a_deleted_writer_unregisters_its_instances_before_its_end_is_announced() {
     let effort = Topic::new("Effort").keyed().max_instances(64);
     for topic in [keyed().keep_all(64), effort] {
-        let (mut world, _, writer, reader) = a_keyed_pair(&topic);
+        let (mut world, _, writer, reader) = a_pair(&topic);
         let samples = (0..60).map(|key| Sample::keyed(key, key.into()));
         let again = (0..60).map(|key| Sample::keyed(key, 100));
         world.enqueue(writer, samples.chain(again));
@@ -221,7 +206,7 @@ fn a_deleted_writer_unregisters_a_bounded_number_of_instances() {
     let topic = Topic::new("Effort")
         .keyed()
         .max_instances(4 * REGISTERED_INSTANCES);
-    let (mut world, _, writer, _) = a_keyed_pair(&topic);
+    let (mut world, _, writer, _) = a_pair(&topic);
     world.enqueue(writer, (0..2 * bound).map(|key| Sample::keyed(key, 1)));
     world.run_for(SECOND);
     world.tap();
@@ -244,7 +229,7 @@ fn a_deleted_writer_without_a_match_unregisters_nothing() {
 
 #[test]
 fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
-    let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
+    let (mut world, (a, _), writer, reader) = a_pair(&keyed());
     let other = world.create_writer(a, &keyed());
     world.until_matched(&[writer, other], &[reader]);
     world.enqueue(
@@ -271,7 +256,7 @@ fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
 
 #[test]
 fn a_writer_that_vanishes_leaves_its_instances_without_writers() {
-    let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
+    let (mut world, (a, _), writer, reader) = a_pair(&keyed());
     world.enqueue(writer, [Sample::keyed(1, 1)]);
     world.run_for(SECOND);
     world.crash(a);
@@ -284,11 +269,11 @@ fn a_writer_that_vanishes_leaves_its_instances_without_writers() {
 
 #[test]
 fn more_instances_than_a_reader_has_places_for_are_all_delivered() {
-    let mut world = World::new(5).link(LinkConfig::lossy(0.2));
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &keyed());
-    let reader = world.create_reader(b, &keyed().keep_all(2));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) = a_pair_of(
+        World::new(5).link(LinkConfig::lossy(0.2)),
+        &keyed(),
+        &keyed().keep_all(2),
+    );
     world.enqueue(
         writer,
         (0..200).map(|key| Sample::keyed(key, u64::from(key))),

@@ -13,7 +13,7 @@ use isolane_wire::{
 
 use crate::{
     peer::{Peer, WRITER, head},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, two_nodes, values},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ms, two_nodes, values},
 };
 
 const LIFESPAN: Duration = ms(100);
@@ -163,11 +163,7 @@ fn the_end_of_an_instance_is_delivered_also_when_it_is_old() {
 
 #[test]
 fn a_writer_without_lifespan_and_a_reader_with_one_let_nothing_expire() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &reliable());
-    let reader = world.create_reader(b, &mortal(reliable()));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) = a_pair_of(World::new(1), &reliable(), &mortal(reliable()));
     world.set_take(reader, Take::OnRequest);
     world.enqueue(writer, values(3));
     world.run_for(SECOND);

@@ -13,11 +13,11 @@ use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     message::{Heartbeat, Submessage},
     qos::{LivelinessKind, QosPolicies},
-    sequence::SequenceNumber,
 };
 
 use crate::{
     peer::{Peer, WRITER, for_each_submessage, head},
+    submessages::heartbeat,
     support::{Pair, SECOND, a_pair, a_pair_in, ms, two_nodes, values},
 };
 
@@ -365,14 +365,9 @@ fn a_heartbeat_with_the_flag_asserts_a_writer_by_topic_and_one_without_does_not(
         let (mut world, peer, reader) = a_lively_peer(LivelinessKind::ManualByTopic);
         for count in 1..10 {
             let heartbeat = Heartbeat {
-                reader: EntityId::UNKNOWN,
-                writer: WRITER,
-                first: SequenceNumber(1),
-                last: SequenceNumber(0),
-                count,
                 is_final: true,
                 liveliness,
-                group: None,
+                ..heartbeat(WRITER, (1, 0), count)
             };
             peer.say(&mut world, |message| {
                 message.heartbeat(&heartbeat).map(drop)

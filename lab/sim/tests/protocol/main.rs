@@ -41,6 +41,8 @@ mod presentation;
 mod refused;
 mod static_discovery;
 mod static_impostors;
+#[path = "../support/submessages.rs"]
+mod submessages;
 mod support;
 mod time_based_filter;
 mod world;

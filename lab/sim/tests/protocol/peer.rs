@@ -8,15 +8,16 @@ use isolane_wire::{
     builtin_data::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
-    message::{
-        AckNack, DataPrefix, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind,
-        StatusInfo, Submessage, Submessages, VERSION,
-    },
+    message::{HEADER_BYTES, Header, MessageWriter, Submessage, Submessages, VERSION},
     qos::{QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 
-use crate::support::ms;
+pub(crate) use crate::submessages::head;
+use crate::{
+    submessages::{SEDP_READERS, acknack, end, heartbeat, set},
+    support::ms,
+};
 
 /// Vendor id of eProsima Fast DDS.
 const FAST: [u8; 2] = [1, 15];
@@ -95,25 +96,8 @@ impl Peer {
 
     /// Acknowledges all announcements by the peer's SEDP readers, which validates its source address.
     pub(crate) fn answer_discovery(&self, world: &mut World) {
-        let pairs = [
-            (
-                EntityId::SEDP_PUBLICATIONS_READER,
-                EntityId::SEDP_PUBLICATIONS_WRITER,
-            ),
-            (
-                EntityId::SEDP_SUBSCRIPTIONS_READER,
-                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-            ),
-        ];
-        for (reader, writer) in pairs {
-            let acknack = AckNack {
-                reader,
-                writer,
-                state: SequenceNumberSet::new(SequenceNumber(1_000)),
-                count: self.answers,
-                is_final: true,
-            };
-            self.say(world, |message| message.acknack(&acknack).map(drop));
+        for pair in SEDP_READERS {
+            self.acknack(world, pair, set(1_000, []), self.answers);
         }
     }
 
@@ -153,14 +137,7 @@ impl Peer {
 
     /// Sends the SPDP farewell.
     pub(crate) fn leave(&self, world: &mut World) {
-        let farewell = DataPrefix {
-            status: Some(StatusInfo {
-                disposed: true,
-                unregistered: true,
-            }),
-            payload: PayloadKind::Key,
-            ..head(EntityId::SPDP_WRITER, 2)
-        };
+        let farewell = end(EntityId::SPDP_WRITER, 2);
         self.say(world, |message| message.data(&farewell, &[]).map(drop));
     }
 
@@ -213,18 +190,21 @@ impl Peer {
         world.run_for(ms(1));
     }
 
-    pub(crate) fn heartbeat(&self, world: &mut World, (first, last): (i64, i64), count: i32) {
-        let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
-            writer: WRITER,
-            group: None,
-            first: SequenceNumber(first),
-            last: SequenceNumber(last),
-            count,
-            is_final: false,
-            liveliness: false,
-        };
+    pub(crate) fn heartbeat(&self, world: &mut World, range: (i64, i64), count: i32) {
+        let heartbeat = heartbeat(WRITER, range, count);
         self.say(world, |message| message.heartbeat(&heartbeat).map(drop));
+    }
+
+    /// Acknowledges and requests samples in the name of a reader.
+    pub(crate) fn acknack(
+        &self,
+        world: &mut World,
+        pair: (EntityId, EntityId),
+        state: SequenceNumberSet,
+        count: i32,
+    ) {
+        let acknack = acknack(pair, state, count);
+        self.say(world, |message| message.acknack(&acknack).map(drop));
     }
 
     pub(crate) fn value(&self, world: &mut World, number: i64) {
@@ -256,34 +236,28 @@ impl Peer {
         entity: EntityId,
         change: impl FnOnce(&mut EndpointData),
     ) {
-        let guid = Guid {
-            prefix: self.prefix,
-            entity,
-        };
-        let mut data = EndpointData::new(guid);
-        data.topic_name.push_str("Foreign").expect("it fits");
-        data.type_name.push_str("sim::Sample").expect("it fits");
-        data.unicast
-            .push(self.node.discovery_locator())
-            .expect("it fits");
-        change(&mut data);
-        let mut payload = [0; 1024];
-        let length = data.emit(&mut payload).expect("it fits");
-        let announced = &mut self.announced[usize::from(!entity.is_writer())];
-        *announced += 1;
-        let sedp = if entity.is_writer() {
-            EntityId::SEDP_PUBLICATIONS_WRITER
-        } else {
-            EntityId::SEDP_SUBSCRIPTIONS_WRITER
-        };
-        let head = head(sedp, *announced);
-        self.inject(world, |message| {
-            message.data(&head, &payload[..length]).map(drop)
+        let locator = self.node.discovery_locator();
+        self.announce_filtered(world, entity, None, |data| {
+            data.unicast.push(locator).expect("it fits");
+            change(data);
         });
     }
 
     /// Announces a reliable reader with these bytes as its content filter.
     pub(crate) fn announce_filter(&mut self, world: &mut World, entity: EntityId, filter: &[u8]) {
+        self.announce_filtered(world, entity, Some(filter), |data| {
+            data.qos.reliability.kind = ReliabilityKind::Reliable;
+        });
+        world.run_for(ms(1));
+    }
+
+    fn announce_filtered(
+        &mut self,
+        world: &mut World,
+        entity: EntityId,
+        filter: Option<&[u8]>,
+        change: impl FnOnce(&mut EndpointData),
+    ) {
         let guid = Guid {
             prefix: self.prefix,
             entity,
@@ -291,13 +265,14 @@ impl Peer {
         let mut data = EndpointData::new(guid);
         data.topic_name.push_str("Foreign").expect("it fits");
         data.type_name.push_str("sim::Sample").expect("it fits");
-        data.qos.reliability.kind = ReliabilityKind::Reliable;
+        change(&mut data);
         let mut payload = [0; 4096];
-        let length = data.emit_filtered(Some(filter), &mut payload);
+        let length = data.emit_filtered(filter, &mut payload);
         let length = length.expect("it fits");
-        self.announced[1] += 1;
-        let head = head(EntityId::SEDP_SUBSCRIPTIONS_WRITER, self.announced[1]);
-        self.say(world, |message| {
+        let is_reader = usize::from(!entity.is_writer());
+        self.announced[is_reader] += 1;
+        let head = head(SEDP_READERS[is_reader].1, self.announced[is_reader]);
+        self.inject(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
     }
@@ -322,16 +297,5 @@ pub(crate) fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<
         for submessage in Submessages::new(datagram, HEADER_BYTES).flatten() {
             see(submessage);
         }
-    }
-}
-
-pub(crate) fn head(writer: EntityId, number: i64) -> DataPrefix {
-    DataPrefix {
-        reader: EntityId::UNKNOWN,
-        writer,
-        sequence: SequenceNumber(number),
-        key_hash: None,
-        status: None,
-        payload: PayloadKind::Data,
     }
 }

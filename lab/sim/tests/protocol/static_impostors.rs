@@ -7,13 +7,13 @@ use isolane_rtps::Announces;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Sample, World, WriterHandle};
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
-    message::{DataPrefix, Heartbeat, InfoSource, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
-    sequence::SequenceNumber,
+    message::{InfoSource, VENDOR_ID, VERSION},
 };
 
 use crate::{
     peer::{Peer, head},
     static_discovery::{A, B, one_way, peer_of, peers, report, two_described},
+    submessages::{end, heartbeat},
     support::{PATIENCE, SECOND, ms, values},
 };
 
@@ -151,28 +151,9 @@ fn say_what_harms(world: &mut World, peer: &mut Peer, writer: EntityId, behind: 
         prefix: name,
     };
     let payload = Sample::value(99).payload();
-    let sample = DataPrefix {
-        writer,
-        ..head(writer, 1)
-    };
-    let farewell = DataPrefix {
-        status: Some(StatusInfo {
-            disposed: true,
-            unregistered: true,
-        }),
-        payload: PayloadKind::Key,
-        ..head(EntityId::SPDP_WRITER, 2)
-    };
-    let heartbeat = Heartbeat {
-        reader: EntityId::UNKNOWN,
-        writer,
-        group: None,
-        first: SequenceNumber(1 << 62),
-        last: SequenceNumber(1 << 62),
-        count: 1_000,
-        is_final: false,
-        liveliness: false,
-    };
+    let sample = head(writer, 1);
+    let farewell = end(EntityId::SPDP_WRITER, 2);
+    let heartbeat = heartbeat(writer, (1 << 62, 1 << 62), 1_000);
     for which in 0..3 {
         peer.say(world, |message| {
             if behind {

@@ -29,10 +29,15 @@ pub(crate) fn a_pair(topic: &Topic) -> Pair {
 }
 
 /// As [`a_pair`], in an existing world.
-pub(crate) fn a_pair_in(mut world: World, topic: &Topic) -> Pair {
+pub(crate) fn a_pair_in(world: World, topic: &Topic) -> Pair {
+    a_pair_of(world, topic, topic)
+}
+
+/// As [`a_pair_in`], with another topic configuration for the reader.
+pub(crate) fn a_pair_of(mut world: World, offered: &Topic, requested: &Topic) -> Pair {
     let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, topic);
-    let reader = world.create_reader(b, topic);
+    let writer = world.create_writer(a, offered);
+    let reader = world.create_reader(b, requested);
     world.until_matched(&[writer], &[reader]);
     (world, (a, b), writer, reader)
 }

@@ -9,7 +9,7 @@ use isolane_sim::{
 };
 use isolane_wire::time::Instant;
 
-use crate::support::{PATIENCE, SECOND, ms, two_nodes, values};
+use crate::support::{PATIENCE, SECOND, a_pair_of, ms, two_nodes, values};
 
 const SEPARATION: Duration = ms(50);
 
@@ -196,11 +196,11 @@ fn what_was_kept_back_is_shown_when_the_filter_goes() {
 #[test]
 fn of_large_samples_no_more_are_kept_back_than_may_wait() {
     let topic = reliable().keyed().keep_all(16);
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &filtering(topic).max_payload_bytes(1 << 20));
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _, writer, reader) = a_pair_of(
+        World::new(1),
+        &topic,
+        &filtering(topic.clone()).max_payload_bytes(1 << 20),
+    );
     let twice = |key| [Sample::keyed(key, 1), Sample::keyed(key, 2)];
     world.enqueue(writer, (0..8).flat_map(twice));
     world.run_for(ms(20));

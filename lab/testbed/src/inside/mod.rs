@@ -36,6 +36,7 @@ pub(super) const BEGUN: &str = "the first process begins";
 
 /// Timeout for a device's appearance after its driver is loaded.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Polling interval of a wait.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Result of a guest, as JSON.
@@ -80,7 +81,6 @@ fn prepare() -> Result<()> {
         ("tmpfs", "/run"),
         ("tmpfs", "/tmp"),
         ("bpf", "/sys/fs/bpf"),
-        ("tracefs", "/sys/kernel/tracing"),
         ("debugfs", "/sys/kernel/debug"),
     ];
     for (kind, place) in mounts {
@@ -124,10 +124,20 @@ pub(super) fn never_rest() -> Result<()> {
 
 /// Waits until a path exists.
 pub(super) fn appeared(path: &Path) -> Result<()> {
+    let what = format!("{} did not appear", path.display());
+    wait_until(&what, PATIENCE, || Ok(path.exists()))
+}
+
+/// Waits until the condition holds; after the timeout, `failure` is the error.
+pub(super) fn wait_until(
+    failure: &str,
+    patience: Duration,
+    mut is_so: impl FnMut() -> Result<bool>,
+) -> Result<()> {
     let since = Instant::now();
-    while !path.exists() {
-        if since.elapsed() > PATIENCE {
-            return Err(format!("{} did not appear", path.display()).into());
+    while !is_so()? {
+        if since.elapsed() > patience {
+            return Err(failure.into());
         }
         thread::sleep(LOOK);
     }

@@ -1,7 +1,7 @@
 //! Programs in a guest, Debian's and isolane's, and the counters of a network device's driver.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use isolane_support::{Result, command};
 
@@ -19,24 +19,7 @@ pub(crate) fn program(name: &str) -> Command {
 pub(crate) fn run(name: &str, arguments: &str) -> Result<String> {
     let mut command = program(name);
     command.args(arguments.split_whitespace());
-    output(command)
-}
-
-/// Runs a command and returns its output; the error has its message.
-pub(crate) fn output(mut command: Command) -> Result<String> {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command
-        .output()
-        .map_err(|error| command::cannot_start(&command, &error))?;
-    if !status.success() {
-        let why = String::from_utf8_lossy(&stderr);
-        let what = command::displayed(&command);
-        return Err(format!("`{what}`: {status}: {}", why.trim()).into());
-    }
-    Ok(String::from_utf8_lossy(&stdout).into_owned())
+    command::quiet_output(&mut command)
 }
 
 /// Frames of a device's queues, by the driver's names, and its drops.

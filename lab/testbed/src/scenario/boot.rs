@@ -8,7 +8,7 @@ use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
 use isolane_support::Result;
 use serde_json::{Value, json};
 
-use super::Scenario;
+use super::{Scenario, report_faults};
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::{appeared, tools};
@@ -49,11 +49,7 @@ fn run(bench: &Bench) -> Result<bool> {
     let findings = state["doctor"]["findings"].as_array().map_or(0, Vec::len);
     eprintln!("doctor    {findings} findings");
     bench.report(&state)?;
-    let faults = faults(&state);
-    for fault in &faults {
-        eprintln!("FAILED: {fault}");
-    }
-    Ok(faults.is_empty())
+    Ok(report_faults(faults(&state)))
 }
 
 /// Missing prerequisites of the other scenarios.

@@ -1,16 +1,15 @@
 //! `facts`: host facts of a guest, recorded as an input for tests of plans.
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isolane_support::Result;
 use serde_json::{Value, json};
 
-use super::Scenario;
+use super::{Scenario, report_faults};
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
-use crate::inside::{appeared, tools};
+use crate::inside::{appeared, tools, wait_until};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "facts",
@@ -27,7 +26,6 @@ const INTERFACE: &str = "eth0";
 const INTERRUPTS: usize = 5;
 /// Timeout until the link is up.
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(50);
 
 fn run(bench: &Bench) -> Result<bool> {
     let guest = Guest {
@@ -43,11 +41,7 @@ fn run(bench: &Bench) -> Result<bool> {
     };
     let facts = recorded(guest.run(&bench.machine)?);
     bench.report(&facts)?;
-    let faults = faults(&facts);
-    for fault in &faults {
-        eprintln!("FAILED: {fault}");
-    }
-    Ok(faults.is_empty())
+    Ok(report_faults(faults(&facts)))
 }
 
 /// The facts with their origin.
@@ -91,13 +85,10 @@ fn inside(_: &[String]) -> Result<Value> {
     ] {
         tools::run("ip", &line)?;
     }
-    let begin = Instant::now();
-    while !tools::run("ip", &format!("link show {INTERFACE}"))?.contains("LOWER_UP") {
-        if begin.elapsed() > PATIENCE {
-            return Err("the link does not come up".into());
-        }
-        thread::sleep(LOOK);
-    }
+    let line = format!("link show {INTERFACE}");
+    wait_until("the link does not come up", PATIENCE, || {
+        Ok(tools::run("ip", &line)?.contains("LOWER_UP"))
+    })?;
     let mut doctor = tools::program("isolane");
     doctor.args(["doctor", "--facts", "--json", "-"]);
     Ok(serde_json::from_slice(&doctor.output()?.stdout)?)

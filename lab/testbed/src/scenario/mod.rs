@@ -7,6 +7,8 @@ mod pair;
 mod paper;
 mod tune;
 
+use std::fmt::Display;
+
 use isolane_support::Result;
 use serde_json::Value;
 
@@ -29,7 +31,6 @@ pub(super) const ALL: &[Scenario] = &[
     paper::SCENARIO,
     paper::IN_BRIEF,
     paper::ABLATION,
-    paper::TRACED,
     tune::SCENARIO,
 ];
 
@@ -43,6 +44,16 @@ pub(super) fn named(name: &str) -> Result<&'static Scenario> {
         )
         .into()
     })
+}
+
+/// Prints a scenario's faults. Returns true when there are none.
+fn report_faults(faults: impl IntoIterator<Item: Display>) -> bool {
+    let mut has_faults = false;
+    for fault in faults {
+        eprintln!("FAILED: {fault}");
+        has_faults = true;
+    }
+    !has_faults
 }
 
 /// Runs a guest's task.

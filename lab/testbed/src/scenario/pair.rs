@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use isolane_support::{Result, command};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Scenario;
+use super::{Scenario, report_faults};
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::tools::Counters;
@@ -61,6 +61,16 @@ struct Half {
     exit_code: Option<i32>,
 }
 
+impl Half {
+    fn of(output: &Output) -> Half {
+        Half {
+            sequences: sequences(&String::from_utf8_lossy(&output.stdout)),
+            messages: String::from_utf8_lossy(&output.stderr).into_owned(),
+            exit_code: output.status.code(),
+        }
+    }
+}
+
 fn run(bench: &Bench) -> Result<bool> {
     let guest = |role: &str, number: u8| Guest {
         name: format!("pair-{role}"),
@@ -90,11 +100,7 @@ fn run(bench: &Bench) -> Result<bool> {
     }
     eprintln!("frames received: {:?}", received.frames);
     bench.report(&[&received, &sent])?;
-    let faults = faults(&received, &sent);
-    for fault in &faults {
-        eprintln!("FAILED: {fault}");
-    }
-    Ok(faults.is_empty())
+    Ok(report_faults(faults(&received, &sent)))
 }
 
 /// Missing or wrong results.
@@ -174,20 +180,13 @@ fn publish(report: &mut Report) -> Result<()> {
             "pub {topic} --reliable --history all --level {level} --datapath {datapath} --period {PERIOD} \
              --seconds {PUBLISHES}"
         ));
-        let child = publisher
-            .spawn()
-            .map_err(|error| command::cannot_start(&publisher, &error))?;
+        let child = command::spawn(&mut publisher)?;
         Ok((topic.to_owned(), child))
     };
     let running = HALVES.map(start);
     for one in running {
         let (topic, child) = one?;
-        let output = child.wait_with_output()?;
-        let half = Half {
-            sequences: Vec::new(),
-            messages: String::from_utf8_lossy(&output.stderr).into_owned(),
-            exit_code: output.status.code(),
-        };
+        let half = Half::of(&child.wait_with_output()?);
         report.halves.insert(topic, half);
     }
     Ok(())
@@ -200,14 +199,7 @@ fn subscribe(report: &mut Report) -> Result<()> {
             "sub {topic} --reliable --history all --level {level} --datapath {datapath} --count {SAMPLES} \
              --seconds {SUBSCRIBES} --json -"
         ));
-        let output = subscriber
-            .output()
-            .map_err(|error| command::cannot_start(&subscriber, &error))?;
-        let half = Half {
-            sequences: sequences(&String::from_utf8_lossy(&output.stdout)),
-            messages: String::from_utf8_lossy(&output.stderr).into_owned(),
-            exit_code: output.status.code(),
-        };
+        let half = Half::of(&command::captured(&mut subscriber)?);
         report.halves.insert(topic.to_owned(), half);
     }
     Ok(())

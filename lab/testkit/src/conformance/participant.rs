@@ -159,22 +159,8 @@ impl<D: Datapath> Participant<D> {
 
     /// Sends each payload in its own frame, in full bursts.
     pub(super) fn send(&mut self, lane: Lane, payloads: &[Vec<u8>], to: &[Locator]) -> SendReport {
-        let mut total = SendReport::default();
-        let mut burst = TransmitBurst::new();
-        for some in payloads.chunks(MAX_BURST) {
-            for bytes in some {
-                let frame = self.frame(lane, bytes);
-                burst.push(frame).expect("room in the burst");
-                for locator in to {
-                    burst.address(*locator).expect("room for the destination");
-                }
-            }
-            let report = self.path.send_burst(lane, &mut burst);
-            assert!(burst.is_empty(), "sending empties the burst");
-            total.sent += report.sent;
-            total.refused += report.refused;
-        }
-        total
+        let frame_for = |of: &mut Self, bytes| Some(of.frame_for(lane, bytes));
+        self.send_in_frames(lane, payloads, to, frame_for).1
     }
 
     /// Sends each payload for which a frame is free, in full bursts. Returns the number of frames
@@ -185,11 +171,22 @@ impl<D: Datapath> Participant<D> {
         payloads: &[Vec<u8>],
         to: &[Locator],
     ) -> (usize, SendReport) {
+        self.send_in_frames(lane, payloads, to, |of, bytes| of.take(lane, bytes))
+    }
+
+    /// Sends each payload for which `frame_for` returns a frame with room for this number of bytes.
+    fn send_in_frames(
+        &mut self,
+        lane: Lane,
+        payloads: &[Vec<u8>],
+        to: &[Locator],
+        frame_for: impl Fn(&mut Self, usize) -> Option<Frame>,
+    ) -> (usize, SendReport) {
         let (mut frames, mut total) = (0, SendReport::default());
         let mut burst = TransmitBurst::new();
         for some in payloads.chunks(MAX_BURST) {
             for bytes in some {
-                let Some(mut frame) = self.take(lane, bytes.len()) else {
+                let Some(mut frame) = frame_for(self, bytes.len()) else {
                     continue;
                 };
                 frame.append(bytes).expect("the payload fits into a frame");

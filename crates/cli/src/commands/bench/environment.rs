@@ -9,7 +9,7 @@ use isolane_bench::namespace::{TestHosts, TestHostsConfig, TestHostsError};
 use isolane_bench::report::{Missing, Run};
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::scenario::transport::{self, Lanes, Transport};
-use isolane_bench::scenario::{ScenarioError, throughput};
+use isolane_bench::scenario::{ScenarioError, Waiting, throughput};
 use isolane_bench::stop::Stop;
 
 use crate::arguments::CHILD_COMMAND;
@@ -90,7 +90,7 @@ impl BenchEnvironment {
 
     /// Executes one run on the datapath that the configuration names.
     pub(super) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
-        match (config.scenario.datapath.as_str(), &self.hosts) {
+        match (config.settings.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),
             ("udp" | "xdp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
             _ => rtt::run_over_loopback(&self.program, config),
@@ -109,7 +109,10 @@ impl BenchEnvironment {
             ..TestHostsConfig::default()
         })?;
         let transport = match cell.datapath {
-            Datapath::Xdp => Transport::Xdp(Lanes::default()),
+            Datapath::Xdp => Transport::Xdp(Lanes {
+                busy_polls: cell.waiting == Waiting::BusyPoll,
+                ..Lanes::default()
+            }),
             _ => Transport::Udp,
         };
         match &planned.system {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use isolane_bench::child::kill_all;
 use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
 
@@ -195,7 +196,10 @@ fn forward_signals<R: Send + 'static>(hosts: &BenchEnvironment, events: Sender<E
     let stop = hosts.stop.clone();
     thread::spawn(move || {
         stop.wait();
-        if events.send(Event::Interrupted).is_ok() {
+        let is_measuring = events.send(Event::Interrupted).is_ok();
+        // A system under test may have started processes that do not end with this one.
+        kill_all();
+        if is_measuring {
             thread::sleep(RESULT_GRACE);
         }
         process::exit(ExitCode::Interrupted.number().into());

@@ -16,8 +16,8 @@ use isolane_bench::report::{
     self, Expectations, Of, Report, Run, STREAM_SCHEMA, Series, TRIES, csv, page, parts_of_ratios,
     ratios, wrapped,
 };
-use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::Outcome;
+use isolane_bench::scenario::{ScenarioError, Waiting, version};
 use isolane_model::Word;
 use sha2::{Digest, Sha256};
 use toml::Value;
@@ -156,6 +156,9 @@ fn reach(cell: &mut Cell, hosts: &BenchEnvironment) -> Result<(), Failure> {
     if cell.system.is_some() && hosts.hosts.is_err() {
         return refused("a system under test runs on two test hosts");
     }
+    if (cell.both_directions || cell.waiting != Waiting::Sleep) && hosts.hosts.is_err() {
+        return refused("two directions, and ends that spin, need two test hosts");
+    }
     let has_hosts = hosts.hosts.is_ok() && cell.datapath.has_hosts();
     if cell.disturbance != Load::None && !has_hosts {
         return refused("this disturbance needs two test hosts and the cable between them");
@@ -189,22 +192,12 @@ fn versions(planned: &[Planned]) -> Result<BTreeMap<String, String>, Failure> {
         if versions.contains_key(name) {
             continue;
         }
-        let output = process::Command::new(&system.program)
-            .arg("--version")
-            .output();
-        let printed = output
-            .map_err(|error| error.to_string())
-            .and_then(|output| {
-                let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-                match output.status.success() && !text.is_empty() {
-                    true => Ok(text),
-                    false => Err(format!("`--version`: {}", output.status)),
-                }
-            });
-        let printed = printed.map_err(|why| {
+        let printed = version(system).map_err(|why| {
             let program = system.program.display();
-            Failure::forbidden(format!("system {name}: cannot start {program}"), why)
-                .with_remedy("give the path of its program in [system], or put it into PATH")
+            let what = format!("system {name}: cannot read the version from `{program} --version`");
+            Failure::forbidden(what, why).with_remedy(
+                "give the path of its program in [system], or put it into PATH; it must end within five seconds",
+            )
         })?;
         versions.insert(name.clone(), printed);
     }

@@ -38,7 +38,7 @@ pub(crate) struct Rtt {
     /// Set payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024; 64,512,1024 with --ablation]
     #[arg(long, value_name = "LIST", value_parser = payload_of_round_trip)]
     payload: Vec<u32>,
-    /// Send this many pings per second, 1 to 100000
+    /// Send this many pings per second, 1 to 1000000
     #[arg(
         long,
         value_name = "HZ",

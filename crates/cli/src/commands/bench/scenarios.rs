@@ -196,12 +196,41 @@ impl Report {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let report = read(&self.from)?;
         self.outputs.write(&report)?;
-        measure::show(&measure::text(&report), self.outputs.json.as_ref())?;
+        let text = origin(&report) + &measure::text(&report);
+        measure::show(&text, self.outputs.json.as_ref())?;
         if let Some(destination) = &self.outputs.json {
             print_json(&report, destination)?;
         }
         Ok(ExitCode::Done)
     }
+}
+
+/// Lines about the origin of a result: title, time, machine, command, scenario and systems under test.
+fn origin(report: &isolane_bench::report::Report) -> String {
+    let mut text = format!("{}\n", report.scenario.title);
+    for environment in [&report.environment].into_iter().chain(&report.resumed) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "measured: {}, {} cores, Linux {}, isolane {}\ncommand: {}",
+            environment.began.as_deref().unwrap_or("at an unknown time"),
+            environment.cores,
+            environment.kernel.split(' ').next().unwrap_or_default(),
+            environment
+                .commit
+                .as_deref()
+                .unwrap_or("of an unknown commit"),
+            environment.command
+        );
+    }
+    let _ = writeln!(text, "scenario: SHA-256 {}", report.scenario_sha256);
+    for (name, version) in &report.systems {
+        let system = report.scenario.systems.get(name);
+        let about = system.map_or("", |system| system.about.as_str());
+        let separator = if about.is_empty() { "" } else { "; " };
+        let _ = writeln!(text, "system {name}: {version}{separator}{about}");
+    }
+    text + "\n"
 }
 
 /// Reads a report from a folder or a file.

@@ -271,6 +271,138 @@ fn a_delay_that_memory_could_not_hold_is_refused() {
     ));
 }
 
+fn in_order(arbiter: Arbiter, classes: &[u8]) -> Vec<usize> {
+    let mut waiting = Waiting::new(arbiter, 8);
+    for (number, &class) in classes.iter().enumerate() {
+        waiting.push(class, number).unwrap();
+    }
+    std::iter::from_fn(|| waiting.pop()).collect()
+}
+
+#[test]
+fn fifo_knows_no_classes() {
+    assert_eq!(in_order(Arbiter::Fifo, &[0, 7, 3, 0]), [0, 1, 2, 3]);
+}
+
+#[test]
+fn strict_takes_the_most_urgent_class_first_and_keeps_the_order_within_it() {
+    assert_eq!(
+        in_order(Arbiter::Strict, &[0, 7, 3, 0, 7, 3]),
+        [1, 4, 2, 5, 0, 3]
+    );
+}
+
+#[test]
+fn bulk_fills_its_own_queue_only() {
+    let mut waiting = Waiting::new(Arbiter::Strict, 2);
+    for number in 0..2 {
+        assert_eq!(waiting.push(0, number), Ok(()));
+    }
+    assert_eq!(waiting.push(0, 2), Err(2));
+    assert_eq!(waiting.push(7, 3), Ok(()), "another class has room");
+    assert_eq!(waiting.len(), 3);
+}
+
+/// Datagram of 100 bytes to port 7401.
+const DATAGRAM: Datagram = Datagram {
+    port: 7401,
+    payload_bytes: 100,
+};
+
+fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
+    let loss = Loss {
+        probability,
+        udp_port: port,
+        ..Loss::default()
+    };
+    let mut fates = Fates::new(loss, Reorder::default(), seed);
+    let draw = |_| fates.draw(Some(DATAGRAM)).lost;
+    (0..10_000).map(draw).collect()
+}
+
+#[test]
+fn a_seed_repeats_its_losses_and_another_has_others() {
+    assert_eq!(lost(0.1, None, 1), lost(0.1, None, 1));
+    assert_ne!(lost(0.1, None, 1), lost(0.1, None, 2));
+}
+
+#[test]
+fn the_share_lost_is_the_probability() {
+    let count = lost(0.1, None, 7).iter().filter(|&&lost| lost).count();
+    assert!((900..1100).contains(&count), "{count} of 10000");
+    assert!(lost(0.0, None, 7).iter().all(|&lost| !lost));
+    assert!(lost(1.0, None, 7).iter().all(|&lost| lost));
+}
+
+#[test]
+fn loss_for_one_port_spares_all_others() {
+    assert!(lost(1.0, Some(7400), 1).iter().all(|&lost| !lost));
+    assert!(lost(1.0, Some(7401), 1).iter().all(|&lost| lost));
+}
+
+#[test]
+fn loss_of_large_datagrams_spares_small_ones_and_what_is_none() {
+    let mut fates = Fates::new(
+        Loss {
+            probability: 1.0,
+            udp_port: None,
+            min_payload_bytes: Some(101),
+            ..Loss::default()
+        },
+        Reorder::default(),
+        1,
+    );
+    let large = Datagram {
+        payload_bytes: 101,
+        ..DATAGRAM
+    };
+    assert!(fates.draw(Some(large)).lost);
+    assert!(!fates.draw(Some(DATAGRAM)).lost);
+    assert!(!fates.draw(None).lost, "ARP, or a fragment");
+}
+
+#[test]
+fn both_limits_of_a_loss_must_be_met() {
+    let loss = Loss {
+        probability: 1.0,
+        udp_port: Some(7401),
+        min_payload_bytes: Some(100),
+        ..Loss::default()
+    };
+    let mut fates = Fates::new(loss, Reorder::default(), 1);
+    let elsewhere = Datagram {
+        port: 7400,
+        ..DATAGRAM
+    };
+    let smaller = Datagram {
+        payload_bytes: 99,
+        ..DATAGRAM
+    };
+    let drawn = [DATAGRAM, elsewhere, smaller].map(|datagram| fates.draw(Some(datagram)).lost);
+    assert_eq!(drawn, [true, false, false]);
+}
+
+#[test]
+fn reordering_does_not_change_which_frames_are_lost() {
+    let loss = Loss {
+        probability: 0.3,
+        ..Loss::default()
+    };
+    let reorder = Reorder {
+        probability: 0.3,
+        extra_delay_ns: 5,
+    };
+    let mut plain = Fates::new(loss, Reorder::default(), 3);
+    let mut both = Fates::new(loss, reorder, 3);
+    let mut held_back = 0;
+    for _ in 0..1000 {
+        let fate = both.draw(None);
+        assert_eq!(plain.draw(None).lost, fate.lost);
+        held_back += u32::from(fate.extra_delay_ns == 5);
+    }
+    assert!((200..400).contains(&held_back), "{held_back} of 1000");
+}
+
 proptest! {
     /// Invariant of `strict` for any arrivals: when a frame is transmitted, no more urgent frame waits, and no earlier
     /// frame of the same class waits.

@@ -180,3 +180,64 @@ fn stamps_of_two_runs_are_refused() {
     let error = merge(ping, pong, None);
     assert_eq!(error, Err(MergeError::DifferentRuns { ping: 3, pong: 4 }));
 }
+
+fn clock_in(boot: &str, namespace: &str) -> StampClock {
+    StampClock {
+        time_namespace: Some(namespace.to_owned()),
+        ..clock(boot)
+    }
+}
+
+#[test]
+fn two_processes_of_a_machine_have_one_clock() {
+    let here = StampClock::of_this_process();
+    let shared = here.shared_with(&here.clone()).expect("one clock");
+    assert!(
+        shared.contains(here.boot.as_deref().expect("a boot")),
+        "{shared}"
+    );
+}
+
+#[test]
+fn ends_of_two_machines_or_time_namespaces_have_two_clocks() {
+    let one = clock_in("a", "time:[1]");
+    let why = |other: &StampClock| one.shared_with(other).expect_err("two clocks");
+    assert!(why(&clock_in("b", "time:[1]")).contains("two machines"));
+    assert!(why(&clock_in("a", "time:[2]")).contains("time namespaces"));
+    assert!(why(&StampClock::default()).contains("is unknown"));
+    let silent = StampClock::default();
+    assert!(silent.shared_with(&one).is_err());
+    let alike = silent.shared_with(&silent);
+    assert!(
+        alike.is_err(),
+        "two that cannot tell are not alike: {alike:?}"
+    );
+}
+
+#[test]
+fn one_round_whose_parts_are_not_the_whole_takes_all_delays_with_it() {
+    let whole = Parts {
+        there_ns: 90,
+        turnaround_ns: 10,
+        back_ns: 100,
+        round_trip_ns: 200,
+    };
+    let off = Parts {
+        round_trip_ns: 201,
+        ..whole
+    };
+    let of = |rounds: &[(usize, Option<Parts>)]| OneWay::of(&Ok(String::from("one")), rounds);
+    let good = of(&[(0, Some(whole)), (2, Some(whole))]);
+    assert_eq!((good.rounds, good.refused), (2, None));
+    assert_eq!(good.back_us.max, Some(0.1));
+    for (bad, said) in [(Some(off), "round 2"), (None, "no stamps of it")] {
+        let refused = of(&[(0, Some(whole)), (2, bad)]);
+        assert!(refused.refused.expect("a reason").contains(said));
+        assert_eq!(refused.there_us, Statistics::default());
+    }
+    let endless = Parts {
+        there_ns: u64::MAX,
+        ..whole
+    };
+    assert!(of(&[(0, Some(endless))]).refused.is_some());
+}

@@ -42,7 +42,7 @@ pub(super) fn figures<'a>(report: &'a Report, index: usize) -> Vec<Figure<'a>> {
         }
     }
     let figure = |(_, mut runs): (Table, Vec<&'a Run>)| {
-        runs.sort_by_key(|run| run.disturbance.is_some());
+        runs.sort_by_key(|run| run.settings.disturbance.is_some());
         let curves = runs.iter().map(|run| {
             let name = match (run.label(), compared) {
                 (Some(label), _) => label.to_owned(),
@@ -98,15 +98,16 @@ const FIFO_LINK: RGBColor = RGBColor(230, 159, 0);
 /// Style of a run's curve and bar: the colour means the mechanisms, a dashed line an undisturbed run, and a thin line a
 /// disturbed link that sends frames in order of arrival.
 pub(super) fn style(run: &Run) -> CurveStyle {
-    let has = |stage| run.stages.contains(&stage);
+    let has = |stage| run.settings.stages.contains(&stage);
     let step = match run.cell.as_ref().and_then(|cell| cell.step) {
         Some(step) => step,
-        None if run.order == Order::Fifo => Step::OneSocket,
+        None if run.settings.order == Order::Fifo => Step::OneSocket,
         None if has(Stage::Budgets) => Step::Budgets,
         None if has(Stage::Xdp) => Step::Lane,
         None => Step::SocketALevel,
     };
     let is_outside = run
+        .settings
         .disturbance
         .is_some_and(|of_run| of_run.place() == Place::Link);
     let is_fifo_link = is_outside && run.arbiter() == Some(Arbiter::Fifo);
@@ -119,7 +120,7 @@ pub(super) fn style(run: &Run) -> CurveStyle {
     };
     CurveStyle {
         colour,
-        is_dashed: run.disturbance.is_none(),
+        is_dashed: run.settings.disturbance.is_none(),
         width,
     }
 }

@@ -9,7 +9,7 @@ mod figure;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Report, Run, bars, table};
+use super::{Report, Run, bars, table, unique};
 use curves::Figure;
 use figure::Curve;
 
@@ -70,7 +70,7 @@ fn bars(report: &Report) -> Markup {
             h3 { (group.block.title) }
             ul.bars {
                 @for (label, run) in &group.runs {
-                    li class=[run.disturbance.is_none().then_some("quiet")] style={ "--colour:" (curves::style(run).css_colour()) } {
+                    li class=[run.settings.disturbance.is_none().then_some("quiet")] style={ "--colour:" (curves::style(run).css_colour()) } {
                         span { (label) }
                         div { i style=(percent(run.rtt_us.p99)) {} b style=(percent(run.rtt_us.median)) {} }
                         span.times { (bars::milliseconds(run.rtt_us.median)) " / " (bars::milliseconds(run.rtt_us.p99)) }
@@ -224,19 +224,8 @@ fn notes(report: &Report) -> Markup {
         let notes = run.notes.iter().map(ToString::to_string);
         notes.chain(run.remarks.clone()).collect::<Vec<String>>()
     };
-    let sentences = distinct(report.runs.iter().flat_map(of_run));
+    let sentences = unique(report.runs.iter().flat_map(of_run));
     html! { @if !sentences.is_empty() { ul { @for sentence in sentences { li { (sentence) } } } } }
-}
-
-/// Values without repetitions, in their order.
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub fn run_ping(
     ready: impl FnOnce(&[Note]),
 ) -> Result<PingReport, EndError> {
     config.check()?;
-    let notes = end::take_resources(config.core);
+    let notes = end::take_resources(config.core, config.waiting);
     let participant = participant(config, "isolane rtt ping")?;
     let _unwritten = foreign_reader(&participant, config)?;
     let ping = Ping::new(&participant, config)?;
@@ -186,7 +186,7 @@ pub fn run_pong(
     ready: impl FnOnce(&[Note]),
 ) -> Result<PongReport, EndError> {
     config.check()?;
-    let notes = end::take_resources(config.core);
+    let notes = end::take_resources(config.core, config.waiting);
     let participant = participant(config, "isolane rtt pong")?;
     let _unwritten = foreign_reader(&participant, config)?;
     let pong = Pong::new(&participant, config)?;
@@ -219,7 +219,7 @@ impl Pong {
     pub(super) fn new(participant: &Participant, config: &EndConfig) -> Result<Pong, EndError> {
         let answers = Rc::new(RefCell::new(Answers {
             recorder: PongRecorder::new(config.samples, config.seed),
-            message: RttMessage::of_size(config.payload_bytes)?,
+            message: RttMessage::new(config.payload_bytes, config.content)?,
             offered: 0,
             refused: 0,
         }));
@@ -292,8 +292,14 @@ fn bulk(
 /// Creates the participant of an end with policed receivers.
 fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> {
     let limits = Limits::default();
-    let participant =
-        end::participant_with(config.site, config.transport, name, config.order, limits)?;
+    let participant = end::participant_with(
+        config.site,
+        config.transport,
+        config.waiting,
+        name,
+        config.order,
+        limits,
+    )?;
     protect(&participant, config)?;
     Ok(participant)
 }

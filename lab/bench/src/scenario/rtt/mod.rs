@@ -11,8 +11,9 @@
 //! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk
 //! topic in each direction, or discover a third participant's endpoints.
 //!
-//! Both topics have level 7 and are VOLATILE: best effort with KEEP_LAST 1, or reliable with KEEP_ALL. The ends write timestamps into memory reserved before
-//! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
+//! Both topics have level 7 and are VOLATILE: best effort with KEEP_LAST 1, or reliable with KEEP_ALL. The ends write
+//! timestamps into memory reserved before the start and allocate nothing afterwards. [`run_between_hosts`] is the
+//! parent's function.
 
 mod ends;
 mod memory;
@@ -23,11 +24,11 @@ mod run;
 use isolane::{Level, Qos};
 use serde::{Deserialize, Serialize};
 
-use super::end::{RttMessage, measured_level};
+use super::end::{RttMessage, measured_qos};
 use super::in_process_load::BulkKind;
 use super::throughput::Reliability;
 use super::transport::{BulkReader, Policing, Transport};
-use super::{ConfigError, Site};
+use super::{ConfigError, Content, Site, Waiting};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
@@ -77,6 +78,10 @@ pub struct EndConfig {
     pub reliability: Reliability,
     /// History of a reliable topic, in samples.
     pub max_samples: u16,
+    /// Way in which the end waits for work.
+    pub waiting: Waiting,
+    /// Padding of messages.
+    pub content: Content,
 }
 
 impl EndConfig {
@@ -127,36 +132,44 @@ impl EndConfig {
     }
 
     fn qos(&self) -> Qos {
-        let qos = match self.reliability {
-            Reliability::BestEffort => Qos::best_effort(),
-            Reliability::Reliable => Qos::reliable().keep_all().max_samples(self.max_samples),
-        };
-        qos.level(measured_level())
-            .max_bytes(RttMessage::max_bytes(self.payload_bytes))
+        measured_qos(self.reliability, self.max_samples, self.payload_bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Cell, Datapath};
+    use crate::scenario::RttMessage;
 
     pub(super) fn config(samples: u32) -> EndConfig {
         EndConfig {
-            site: Site::loopback(),
-            publisher: Publisher::Job,
-            order: Order::Priority,
-            payload_bytes: 64,
-            rate_hz: 2_000,
             samples,
             seed: 9,
-            core: None,
-            bulk: None,
-            transport: Transport::Udp,
-            policing: Policing::default(),
-            bulk_reader: None,
-            reliability: Reliability::BestEffort,
-            max_samples: 256,
+            ..Cell::default().round_trips().ping_end(Site::loopback())
         }
+    }
+
+    #[test]
+    fn waiting_and_content_of_a_cell_reach_the_ends() {
+        let cell = Cell {
+            datapath: Datapath::Xdp,
+            waiting: Waiting::BusyPoll,
+            content: Content::Random,
+            ..Cell::default()
+        };
+        let end = cell.round_trips().ping_end(Site::loopback());
+        assert_eq!((end.waiting, end.content), (cell.waiting, cell.content));
+        let Transport::Xdp(lanes) = end.transport else {
+            panic!("{end:?}");
+        };
+        assert!(lanes.options("host-a").busy_poll.is_some());
+        let padding = |content| {
+            let message = RttMessage::new(64, content).expect("it fits");
+            message.padding
+        };
+        assert!(padding(Content::Zeros).iter().all(|byte| *byte == 0));
+        assert_ne!(padding(Content::Random), padding(Content::Zeros));
     }
 
     #[test]

@@ -12,11 +12,12 @@ use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
     BackgroundLoadSettings, Cable, Counted, Counter, Disturbance, Disturbed, EndLanes, Inversions,
-    Lanes, Ledger, MulticastLoadSettings, Place, Run, RunCores, SystemActivity, Took,
+    Lanes, Ledger, MulticastLoadSettings, Place, Run, RunCores, SystemActivity, Took, unique,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
 use crate::scenario::in_process_load::{self, BulkCounts, BulkKind, HISTORY_SAMPLES, REPAIR_LOSS};
+use crate::scenario::program::PROGRAM;
 use crate::scenario::throughput::Reliability;
 use crate::scenario::transport::{BY_LANE, BulkReader, LEAST_BY_LANE, Transport};
 
@@ -189,26 +190,29 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let flows = parts.flows();
     let inversions = parts.inversions();
     let kernel_late = Counted::new(parts.ping.counts.kernel_late, parts.pong.counts.kernel_late);
-    let disturbance = config.scenario.disturbance;
-    let disturbed = disturbance.and_then(|one| parts.disturbed(one, config.seconds));
+    let disturbance = config.settings.disturbance;
+    let disturbed = disturbance.and_then(|one| parts.disturbed(one, config.cell.seconds));
     let bulk_fault = parts.bulk_fault();
     let faults = [&parts.ping.counts.faults[..], &parts.pong.counts.faults[..]].concat();
-    let period_ns = config.scenario.period_ns();
+    let period_ns = config.settings.period_ns();
     let lanes = Lanes {
-        ping: EndLanes::of(&parts.ping.counts),
-        pong: EndLanes::of(&parts.pong.counts),
+        ping: parts.ping.counts.lanes.clone(),
+        pong: parts.pong.counts.lanes.clone(),
     };
     let (ping, pong) = (parts.ping.recorder, parts.pong.recorder);
     let clocks = [&parts.ping.clock, &parts.pong.clock];
     let rounds = Rounds::merge(ping, pong, parts.passages, period_ns, clocks)?;
-    let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
+    let mut run = Run::new(&config.settings, &rounds, parts.cable.as_ref());
     run.policing = config.policing;
     run.bulk_reader = config.bulk_reader;
-    // A system under test has no counts.
+    // A system under test has no counts, and its program chooses the datapath.
     let flows = match config.system {
         Some(_) => &[],
         None => &flows[..],
     };
+    if config.system.is_some() {
+        PROGRAM.clone_into(&mut run.settings.datapath);
+    }
     // A reliable topic's repairs are in no balance of single datagrams.
     let is_balanced = config.reliability == Reliability::BestEffort;
     run.flows = flows.to_vec();
@@ -251,18 +255,14 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     run.kernel_late = kernel_late;
     run.remarks = remarks(config);
     // Children report the same refusals several times.
-    for note in parts.notes {
-        if !run.notes.contains(&note) {
-            run.notes.push(note);
-        }
-    }
+    run.notes = unique([run.notes, parts.notes].concat());
     Ok(Outcome { run, rounds })
 }
 
 /// Remarks on how to read a run.
 fn remarks(config: &Config) -> Vec<String> {
     let mut remarks = Vec::new();
-    match config.place {
+    match config.cell.place() {
         Place::Link => {}
         Place::Devices => remarks.push(
             "Runs between devices of the machine: isolane's link does not connect them and takes no timestamps. The \
@@ -314,12 +314,12 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
 
 /// Reports round trips that fill the cable.
 fn filled_link(config: &Config) -> Option<String> {
-    let has_hosts = ["udp", "xdp"].contains(&config.scenario.datapath.as_str());
-    if !has_hosts || !matches!(config.place, Place::Link | Place::FastLink) {
+    let has_hosts = ["udp", "xdp"].contains(&config.settings.datapath.as_str());
+    if !has_hosts || !matches!(config.cell.place(), Place::Link | Place::FastLink) {
         return None;
     }
-    let frame_bytes = u64::from(MESSAGE_HEADS_BYTES + config.scenario.payload_bytes);
-    let bits_per_s = wire_bytes(frame_bytes) * 8 * u64::from(config.scenario.rate_hz);
+    let frame_bytes = u64::from(MESSAGE_HEADS_BYTES + config.settings.payload_bytes);
+    let bits_per_s = wire_bytes(frame_bytes) * 8 * u64::from(config.settings.rate_hz);
     let share = bits_per_s as f64 / config.cable.bits_per_s as f64;
     (share > MOST_OF_LINK).then(|| {
         format!(
@@ -461,7 +461,6 @@ fn foreign_traffic(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
     use crate::scenario::flow::LaneCounts;
 
     #[test]
@@ -474,25 +473,22 @@ mod tests {
         // 2,000 frames of 1,024 + 102 + 24 bytes per second are 18.4 Mbit/s.
         config.cable.bits_per_s = 40_000_000;
         assert_eq!(filled_link(&config), None);
-        let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
-        let clock = StampClock::default();
-        let rounds = Rounds::merge(ping, pong, None, 500_000, [&clock; 2]).expect("rounds");
-        let mut run = Run::new(&config.scenario, &rounds, None);
+        let mut run = Run::new(&config.settings, &Rounds::none(), None);
         assert_eq!(fault_of(&config, &run), None);
         config.cable.bits_per_s = 20_000_000;
         let reason = filled_link(&config).expect("92 % of the link");
         assert!(reason.contains("fill 92 % of the link"), "{reason}");
         assert_eq!(fault_of(&config, &run).as_ref(), Some(&reason));
-        config.scenario.datapath = "memory".into();
+        config.settings.datapath = "memory".into();
         assert_eq!(filled_link(&config), None, "there is no link");
-        config.scenario.datapath = "udp".into();
+        config.settings.datapath = "udp".into();
         run.disturbed = Some(Disturbed::default());
         assert_eq!(
             fault_of(&config, &run),
             Some(reason),
             "the first reason is the link"
         );
-        config.place = Place::Devices;
+        config.cell.place = Some(Place::Devices);
         assert_eq!(
             filled_link(&config),
             None,
@@ -522,9 +518,7 @@ mod tests {
                 }),
                 ..EndLanes::default()
             };
-            let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
-            let rounds = Rounds::merge(ping, pong, None, 500_000, [&StampClock::default(); 2]);
-            let mut run = Run::new(&config.scenario, &rounds.expect("rounds"), None);
+            let mut run = Run::new(&config.settings, &Rounds::none(), None);
             let mut is_full = |count| {
                 let (ping, pong) = (end(history), end(count));
                 run.lanes = Some(Lanes { ping, pong });

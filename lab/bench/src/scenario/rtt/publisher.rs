@@ -188,7 +188,7 @@ impl Schedule {
             samples: config.samples,
             seed: config.seed,
             start_ns: None,
-            message: RttMessage::of_size(config.payload_bytes)?,
+            message: RttMessage::new(config.payload_bytes, config.content)?,
             sent_ns: Vec::with_capacity(config.samples as usize),
             refused: 0,
         })

@@ -8,12 +8,12 @@ use super::{EndConfig, PingReport, PongReport};
 use crate::background_load::BackgroundLoad;
 use crate::cable::{self, Cable, Observe};
 use crate::child::{ChildError, Program, Role, Running};
-use crate::experiment::System;
+use crate::experiment::{Cell, System};
 use crate::multicast_load::MulticastLoad;
 use crate::namespace::{Host, TestHosts, TestHostsConfig};
 use crate::process::{HOST_PRIORITY, Note};
 use crate::report::{
-    Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, SystemActivity, SystemState, Took,
+    Disturbance, Order, Place, ReceiveWork, RunCores, RunSettings, SystemActivity, Took,
 };
 use crate::scenario::in_process_load::{self, BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
 use crate::scenario::program::RoundsProgram;
@@ -29,17 +29,17 @@ pub(crate) const OUTLASTS_SECONDS: u32 = 60;
 /// Configuration of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Measured scenario.
-    pub scenario: Scenario,
-    /// Publishing time in seconds.
-    pub seconds: u32,
+    /// Cell of the run.
+    pub cell: Cell,
+    /// Settings, as recorded in the result.
+    pub settings: RunSettings,
     /// Seed of the nonces, unique per run.
     pub seed: u64,
     /// Link between the hosts; the run sets its `observe`.
     pub cable: cable::Config,
-    /// Flood of the scenario, if any; the run sets its duration and base rate.
+    /// Flood, if any; the run sets its duration and base rate.
     pub flood: background_load::Config,
-    /// Storm of the scenario, if any; the run sets its duration.
+    /// Storm, if any; the run sets its duration.
     pub storm: multicast_load::Config,
     /// Number of the repetition of this run, from 1.
     pub repetition: u32,
@@ -49,34 +49,26 @@ pub struct Config {
     pub policing: Policing,
     /// Reader of the flood's or storm's traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
-    /// Connection of the hosts.
-    pub place: Place,
-    /// True if the pong end runs on the ping end's core; otherwise it runs on the cable's.
-    pub share_core: bool,
     /// Reliability of both topics.
     pub reliability: Reliability,
-    /// History of a reliable topic, in samples.
-    pub max_samples: u16,
     /// System under test, if it is not isolane's own ends.
     pub system: Option<System>,
-    /// Transmit and receive queues of each host's device; `None` for those of the testbed.
-    pub queues: Option<u32>,
 }
 
 impl Config {
     /// Number of scheduled pings.
     pub fn samples(&self) -> u64 {
-        u64::from(self.seconds) * u64::from(self.scenario.rate_hz)
+        u64::from(self.cell.seconds) * u64::from(self.settings.rate_hz)
     }
 
     /// Checks whether the run can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let bytes = self.scenario.payload_bytes;
+        let bytes = self.settings.payload_bytes;
         let most = MAX_MESSAGE_WITH_REPAIR_BYTES;
-        if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
+        if self.settings.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadWithRepair { bytes, most });
         }
-        if let (Some(_), Some(disturbance)) = (&self.system, self.scenario.disturbance)
+        if let (Some(_), Some(disturbance)) = (&self.system, self.settings.disturbance)
             && (disturbance.is_in_process() || self.bulk_reader.is_some())
         {
             return Err(ConfigError::DisturbanceNeedsIsolane(disturbance.word()));
@@ -86,20 +78,26 @@ impl Config {
 
     /// Checks whether the run can be measured without hosts.
     pub(super) fn check_without_hosts(&self) -> Result<(), ConfigError> {
-        if let Some(disturbance) = self.scenario.disturbance {
+        if let Some(disturbance) = self.settings.disturbance {
             let disturbance = disturbance.word();
             return Err(ConfigError::DisturbanceNeedsHosts(disturbance));
         }
         self.check()
     }
 
+    /// Returns whether the run uses AF_XDP: lanes at the ends, or a steering link.
+    pub fn takes_lanes(&self) -> bool {
+        let is_steered = self.settings.receive_work != ReceiveWork::Softirq;
+        is_steered || matches!(self.transport, Transport::Xdp(_))
+    }
+
     pub(super) fn cores(&self) -> RunCores {
         let cores = self.flood.cores;
         RunCores {
             ping: cores.hosts,
-            pong: match self.share_core {
-                true => cores.hosts,
-                false => cores.cable,
+            pong: match self.cell.cores() {
+                1 => cores.hosts,
+                _ => cores.cable,
             },
             cable: cores.cable,
             receive_work: cores.hosts,
@@ -117,15 +115,15 @@ impl Config {
     fn end(&self, site: Site, core: usize) -> EndConfig {
         EndConfig {
             site,
-            publisher: self.scenario.publisher,
-            order: self.scenario.order,
-            payload_bytes: self.scenario.payload_bytes,
-            rate_hz: self.scenario.rate_hz,
+            publisher: self.settings.publisher,
+            order: self.settings.order,
+            payload_bytes: self.settings.payload_bytes,
+            rate_hz: self.settings.rate_hz,
             // `check` refuses larger numbers of samples.
             samples: u32::try_from(self.samples()).unwrap_or(u32::MAX),
             seed: self.seed,
             core: Some(core),
-            bulk: match (self.scenario.disturbance, self.bulk_reader) {
+            bulk: match (self.settings.disturbance, self.bulk_reader) {
                 (Some(Disturbance::Large), _) => Some(BulkKind::Large),
                 (Some(Disturbance::Bulk | Disturbance::Repair), _)
                 | (_, Some(BulkReader::Keeps)) => Some(BulkKind::Small),
@@ -135,7 +133,9 @@ impl Config {
             policing: self.policing,
             bulk_reader: self.bulk_reader,
             reliability: self.reliability,
-            max_samples: self.max_samples,
+            max_samples: self.cell.max_samples,
+            waiting: self.cell.waiting,
+            content: self.cell.content,
         }
     }
 
@@ -147,7 +147,7 @@ impl Config {
                 seed: end.seed,
             }),
             core: Some(self.flood.cores.cable),
-            steer: self.scenario.receive_work != ReceiveWork::Softirq,
+            steer: self.settings.receive_work != ReceiveWork::Softirq,
             ..self.cable.clone()
         }
     }
@@ -155,7 +155,7 @@ impl Config {
     pub(crate) fn flood(&self) -> background_load::Config {
         background_load::Config {
             cable_bits_per_s: self.cable.bits_per_s,
-            seconds: self.seconds + OUTLASTS_SECONDS,
+            seconds: self.cell.seconds + OUTLASTS_SECONDS,
             target: self.target(self.flood.target),
             ..self.flood.clone()
         }
@@ -163,7 +163,7 @@ impl Config {
 
     /// Effective target of bulk: in FIFO order all levels share the lane of the lowest one.
     fn target(&self, target: Target) -> Target {
-        match (target, self.scenario.order) {
+        match (target, self.settings.order) {
             (Target::Level(_), Order::Fifo) => Target::Level(0),
             (target, _) => target,
         }
@@ -171,7 +171,7 @@ impl Config {
 
     pub(crate) fn storm(&self) -> multicast_load::Config {
         multicast_load::Config {
-            seconds: self.seconds + OUTLASTS_SECONDS,
+            seconds: self.cell.seconds + OUTLASTS_SECONDS,
             target: self.target(self.storm.target),
             ..self.storm.clone()
         }
@@ -198,10 +198,14 @@ pub fn run_between_prepared_hosts(
     config.check()?;
     let mut watch = Watch::start();
     let wanted = TestHostsConfig {
-        queues: config.queues.unwrap_or(testbed.config().queues),
+        queues: match config.cell.has_one_queue() {
+            true => 1,
+            false => testbed.config().queues,
+        },
         ..testbed.config().clone()
     };
-    let of_run = match config.place {
+    let place = config.cell.place();
+    let of_run = match place {
         Place::Pair => Some(TestHosts::without_cable(&wanted)?),
         Place::Link | Place::FastLink if wanted != *testbed.config() => {
             Some(TestHosts::new(&wanted)?)
@@ -211,13 +215,13 @@ pub fn run_between_prepared_hosts(
     let testbed = of_run.as_ref().unwrap_or(testbed);
     let ping_end = config.ping_end(Site::Host(Host::A));
     // The threads exist before anything attaches to the hosts' devices, and until the run is over.
-    let _threads = match config.scenario.receive_work {
+    let _threads = match config.settings.receive_work {
         ReceiveWork::Softirq | ReceiveWork::Steered => None,
         ReceiveWork::Threads => Some(testbed.thread_receive_work(HOST_PRIORITY)?),
     };
     let of_cable = || ScenarioError::of("the cable");
     let start = || Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable());
-    let has_cable = matches!(config.place, Place::Link | Place::FastLink);
+    let has_cable = matches!(place, Place::Link | Place::FastLink);
     let cable = has_cable.then(start).transpose()?;
     let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role).map(End::Child);
     let pong_end = config.pong_end(Site::Host(Host::B));
@@ -231,15 +235,16 @@ pub fn run_between_prepared_hosts(
             RoundsProgram::spawn(testbed, Host::A, system, "ping", &ping_end).map(End::Program),
         ],
     };
-    let mut ends = Ends {
-        ping: ping.map_err(ScenarioError::of("the ping end"))?,
-        pong: pong.map_err(ScenarioError::of("the pong end"))?,
-    };
-    ends.wait_until_ready()?;
+    let ends = Ends::ready(ping, pong)?;
     set_up().map_err(ScenarioError::SetUp)?;
     let set_up = watch.lap_s();
 
-    let disturbance = RunningDisturbance::start(testbed, program, config)?;
+    let of_disturbance = || {
+        let disturbance = config.settings.disturbance;
+        ScenarioError::of(disturbance.map_or("undisturbed", Disturbance::word))
+    };
+    let disturbance = RunningDisturbance::start(testbed, program, config);
+    let disturbance = disturbance.map_err(of_disturbance())?;
     let notes = [
         testbed.notes(),
         ends.pong.notes(),
@@ -251,7 +256,7 @@ pub fn run_between_prepared_hosts(
     let (ping, system) = measure(config, ends.ping)?;
     let measure = watch.lap_s();
     // Senders end before receivers, and the cable last.
-    let achieved = disturbance.finish()?;
+    let achieved = disturbance.finish().map_err(of_disturbance())?;
     let pong = ends.pong.pong_report();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let cable = cable.map(|cable| cable.finish().map_err(of_cable()));
@@ -295,11 +300,8 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     let site = Site::loopback();
     let spawn = |role: Role| Running::spawn_here(program, &role).map(End::Child);
     let pong = spawn(Role::RttPong(config.pong_end(site)));
-    let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let ping = spawn(Role::RttPing(config.ping_end(site)));
-    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
-    let mut ends = Ends { ping, pong };
-    ends.wait_until_ready()?;
+    let ends = Ends::ready(ping, pong)?;
     let notes = [ends.pong.notes(), ends.ping.notes()].concat();
     let (ping, system) = measure(config, ends.ping)?;
     let pong = ends.pong.pong_report();
@@ -318,10 +320,10 @@ fn measure(config: &Config, mut ping: End) -> Result<(PingReport, SystemActivity
     let of_ping = || ScenarioError::of("the ping end");
     let cores = config.cores();
     // The ping end waits for `go`, and has ended when its report is here.
-    let before = SystemState::read(cores);
+    let before = SystemActivity::since_boot(cores);
     ping.go().map_err(of_ping())?;
-    let report = ping.ping_report(config.seconds).map_err(of_ping())?;
-    let system = SystemState::read(cores).since(&before, cores);
+    let report = ping.ping_report(config.cell.seconds).map_err(of_ping())?;
+    let system = SystemActivity::since_boot(cores).since(&before);
     Ok((report, system))
 }
 
@@ -379,25 +381,31 @@ struct Ends {
 }
 
 impl Ends {
-    /// Waits until both ends have discovered each other.
-    fn wait_until_ready(&mut self) -> Result<(), ScenarioError> {
-        let pong = self.pong.wait_until_ready();
-        pong.map_err(ScenarioError::of("the pong end"))?;
-        let ping = self.ping.wait_until_ready();
-        ping.map_err(ScenarioError::of("the ping end"))
+    /// Waits until both started ends have discovered each other.
+    fn ready(
+        ping: Result<End, ChildError>,
+        pong: Result<End, ChildError>,
+    ) -> Result<Ends, ScenarioError> {
+        let (of_ping, of_pong) = (
+            || ScenarioError::of("the ping end"),
+            || ScenarioError::of("the pong end"),
+        );
+        let (mut ping, mut pong) = (ping.map_err(of_ping())?, pong.map_err(of_pong())?);
+        pong.wait_until_ready().map_err(of_pong())?;
+        ping.wait_until_ready().map_err(of_ping())?;
+        Ok(Ends { ping, pong })
     }
 }
 
 /// Lead time of a load before the first ping, in which queues reach a steady state.
 const SETTLES: Duration = Duration::from_millis(300);
 
-/// Disturbance in separate processes.
-enum RunningDisturbance {
-    /// No process: undisturbed, or the ends create the load themselves.
-    None,
-    Background(Box<BackgroundLoad>),
-    Multicast(Box<MulticastLoad>),
-    Joining(Running),
+/// Processes of a disturbance: none if the run is undisturbed, or if the ends create the load themselves.
+#[derive(Default)]
+struct RunningDisturbance {
+    flood: Option<BackgroundLoad>,
+    storm: Option<MulticastLoad>,
+    joining: Option<Running>,
 }
 
 /// Reports of a disturbance.
@@ -414,64 +422,43 @@ impl RunningDisturbance {
         testbed: &TestHosts,
         program: &Program,
         config: &Config,
-    ) -> Result<RunningDisturbance, ScenarioError> {
-        let Some(disturbance) = config.scenario.disturbance else {
-            return Ok(RunningDisturbance::None);
-        };
-        let start = || -> Result<RunningDisturbance, ChildError> {
-            Ok(match disturbance {
-                Disturbance::Flood => {
-                    let load = BackgroundLoad::start(testbed, program, &config.flood())?;
-                    thread::sleep(SETTLES);
-                    RunningDisturbance::Background(Box::new(load))
-                }
-                Disturbance::Storm => {
-                    let load = MulticastLoad::start(testbed, program, &config.storm())?;
-                    thread::sleep(SETTLES);
-                    RunningDisturbance::Multicast(Box::new(load))
-                }
-                Disturbance::Joining => {
-                    let role = Role::Joining(in_process_load::JoiningConfig {
-                        site: Site::Host(Host::B),
-                        core: Some(config.cores().cable),
-                    });
-                    let mut joining = Running::start(testbed, Host::B, program, &role)?;
-                    joining.go()?;
-                    RunningDisturbance::Joining(joining)
-                }
-                Disturbance::Bulk | Disturbance::Repair | Disturbance::Large => {
-                    RunningDisturbance::None
-                }
-            })
-        };
-        start().map_err(ScenarioError::of(disturbance.word()))
+    ) -> Result<RunningDisturbance, ChildError> {
+        let mut running = RunningDisturbance::default();
+        match config.settings.disturbance {
+            Some(Disturbance::Flood) => {
+                let load = BackgroundLoad::start(testbed, program, &config.flood())?;
+                running.flood = Some(load);
+                thread::sleep(SETTLES);
+            }
+            Some(Disturbance::Storm) => {
+                let load = MulticastLoad::start(testbed, program, &config.storm())?;
+                running.storm = Some(load);
+                thread::sleep(SETTLES);
+            }
+            Some(Disturbance::Joining) => {
+                let role = Role::Joining(in_process_load::JoiningConfig {
+                    site: Site::Host(Host::B),
+                    core: Some(config.cores().cable),
+                });
+                let mut joining = Running::start(testbed, Host::B, program, &role)?;
+                joining.go()?;
+                running.joining = Some(joining);
+            }
+            Some(Disturbance::Bulk | Disturbance::Repair | Disturbance::Large) | None => {}
+        }
+        Ok(running)
     }
 
+    /// Notes of the start. A load returns its notes with its report.
     fn notes(&self) -> &[Note] {
-        match self {
-            RunningDisturbance::Joining(joining) => joining.notes(),
-            // A load returns its notes with its report.
-            _ => &[],
-        }
+        self.joining.as_ref().map_or(&[], Running::notes)
     }
 
-    fn finish(self) -> Result<Achieved, ScenarioError> {
-        let mut achieved = Achieved::default();
-        match self {
-            RunningDisturbance::None => {}
-            RunningDisturbance::Background(load) => {
-                let report = load.finish().map_err(ScenarioError::of("flood"))?;
-                achieved.flood = Some(report);
-            }
-            RunningDisturbance::Multicast(load) => {
-                let report = load.finish().map_err(ScenarioError::of("storm"))?;
-                achieved.storm = Some(report);
-            }
-            RunningDisturbance::Joining(joining) => {
-                let report = joining.finish().map_err(ScenarioError::of("joining"))?;
-                achieved.joining = Some(report);
-            }
-        }
-        Ok(achieved)
+    fn finish(self) -> Result<Achieved, ChildError> {
+        Ok(Achieved {
+            flood: self.flood.map(BackgroundLoad::finish).transpose()?,
+            storm: self.storm.map(MulticastLoad::finish).transpose()?,
+            joining: self.joining.map(Running::finish).transpose()?,
+        })
     }
 }

@@ -8,7 +8,7 @@ use isolane::{DataReader, DataWriter, Limits, Participant, Sample, WriteError};
 use isolane_rtps::WriteError as Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::{EndConfig, Reliability, TOPIC};
+use super::{EndConfig, Reliability};
 use crate::clock::{NANOS_PER_SECOND, now_ns};
 use crate::process::{Note, Notes, Usage, exact_timers};
 use crate::report::Order;
@@ -48,18 +48,25 @@ pub fn run_reader(
         samples: tally.samples,
         elapsed_ns: tally.last_ns - tally.first_ns,
         usage: Usage::now().since(&before),
-        counts: EndCounts::of(&participant, None, &[TOPIC], None),
+        counts: EndCounts::of(&participant, None, &[config.topic()], None),
     })
 }
 
 /// Pins the process to a core and creates the participant. The process never sleeps in this scenario, so it gets no
 /// real-time priority.
 fn start(config: &EndConfig, name: &str) -> Result<(Notes, Participant), EndError> {
-    config.check()?;
+    config.run.check()?;
     let mut notes = Notes::pinned(config.core);
     notes.0.extend(exact_timers().err());
     let (site, limits) = (config.site, Limits::default());
-    let participant = end::participant_with(site, config.transport, name, Order::Priority, limits)?;
+    let participant = end::participant_with(
+        site,
+        config.transport,
+        config.run.waiting,
+        name,
+        Order::Priority,
+        limits,
+    )?;
     Ok((notes, participant))
 }
 
@@ -98,12 +105,12 @@ fn count_into(
     let qos = config.qos();
     Ok(match config.run.reliability {
         Reliability::BestEffort => {
-            let reader = participant.create_view_reader::<RttMessage>(TOPIC, &qos)?;
+            let reader = participant.create_view_reader::<RttMessage>(config.topic(), &qos)?;
             reader.on_view(move |sample| tally.set(tally.get().count(&sample)));
             reader
         }
         Reliability::Reliable => {
-            let reader = participant.create_reader::<RttMessage>(TOPIC, &qos)?;
+            let reader = participant.create_reader::<RttMessage>(config.topic(), &qos)?;
             let value = RttMessage::of_size(config.run.payload_bytes)?;
             reader.on_sample(value, move |sample| tally.set(tally.get().count(&sample)))?;
             reader
@@ -143,7 +150,7 @@ pub fn run_writer(
     ready: impl FnOnce(&[Note]),
 ) -> Result<WriterReport, EndError> {
     let (notes, participant) = start(config, "isolane writer")?;
-    let writer = participant.create_writer::<RttMessage>(TOPIC, &config.qos())?;
+    let writer = participant.create_writer::<RttMessage>(config.topic(), &config.qos())?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
@@ -168,7 +175,7 @@ pub fn run_writer(
         let none_waits = || writer.ledger().pending == 0;
         end::run_until(&participant, stop, ACKNOWLEDGE, none_waits)?;
     }
-    report.counts = EndCounts::of(&participant, None, &[TOPIC], None);
+    report.counts = EndCounts::of(&participant, None, &[config.topic()], None);
     Ok(report)
 }
 
@@ -180,7 +187,7 @@ fn write_for(
     stop: &Stop,
     report: &mut WriterReport,
 ) -> Result<(), EndError> {
-    let mut message = RttMessage::of_size(config.run.payload_bytes)?;
+    let mut message = RttMessage::new(config.run.payload_bytes, config.run.content)?;
     let start_ns = now_ns();
     let length_ns = u64::from(config.run.seconds) * NANOS_PER_SECOND;
     let mut since_look = 0;

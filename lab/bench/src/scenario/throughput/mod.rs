@@ -17,12 +17,11 @@ use isolane::Qos;
 use isolane_rtps::limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use serde::{Deserialize, Serialize};
 
-use super::end::measured_level;
+use super::end::measured_qos;
 use super::flow::Flow;
-use super::plan;
-use super::program::{self, Printed};
+use super::program::{self, PROGRAM, Printed};
 use super::transport::{BY_LANE, LEAST_BY_LANE, Transport};
-use super::{ConfigError, RttMessage, ScenarioError, Site};
+use super::{ConfigError, Content, RttMessage, ScenarioError, Site, Waiting};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
 use crate::experiment::System;
@@ -30,12 +29,14 @@ use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::namespace::{Host, TestHosts};
 use crate::process::{Cores, Note};
 use crate::record::Rounds;
-use crate::report::{EndUsage, Publisher, Run, Scenario, Stream};
+use crate::report::{EndUsage, Run, RunSettings, Stream};
 
 pub use ends::{ReaderReport, WriterReport, run_reader, run_writer};
 
-/// Topic name.
+/// Topic from host A to host B.
 pub const TOPIC: &str = "Throughput";
+/// Topic from host B to host A.
+pub const TOPIC_BACK: &str = "ThroughputBack";
 
 /// Reliability of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,22 +60,19 @@ pub struct EndConfig {
     pub transport: Transport,
     /// Configuration of the run.
     pub run: Config,
+    /// True for an end of the stream from host B to host A.
+    pub is_back: bool,
 }
 
 impl EndConfig {
-    /// Checks whether the configuration can be measured.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.run.check()
+    fn topic(&self) -> &'static str {
+        if self.is_back { TOPIC_BACK } else { TOPIC }
     }
 
     fn qos(&self) -> Qos {
-        let qos = match self.run.reliability {
-            Reliability::BestEffort => Qos::best_effort(),
-            Reliability::Reliable => Qos::reliable().keep_all().max_samples(self.run.max_samples),
-        };
-        qos.level(measured_level())
-            .latency_budget(Duration::from_micros(self.run.latency_budget_us))
-            .max_bytes(RttMessage::max_bytes(self.run.payload_bytes))
+        let run = &self.run;
+        measured_qos(run.reliability, run.max_samples, run.payload_bytes)
+            .latency_budget(Duration::from_micros(run.latency_budget_us))
     }
 }
 
@@ -84,8 +82,9 @@ pub(super) const DRAIN: Duration = Duration::from_millis(300);
 /// Descriptions of the path between two hosts.
 const BY_SOCKETS: &str = "kernel sockets of two hosts joined by a veth pair, without a cable";
 const BY_LANES: &str = "AF_XDP lanes of two hosts joined by a veth pair, without a cable";
+const BY_PROGRAM: &str = "two hosts joined by a veth pair, without a cable";
 const TOO_LARGE: &str =
-    "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane";
+    "kernel sockets of two hosts joined by a veth pair: the samples do not fit a lane";
 
 /// Configuration of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +100,12 @@ pub struct Config {
     pub max_samples: u16,
     /// Samples per second; `None` for as many as possible.
     pub rate_hz: Option<u32>,
+    /// Way in which both ends wait for work.
+    pub waiting: Waiting,
+    /// Padding of messages.
+    pub content: Content,
+    /// True for a second stream at the same time, from host B to host A.
+    pub both_directions: bool,
     /// Writing time in seconds.
     pub seconds: u32,
     /// Cores of the writer (`hosts`) and the reader (`cable`).
@@ -122,32 +127,72 @@ impl Config {
 
 /// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly to the other device.
 /// Over lanes, the result states the number of datagrams that the lane received. If samples that fit the lane did not
-/// use it, the run is invalid.
+/// use it, the run is invalid. Two streams at the same time have one result.
 pub fn run_between_hosts(
     testbed: &TestHosts,
     program: &Program,
     transport: Transport,
     config: &Config,
 ) -> Result<Run, ScenarioError> {
-    let spawn = |role: Role| {
-        let host = match role {
-            Role::ThroughputWriter(_) => Host::A,
-            _ => Host::B,
+    let start = |is_back| {
+        let [from, to] = match is_back {
+            false => [Host::A, Host::B],
+            true => [Host::B, Host::A],
         };
-        Running::spawn(testbed, host, program, &role)
+        let spawn = |role: Role| {
+            let host = match role {
+                Role::ThroughputWriter(_) => from,
+                _ => to,
+            };
+            Running::spawn(testbed, host, program, &role)
+        };
+        Ends::start(
+            config,
+            [from, to].map(Site::Host),
+            transport,
+            is_back,
+            &spawn,
+        )
     };
-    let sites = [Host::A, Host::B].map(Site::Host);
-    let (writer, reader, notes) = run_ends(config, sites, transport, &spawn)?;
-    let notes = [testbed.notes(), &notes].concat();
-    let by_lane = reader.counts.lane.get(BY_LANE).copied().unwrap_or(0);
-    let received = reader.counts.received;
-    let ends = (writer, reader);
-    let fits = config.payload_bytes <= MAX_RTT_MESSAGE_BYTES;
-    if transport == Transport::Udp {
-        return Ok(config.run("udp", BY_SOCKETS, ends, notes));
+    let mut there = start(false)?;
+    let mut back = config.both_directions.then(|| start(true)).transpose()?;
+    for ends in [&mut there].into_iter().chain(&mut back) {
+        ends.go()?;
     }
-    let link = if fits { BY_LANES } else { TOO_LARGE };
-    let mut run = config.run("xdp", link, ends, notes);
+    let there = there.finish(config)?;
+    let back = back.map(|ends| ends.finish(config)).transpose()?;
+    let run = run_of_hosts(testbed, transport, config, there);
+    Ok(match back {
+        None => run,
+        Some(back) => with_back(run, run_of_hosts(testbed, transport, config, back)),
+    })
+}
+
+fn run_of_hosts(
+    testbed: &TestHosts,
+    transport: Transport,
+    config: &Config,
+    (writer, reader, notes): Reports,
+) -> Run {
+    let notes = [testbed.notes(), &notes].concat();
+    let by_lane = reader
+        .counts
+        .lanes
+        .counts
+        .get(BY_LANE)
+        .copied()
+        .unwrap_or(0);
+    let received = reader.counts.received;
+    let fits = config.payload_bytes <= MAX_RTT_MESSAGE_BYTES;
+    let (datapath, link) = match transport {
+        Transport::Udp => ("udp", BY_SOCKETS),
+        Transport::Xdp(_) if fits => ("xdp", BY_LANES),
+        Transport::Xdp(_) => ("xdp", TOO_LARGE),
+    };
+    let mut run = config.run(datapath, link, (writer, reader), notes);
+    if transport == Transport::Udp {
+        return run;
+    }
     if let Some(stream) = &mut run.stream {
         stream.received_by_lane = Some(by_lane);
     }
@@ -158,14 +203,50 @@ pub fn run_between_hosts(
             )
         });
     }
-    Ok(run)
+    run
+}
+
+/// Result of two streams at the same time: counts and rates are sums, resources those of the stream from A to B.
+fn with_back(mut there: Run, mut back: Run) -> Run {
+    there.samples += back.samples;
+    there.lost += back.lost;
+    let name = |direction| move |why| format!("from {direction}: {why}");
+    there.invalid = there.invalid.map(name("A to B"));
+    there.invalid = there.invalid.or(back.invalid.map(name("B to A")));
+    for flow in &mut back.flows {
+        TOPIC_BACK.clone_into(&mut flow.topic);
+    }
+    there.flows.append(&mut back.flows);
+    there.notes.append(&mut back.notes);
+    if let (Some(there), Some(back)) = (&mut there.stream, back.stream) {
+        let count = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
+        let rate = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        *there = Stream {
+            link: format!("{}; in both directions", there.link),
+            samples_written: there.samples_written + back.samples_written,
+            samples_delivered: there.samples_delivered + back.samples_delivered,
+            samples_lost: there.samples_lost + back.samples_lost,
+            samples_per_s: rate(there.samples_per_s, back.samples_per_s),
+            mbit_per_s: rate(there.mbit_per_s, back.mbit_per_s),
+            refused: count(there.refused, back.refused),
+            writer_waits: count(there.writer_waits, back.writer_waits),
+            repaired: count(there.repaired, back.repaired),
+            receive_dropped: count(there.receive_dropped, back.receive_dropped),
+            received_by_lane: count(there.received_by_lane, back.received_by_lane),
+            writer: there.writer,
+            reader: there.reader,
+        };
+    }
+    there
 }
 
 /// Measures between two processes of this machine, by unicast on 127.0.0.1.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, ScenarioError> {
     let spawn = |role: Role| Running::spawn_here(program, &role);
     let sites = [Site::loopback(); 2];
-    let (writer, reader, notes) = run_ends(config, sites, Transport::Udp, &spawn)?;
+    let mut ends = Ends::start(config, sites, Transport::Udp, false, &spawn)?;
+    ends.go()?;
+    let (writer, reader, notes) = ends.finish(config)?;
     let link = "127.0.0.1 of this machine";
     Ok(config.run("udp-loopback", link, (writer, reader), notes))
 }
@@ -184,42 +265,71 @@ pub fn run_system(
     Ok(run)
 }
 
-/// Starts both ends, lets them match and write, and returns both reports.
-fn run_ends(
-    config: &Config,
-    [writer, reader]: [Site; 2],
-    transport: Transport,
-    spawn: &dyn Fn(Role) -> Result<Running, ChildError>,
-) -> Result<(WriterReport, ReaderReport, Vec<Note>), ScenarioError> {
-    let of_writer = || ScenarioError::of("the writer");
-    let of_reader = || ScenarioError::of("the reader");
-    let (writes, reads) = (
-        config.end(writer, transport, config.cores.hosts),
-        config.end(reader, transport, config.cores.cable),
-    );
-    writes.check()?;
-    let mut reader = spawn(Role::ThroughputReader(reads)).map_err(of_reader())?;
-    let mut writer = spawn(Role::ThroughputWriter(writes)).map_err(of_writer())?;
-    reader.wait_until_ready().map_err(of_reader())?;
-    writer.wait_until_ready().map_err(of_writer())?;
-    let notes = [writer.notes(), reader.notes()].concat();
-    writer.go().map_err(of_writer())?;
-    let written = writer.wait(config.seconds.into()).map_err(of_writer())?;
-    thread::sleep(DRAIN);
-    let read = reader.finish().map_err(of_reader())?;
-    Ok((written, read, notes))
+/// Both ends of a stream.
+struct Ends {
+    writer: Running,
+    reader: Running,
 }
 
-impl Config {
-    fn end(&self, site: Site, transport: Transport, core: usize) -> EndConfig {
-        EndConfig {
+/// Reports of both ends, and the notes of their start.
+type Reports = (WriterReport, ReaderReport, Vec<Note>);
+
+impl Ends {
+    /// Starts both ends, and waits until they are matched.
+    fn start(
+        config: &Config,
+        [writer, reader]: [Site; 2],
+        transport: Transport,
+        is_back: bool,
+        spawn: &dyn Fn(Role) -> Result<Running, ChildError>,
+    ) -> Result<Ends, ScenarioError> {
+        config.check()?;
+        let Cores { hosts, cable } = config.cores;
+        let [write_core, read_core] = match is_back {
+            false => [hosts, cable],
+            true => [cable, hosts],
+        };
+        let end = |site, core| EndConfig {
             site,
             core: Some(core),
             transport,
-            run: *self,
-        }
+            run: *config,
+            is_back,
+        };
+        let reader = spawn(Role::ThroughputReader(end(reader, read_core)));
+        let writer = spawn(Role::ThroughputWriter(end(writer, write_core)));
+        let mut ends = Ends {
+            writer: writer.map_err(ScenarioError::of("the writer"))?,
+            reader: reader.map_err(ScenarioError::of("the reader"))?,
+        };
+        let ready = ends.reader.wait_until_ready();
+        ready.map_err(ScenarioError::of("the reader"))?;
+        let ready = ends.writer.wait_until_ready();
+        ready.map_err(ScenarioError::of("the writer"))?;
+        Ok(ends)
     }
 
+    /// Lets the writer begin.
+    fn go(&mut self) -> Result<(), ScenarioError> {
+        self.writer.go().map_err(ScenarioError::of("the writer"))
+    }
+
+    /// Waits until the writer has ended, and stops the reader.
+    fn finish(self, config: &Config) -> Result<Reports, ScenarioError> {
+        let notes = [self.writer.notes(), self.reader.notes()].concat();
+        let written = self.writer.wait(config.seconds.into());
+        let written = written.map_err(ScenarioError::of("the writer"))?;
+        thread::sleep(DRAIN);
+        let read = self.reader.finish();
+        Ok((
+            written,
+            read.map_err(ScenarioError::of("the reader"))?,
+            notes,
+        ))
+    }
+}
+
+impl Config {
     /// Maximum number of samples lost with one datagram; `None` if each sample is one datagram.
     fn samples_a_datagram(&self) -> Option<u64> {
         let sample_bytes = RttMessage::max_bytes(self.payload_bytes);
@@ -256,6 +366,7 @@ impl Config {
             reader.elapsed_ns,
         );
         stream.writer_waits = Some(writer.waits);
+        stream.refused = Some(writer.refused);
         stream.repaired = Some(writer.counts.repaired);
         stream.receive_dropped = Some(reader.counts.receive_dropped);
         stream.writer = writer.usage.per_sample(writer.counts.written);
@@ -277,7 +388,7 @@ impl Config {
     fn run_of_system(&self, [writer, reader]: [Printed; 2]) -> Result<Run, ChildError> {
         let elapsed_ns = reader.count("elapsed_ns")?;
         let (written, delivered) = (writer.count("samples")?, reader.count("samples")?);
-        let mut stream = self.stream(BY_SOCKETS, written, delivered, elapsed_ns);
+        let mut stream = self.stream(BY_PROGRAM, written, delivered, elapsed_ns);
         let usage = |end: &Printed| EndUsage {
             cpu_us_per_sample: end
                 .get("cpu_ns")
@@ -287,8 +398,9 @@ impl Config {
             threads: end.get("threads").map(|threads| threads as u64),
         };
         (stream.writer, stream.reader) = (usage(&writer), usage(&reader));
+        stream.refused = writer.get("refused").map(|count| count as u64);
         let out_of_order = reader.count("out_of_order")?;
-        let mut run = self.run_of_stream("program", stream);
+        let mut run = self.run_of_stream(PROGRAM, stream);
         let disordered =
             || (out_of_order > 0).then(|| format!("{out_of_order} samples were out of order"));
         run.invalid = run.invalid.take().or_else(disordered);
@@ -311,11 +423,11 @@ impl Config {
 
     /// Run without round trips. It is invalid if reliable samples are missing, or none arrived.
     fn run_of_stream(&self, datapath: &str, stream: Stream) -> Run {
-        let scenario = Scenario {
+        let settings = RunSettings {
             rate_hz: self.rate_hz.unwrap_or(0),
-            ..plan::scenario(datapath, Publisher::Thread, self.payload_bytes, None)
+            ..RunSettings::new(datapath, self.payload_bytes)
         };
-        let mut run = Run::new(&scenario, &Rounds::none(), None);
+        let mut run = Run::new(&settings, &Rounds::none(), None);
         let (written, delivered) = (stream.samples_written, stream.samples_delivered);
         let is_incomplete = self.reliability == Reliability::Reliable && delivered != written;
         run.invalid = if delivered < 2 {

@@ -5,14 +5,14 @@ use isolane_sim::{Sample, Take, Topic, World, WriterHandle};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
     locator::Locator,
-    message::{AckNack, Gap, Submessage},
+    message::{AckNack, Submessage},
     qos::DurabilityKind,
-    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use super::{a_reader, a_reader_of, a_writer, reliable};
 use crate::{
     peer::{READER, WRITER, for_each_submessage, head},
+    submessages::{acknack, gap, set},
     support::{SECOND, ms, values},
 };
 
@@ -106,14 +106,7 @@ fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_ra
         peer.heartbeat(&mut world, (1, 2_000), 1);
         let before = asked(&world);
         peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
-        let gap = Gap {
-            reader: EntityId::UNKNOWN,
-            writer: WRITER,
-            group: None,
-            filtered: None,
-            start: SequenceNumber(1),
-            list: SequenceNumberSet::new(SequenceNumber(1_000)),
-        };
+        let gap = gap(WRITER, 1, set(1_000, []));
         // One message in each millisecond.
         for count in 2..900 {
             match by_gap {
@@ -169,16 +162,7 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
     assert_eq!(peer.last_acknack(&world), Some((6, vec![])));
     peer.value(&mut world, 6);
     peer.value(&mut world, 10);
-    let mut list = SequenceNumberSet::new(SequenceNumber(8));
-    list.insert(SequenceNumber(9));
-    let gap = Gap {
-        reader: EntityId::UNKNOWN,
-        writer: WRITER,
-        group: None,
-        filtered: None,
-        start: SequenceNumber(7),
-        list,
-    };
+    let gap = gap(WRITER, 7, set(8, [9]));
     peer.say(&mut world, |message| message.gap(&gap).map(drop));
     peer.heartbeat(&mut world, (6, 10), 2);
     assert_eq!(peer.last_acknack(&world), Some((8, vec![8])));
@@ -260,11 +244,9 @@ fn a_reader_whose_answers_all_look_like_questions_is_matched_at_last() {
 
 /// ACKNACK of the peer's reader for a writer: it has all samples below `base`.
 fn acknack_of(world: &World, writer: WriterHandle, base: i64, is_final: bool) -> AckNack {
+    let pair = (READER, world.writer_guid(writer).entity);
     AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: SequenceNumberSet::new(SequenceNumber(base)),
-        count: i32::from(is_final),
         is_final,
+        ..acknack(pair, set(base, []), i32::from(is_final))
     }
 }

@@ -5,14 +5,17 @@ use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{NodeConfig, Sample, Topic, World, key_of};
 use isolane_wire::{
     guid::{EntityId, EntityKind, GuidPrefix},
-    message::{DataPrefix, Gap, HEADER_BYTES, PayloadKind, StatusInfo},
+    message::{DataPrefix, HEADER_BYTES, PayloadKind, StatusInfo},
     qos::{DurabilityKind, QosPolicies},
-    sequence::{SequenceNumber, SequenceNumberSet},
+    sequence::SequenceNumber,
     time::Timestamp,
 };
 
 use super::{a_keyed_reader, a_reader};
-use crate::peer::{KEYED_WRITER, Peer, WRITER, head};
+use crate::{
+    peer::{KEYED_WRITER, Peer, WRITER, head},
+    submessages::{gap, set},
+};
 
 #[test]
 fn a_sample_behind_a_vendors_own_submessage_is_found() {
@@ -201,14 +204,7 @@ fn a_payload_in_a_vendors_own_form_is_rejected_and_not_read() {
 fn a_gap_passes_over_what_has_not_come_and_over_nothing_else_however_long_it_is() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
     let gap = |world: &mut World, start: i64, end: i64| {
-        let gap = Gap {
-            reader: EntityId::UNKNOWN,
-            writer: WRITER,
-            group: None,
-            filtered: None,
-            start: SequenceNumber(start),
-            list: SequenceNumberSet::new(SequenceNumber(end)),
-        };
+        let gap = gap(WRITER, start, set(end, []));
         peer.say(world, |message| message.gap(&gap).map(drop));
     };
     for number in [1, 5, 64, 65, 130] {

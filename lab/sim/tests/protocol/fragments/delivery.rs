@@ -4,7 +4,9 @@ use isolane_rtps::limits::{FRAGMENT_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
 
 use super::{large, padded};
-use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, two_nodes, written};
+use crate::support::{
+    PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ms, taken, two_nodes, written,
+};
 
 /// Sample sizes around each size at which the encoding changes.
 fn sizes() -> Vec<u32> {
@@ -237,11 +239,11 @@ fn samples_up_to_the_size_of_a_datagram_go_in_one_where_that_is_requested() {
 #[test]
 fn a_sample_longer_than_the_readers_bound_is_too_large_and_not_requested_again() {
     for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
-        let mut world = World::new(1);
-        let (a, b) = two_nodes(&mut world);
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_reader(b, &topic.clone().max_payload_bytes(10_000));
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, _, writer, reader) = a_pair_of(
+            World::new(1),
+            &topic,
+            &topic.clone().max_payload_bytes(10_000),
+        );
         world.run_for(SECOND);
         world.enqueue(writer, [padded(1, 64), padded(2, 20_000), padded(3, 9_000)]);
         world.run_for(SECOND);

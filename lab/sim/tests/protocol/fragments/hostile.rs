@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     peer::{Peer, READER, WRITER},
+    submessages::set,
     support::{SECOND, a_pair_in, ms, taken, written},
 };
 
@@ -236,14 +237,8 @@ fn a_reader_that_asks_without_sense_costs_a_bounded_number_of_answers() {
     };
     // The reader has acknowledged nothing yet, so nothing is sent to it.
     assert_eq!(ask(&mut world, 1, 1, 8), 0);
-    let acknack = isolane_wire::message::AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: isolane_wire::sequence::SequenceNumberSet::new(SequenceNumber(1)),
-        count: 1,
-        is_final: true,
-    };
-    peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    let pair = (READER, world.writer_guid(writer).entity);
+    peer.acknack(&mut world, pair, set(1, []), 1);
     world.run_for(SECOND);
     assert_eq!(ask(&mut world, 1, 2, 3), 3, "what there is is sent");
     assert_eq!(ask(&mut world, 1, 0, 0), 0);

@@ -9,14 +9,15 @@ use isolane_rtps::{
 use isolane_sim::{NodeConfig, Sample, World, WriterHandle};
 use isolane_wire::{
     level::Level,
-    message::{AckNack, NackFrag, Submessage},
+    message::{NackFrag, Submessage},
     qos::{QosPolicies, ReliabilityKind},
-    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
+    sequence::{FragmentNumberSet, SequenceNumber},
 };
 
 use super::{large, padded};
 use crate::{
     peer::{Peer, READER, for_each_submessage},
+    submessages::set,
     support::{SECOND, a_pair, ms},
 };
 
@@ -53,18 +54,8 @@ fn a_foreign_reader() -> (World, Peer, WriterHandle) {
 }
 
 fn ask(world: &mut World, peer: &Peer, writer: WriterHandle, base: i64, asked: &[i64], count: i32) {
-    let mut state = SequenceNumberSet::new(SequenceNumber(base));
-    for &number in asked {
-        state.insert(SequenceNumber(number));
-    }
-    let acknack = AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state,
-        count,
-        is_final: true,
-    };
-    peer.say(world, |message| message.acknack(&acknack).map(drop));
+    let pair = (READER, world.writer_guid(writer).entity);
+    peer.acknack(world, pair, set(base, asked.iter().copied()), count);
 }
 
 /// Cyclone DDS requests the fragments of one sample at a time, and those of the next sample after a HEARTBEAT. With a

@@ -12,11 +12,11 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid},
     message::AckNack,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::{
     peer::{Peer, READER},
+    submessages::{SEDP_READERS, acknack, set},
     support::{SECOND, a_pair, ms, values},
 };
 
@@ -90,11 +90,8 @@ fn a_peer_that_answers_is_sent_what_it_requested() {
     assert!(ratio(&world, &peer) > 10.0);
     assert_eq!(world.writer_ledger(writer).history, 0);
     let acknack = AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: SequenceNumberSet::new(SequenceNumber(1)),
-        count: 1,
         is_final: false,
+        ..acknack((READER, world.writer_guid(writer).entity), set(1, []), 1)
     };
     peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     world.run_for(SECOND);
@@ -201,22 +198,15 @@ fn a_silent_reader_that_answers_at_last_gets_what_is_written_from_then_on() {
     world.enqueue(writer, values(20));
     world.run_for(10 * SECOND);
     assert_eq!(world.matched_readers(writer), 1);
-    let acknack = |base, count| AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: SequenceNumberSet::new(SequenceNumber(base)),
-        count,
-        is_final: true,
-    };
-    let (first, last) = (acknack(1, 1), acknack(41, 2));
-    peer.say(&mut world, |message| message.acknack(&first).map(drop));
+    let pair = (READER, world.writer_guid(writer).entity);
+    peer.acknack(&mut world, pair, set(1, []), 1);
     assert_eq!(world.matched_readers(writer), 2);
     // The reader has acknowledged nothing, and the writer waits for it now.
     world.enqueue(writer, (21..=40).map(Sample::value));
     world.run_for(10 * SECOND);
     assert!(world.unwritten(writer) > 0);
     for _ in 0..10 {
-        peer.say(&mut world, |message| message.acknack(&last).map(drop));
+        peer.acknack(&mut world, pair, set(41, []), 2);
         world.run_for(2 * SECOND);
     }
     assert_eq!(world.unwritten(writer), 0);
@@ -236,17 +226,10 @@ fn questions_to_discovery_without_end_are_answered_at_its_rate() {
     let peer = Peer::of(&mut world, node);
     world.run_for(2 * SECOND);
     let before = world.bytes_sent_to(peer.node);
-    let mut state = SequenceNumberSet::new(SequenceNumber(1));
-    for wanted in 1..=10 {
-        state.insert(SequenceNumber(wanted));
-    }
     for count in 2..=2_000 {
         let acknack = AckNack {
-            reader: EntityId::SEDP_PUBLICATIONS_READER,
-            writer: EntityId::SEDP_PUBLICATIONS_WRITER,
-            state,
-            count,
             is_final: false,
+            ..acknack(SEDP_READERS[0], set(1, 1..=10), count)
         };
         peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     }

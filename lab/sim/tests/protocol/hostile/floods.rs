@@ -9,14 +9,14 @@ use isolane_sim::{
 use isolane_wire::{
     builtin_data::ParticipantData,
     guid::{EntityId, EntityKind},
-    message::{AckNack, Gap, Heartbeat},
+    message::{AckNack, Heartbeat},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::{
     peer::{Peer, WRITER, head},
-    support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
+    submessages::{SEDP_READERS, acknack, full_set, gap, heartbeat},
+    support::{PATIENCE, SECOND, a_pair_in, ms, taken, values, written},
 };
 
 /// Number of samples that the honest pair exchanges during an attack.
@@ -36,13 +36,10 @@ struct Honest {
 
 impl Honest {
     fn new(seed: u64) -> Self {
-        let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
-        let (a, b) = two_nodes(&mut world);
         // The attackers use this topic too.
         let topic = Topic::new("Foreign").reliable().keep_all(8);
-        let writer = world.create_writer(a, &topic);
-        let reader = world.create_reader(b, &topic);
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, (a, b), writer, reader) =
+            a_pair_in(World::new(seed).link(LinkConfig::lossy(0.1)), &topic);
         world.publish(writer, ms(1), values(SAMPLES));
         let chance = Random::new(seed).fork();
         Self {
@@ -136,13 +133,7 @@ fn endless_participants_do_not_disturb_others_and_keep_no_newcomer_out() {
 fn endless_endpoints_of_one_participant_find_the_tables_full_and_do_not_disturb_others() {
     seeds::for_each(0..10, |seed| {
         let mut honest = Honest::new(seed);
-        let mut peers = honest.nodes.map(|node| {
-            let attacker = honest.world.node_down(NodeConfig::default());
-            let peer = Peer::at(attacker, node, 1);
-            peer.announce_itself(&mut honest.world, |_| {});
-            peer.answer_discovery(&mut honest.world);
-            peer
-        });
+        let mut peers = honest.nodes.map(|node| Peer::of(&mut honest.world, node));
         for number in 1..=700 {
             let which = honest.chance.below(2) as usize;
             let kind = honest
@@ -203,10 +194,7 @@ fn absurd_numbers_of_a_matched_peer_disturb_only_what_it_says_itself() {
         let (world, node) = (&mut honest.world, honest.nodes[1]);
         let mut peer = Peer::of(world, node);
         peer.announce(world, WRITER, reliable());
-        let discovery = [
-            EntityId::SEDP_PUBLICATIONS_WRITER,
-            EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-        ];
+        let discovery = SEDP_READERS.map(|(_, writer)| writer);
         for round in 0..60 {
             let chance = &mut honest.chance;
             let writer = chance.pick(&[WRITER, WRITER, discovery[0], discovery[1]]);
@@ -215,34 +203,15 @@ fn absurd_numbers_of_a_matched_peer_disturb_only_what_it_says_itself() {
                 _ => chance.pick(&ABSURD),
             };
             let (one, other) = (number(), number());
-            let mut list = SequenceNumberSet::new(SequenceNumber(other.min(i64::MAX - 257)));
-            for bit in 0..256 {
-                list.insert(SequenceNumber(list.base().get() + bit));
-            }
+            let list = full_set(other.min(i64::MAX - 257));
             let heartbeat = Heartbeat {
-                reader: EntityId::UNKNOWN,
-                writer,
-                group: None,
-                first: SequenceNumber(one),
-                last: SequenceNumber(other),
-                count: round,
                 is_final: round % 2 == 0,
-                liveliness: false,
+                ..heartbeat(writer, (one, other), round)
             };
-            let gap = Gap {
-                reader: EntityId::UNKNOWN,
-                writer,
-                group: None,
-                filtered: None,
-                start: SequenceNumber(one),
-                list,
-            };
+            let gap = gap(writer, one, list);
             let acknack = AckNack {
-                reader: EntityId::SEDP_PUBLICATIONS_READER,
-                writer: discovery[0],
-                state: list,
-                count: round,
                 is_final: false,
+                ..acknack(SEDP_READERS[0], list, round)
             };
             peer.say(world, |message| {
                 match round % 4 {
@@ -324,18 +293,8 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     for count in 1..=ACKNACKS {
         // Acknowledges all sent samples but one, and requests as many as a set can have.
         let written = world.written(honest.writer).len() as i64;
-        let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
-        for bit in 0..256 {
-            state.insert(SequenceNumber(state.base().get() + bit));
-        }
-        let acknack = AckNack {
-            reader,
-            writer: world.writer_guid(honest.writer).entity,
-            state,
-            count,
-            is_final: true,
-        };
-        peer.say(world, |message| message.acknack(&acknack).map(drop));
+        let pair = (reader, world.writer_guid(honest.writer).entity);
+        peer.acknack(world, pair, full_set((written - 8).max(1)), count);
     }
     let after = world.writer_ledger(honest.writer);
     // Samples that do not exist are not repaired, and a sample requested again before its repair is sent is repaired

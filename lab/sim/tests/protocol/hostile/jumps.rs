@@ -1,116 +1,41 @@
 //! Sequence numbers far ahead in a writer's name, from an address that is not the writer's: the flow continues.
 
-use isolane_sim::{
-    NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle,
-};
+use isolane_sim::{NodeConfig, Partition, Sample, Topic, World};
 use isolane_wire::{
     builtin_data::{KeyKind, emit_key_guid},
     guid::{EntityId, Guid},
-    message::{
-        DataFragPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage,
-    },
-    sequence::{SequenceNumber, SequenceNumberSet},
+    message::{DataFragPrefix, Submessage},
+    sequence::SequenceNumber,
 };
 
+use super::Forged;
 use crate::{
     peer::{for_each_submessage, head},
+    submessages::end,
     support::{SECOND, a_pair, a_pair_in, ms, values},
 };
 
-/// A matched pair, and a third host that uses the writer's GUID.
-struct Forged {
-    world: World,
-    nodes: [NodeId; 2],
-    attacker: NodeId,
-    writer: WriterHandle,
-    reader: ReaderHandle,
+/// A matched pair whose samples are being sent, and a third host that uses the writer's GUID.
+fn forged_pair(topic: &Topic) -> Forged {
+    let mut world = World::new(1);
+    world.tap();
+    let (mut world, nodes, writer, reader) = a_pair_in(world, topic);
+    world.publish(writer, ms(20), values(100));
+    world.run_for(SECOND);
+    let attacker = world.node_down(NodeConfig::default());
+    Forged {
+        attacker: Some(attacker),
+        ..Forged::of((world, nodes, writer, reader))
+    }
 }
 
 impl Forged {
-    fn new(topic: &Topic) -> Self {
-        let mut world = World::new(1);
-        world.tap();
-        let (mut world, (a, b), writer, reader) = a_pair_in(world, topic);
-        world.publish(writer, ms(20), values(100));
-        world.run_for(SECOND);
-        let attacker = world.node_down(NodeConfig::default());
-        Self {
-            world,
-            nodes: [a, b],
-            attacker,
-            writer,
-            reader,
-        }
-    }
-
-    fn entity(&self) -> EntityId {
-        self.world.writer_guid(self.writer).entity
-    }
-
-    /// Sends a datagram to the reader's host in the name of the writer's participant.
-    fn forge(
-        &mut self,
-        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
-    ) {
-        self.forge_in_name_of(0, fill);
-    }
-
-    /// Sends a datagram in the name of one of the two participants to the other.
-    fn forge_in_name_of(
-        &mut self,
-        of: usize,
-        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
-    ) {
-        let mut buffer = [0; 256];
-        let header = Header::new(self.world.protocol(self.nodes[of]).guid_prefix());
-        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
-        fill(&mut message).expect("it fits");
-        let length = message.len();
-        let (to, from) = (self.nodes[1 - of], self.attacker);
-        let from = from.discovery_locator();
-        self.world
-            .inject(to.discovery_locator(), from, &buffer[..length]);
-    }
-
-    fn heartbeat(&mut self, first: i64, last: i64, count: i32) {
-        let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
-            writer: self.entity(),
-            group: None,
-            first: SequenceNumber(first),
-            last: SequenceNumber(last),
-            count,
-            is_final: false,
-            liveliness: false,
-        };
-        self.forge(|message| message.heartbeat(&heartbeat).map(drop));
-    }
-
-    fn gap(&mut self, start: i64, end: i64) {
-        let gap = Gap {
-            reader: EntityId::UNKNOWN,
-            writer: self.entity(),
-            group: None,
-            filtered: None,
-            start: SequenceNumber(start),
-            list: SequenceNumberSet::new(SequenceNumber(end)),
-        };
-        self.forge(|message| message.gap(&gap).map(drop));
-    }
-
     /// Sends the dispose of an endpoint, as the next announcement of its participant's SEDP writer.
     fn end_endpoint(&mut self, of: usize, sedp: EntityId, guid: Guid) {
         let mut key = [0; 64];
         let length = emit_key_guid(KeyKind::Endpoint, guid, &mut key).expect("it fits");
-        let head = isolane_wire::message::DataPrefix {
-            status: Some(StatusInfo {
-                disposed: true,
-                unregistered: true,
-            }),
-            payload: PayloadKind::Key,
-            ..head(sedp, self.next_announcement(sedp))
-        };
-        self.forge_in_name_of(of, |message| message.data(&head, &key[..length]).map(drop));
+        let head = end(sedp, self.next_announcement(sedp));
+        self.forge(of, |message| message.data(&head, &key[..length]).map(drop));
     }
 
     /// Checks that all samples arrive, once and in order, and that none counts as lost.
@@ -149,11 +74,11 @@ fn reliable() -> Topic {
 fn a_heartbeat_or_a_gap_far_ahead_from_another_address_ends_no_flow() {
     let far = [1_000_000_000, 1 << 40, i64::MAX - 3];
     for to in far {
-        let mut forged = Forged::new(&reliable());
-        forged.heartbeat(to, to + 1, 1 << 20);
+        let mut forged = forged_pair(&reliable());
+        forged.heartbeat((to, to + 1), 1 << 20);
         forged.all_arrives();
         assert!(forged.doubted() > 0);
-        let mut forged = Forged::new(&reliable());
+        let mut forged = forged_pair(&reliable());
         forged.gap(1, to);
         forged.all_arrives();
         assert!(forged.doubted() > 0);
@@ -162,9 +87,9 @@ fn a_heartbeat_or_a_gap_far_ahead_from_another_address_ends_no_flow() {
 
 #[test]
 fn forged_jumps_without_end_from_another_address_end_no_flow() {
-    let mut forged = Forged::new(&reliable());
+    let mut forged = forged_pair(&reliable());
     for count in 0..100 {
-        forged.heartbeat(1 << 40, 1 << 41, (1 << 20) + count);
+        forged.heartbeat((1 << 40, 1 << 41), (1 << 20) + count);
         forged.gap(1, 1 << 40);
         forged.world.run_for(ms(10));
     }
@@ -173,10 +98,10 @@ fn forged_jumps_without_end_from_another_address_end_no_flow() {
 
 #[test]
 fn steps_within_the_window_from_another_address_end_no_reliable_flow() {
-    let mut forged = Forged::new(&reliable());
+    let mut forged = forged_pair(&reliable());
     for step in 0..400 {
         let first = 1 + 250 * step;
-        forged.heartbeat(first, first + 1, (1 << 20) + step as i32);
+        forged.heartbeat((first, first + 1), (1 << 20) + step as i32);
     }
     forged.world.run_for(ms(1));
     // The writer's HEARTBEATs correct the position within two seconds, in which a hundred samples are written.
@@ -194,13 +119,13 @@ fn steps_within_the_window_from_another_address_end_no_reliable_flow() {
 
 #[test]
 fn a_gap_from_another_address_skips_nothing_that_the_writer_has() {
-    let mut forged = Forged::new(&reliable());
+    let mut forged = forged_pair(&reliable());
     let [a, b] = forged.nodes;
     // The reader is more than the window behind the writer.
     forged.world.partition(Partition::one_way(&[a], &[b]));
     forged.world.publish(forged.writer, ms(1), values(60));
     forged.world.run_for(ms(500));
-    forged.heartbeat(1, 1_000, 1 << 20);
+    forged.heartbeat((1, 1_000), 1 << 20);
     forged.gap(1, 900);
     forged.world.heal();
     forged.world.run_for(10 * SECOND);
@@ -211,29 +136,22 @@ fn a_gap_from_another_address_skips_nothing_that_the_writer_has() {
 
 #[test]
 fn a_heartbeat_far_ahead_before_the_first_sample_is_followed_back() {
-    let (world, nodes, writer, reader) = a_pair(&reliable());
-    let mut forged = Forged {
-        nodes: [nodes.0, nodes.1],
-        attacker: NodeId(0),
-        world,
-        writer,
-        reader,
-    };
-    forged.attacker = forged.world.node_down(NodeConfig::default());
-    forged.heartbeat(1 << 40, 1 << 40, 1 << 20);
+    let mut forged = Forged::of(a_pair(&reliable()));
+    forged.attacker = Some(forged.world.node_down(NodeConfig::default()));
+    forged.heartbeat((1 << 40, 1 << 40), 1 << 20);
     forged.gap(1, 1 << 41);
     forged.world.run_for(2 * SECOND);
-    forged.world.publish(writer, ms(20), values(100));
+    forged.world.publish(forged.writer, ms(20), values(100));
     forged.all_arrives();
 }
 
 #[test]
 fn a_sample_far_ahead_from_another_address_ends_no_best_effort_flow() {
-    let mut forged = Forged::new(&Topic::new("Forged"));
+    let mut forged = forged_pair(&Topic::new("Forged"));
     let payload = Sample::value(666).payload();
     for number in [1 << 40, 1 << 41, (1 << 41) + 1] {
-        let head = head(forged.entity(), number);
-        forged.forge(|message| message.data(&head, &payload).map(drop));
+        let head = head(forged.writer_entity(), number);
+        forged.forge(0, |message| message.data(&head, &payload).map(drop));
         forged.world.run_for(ms(1));
     }
     forged.world.run_for(10 * SECOND);
@@ -251,20 +169,20 @@ fn a_sample_far_ahead_from_another_address_ends_no_best_effort_flow() {
 #[test]
 fn runs_of_samples_from_another_address_end_no_best_effort_flow() {
     for period in [ms(20), ms(100), ms(1_500)] {
-        let mut forged = Forged::new(&Topic::new("Forged"));
+        let mut forged = forged_pair(&Topic::new("Forged"));
         let payload = Sample::value(666).payload();
         forged.world.publish(forged.writer, period, values(600));
         for second in 0..3 {
             // Fewer datagrams at a time than the reader's socket holds.
             for number in 1..1_500 {
-                let head = head(forged.entity(), second * 700 + number);
-                forged.forge(|message| message.data(&head, &payload).map(drop));
+                let head = head(forged.writer_entity(), second * 700 + number);
+                forged.forge(0, |message| message.data(&head, &payload).map(drop));
                 if number % 100 == 0 {
                     forged.world.run_for(ms(1));
                 }
             }
-            let far = head(forged.entity(), 1 << 40 | second);
-            forged.forge(|message| message.data(&far, &payload).map(drop));
+            let far = head(forged.writer_entity(), 1 << 40 | second);
+            forged.forge(0, |message| message.data(&far, &payload).map(drop));
             forged.world.run_for(ms(1_100));
         }
         assert!(forged.doubted() > 100, "{period:?}");
@@ -279,10 +197,10 @@ fn runs_of_samples_from_another_address_end_no_best_effort_flow() {
 
 #[test]
 fn a_fragment_far_ahead_from_another_address_ends_no_best_effort_flow() {
-    let mut forged = Forged::new(&Topic::new("Forged"));
+    let mut forged = forged_pair(&Topic::new("Forged"));
     let head = DataFragPrefix {
         reader: EntityId::UNKNOWN,
-        writer: forged.entity(),
+        writer: forged.writer_entity(),
         sequence: SequenceNumber(1 << 40),
         first_fragment: 1,
         fragments: 1,
@@ -292,7 +210,7 @@ fn a_fragment_far_ahead_from_another_address_ends_no_best_effort_flow() {
         status: None,
         is_key: false,
     };
-    forged.forge(|message| message.data_frag(&head, &[0]).map(drop));
+    forged.forge(0, |message| message.data_frag(&head, &[0]).map(drop));
     forged.all_arrives();
 }
 
@@ -339,7 +257,7 @@ fn a_forged_farewell_of_an_endpoint_holds_until_the_participants_next_announceme
         reliable().transient_local(),
         Topic::new("Forged"),
     ] {
-        let mut forged = Forged::new(&topic);
+        let mut forged = forged_pair(&topic);
         let guid = forged.world.writer_guid(forged.writer);
         forged.end_endpoint(0, EntityId::SEDP_PUBLICATIONS_WRITER, guid);
         forged.world.run_for(ms(1));
@@ -364,7 +282,7 @@ fn a_forged_farewell_of_an_endpoint_holds_until_the_participants_next_announceme
 #[test]
 fn a_forged_farewell_of_a_reader_holds_until_the_participants_next_announcement() {
     for topic in [reliable(), Topic::new("Forged")] {
-        let mut forged = Forged::new(&topic);
+        let mut forged = forged_pair(&topic);
         let guid = forged.world.reader_guid(forged.reader);
         forged.end_endpoint(1, EntityId::SEDP_SUBSCRIPTIONS_WRITER, guid);
         forged.world.run_for(ms(1));

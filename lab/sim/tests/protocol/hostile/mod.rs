@@ -42,3 +42,69 @@ mod jumps;
 mod noise;
 mod page;
 mod third_parties;
+
+use isolane_sim::{NodeId, ReaderHandle, World, WriterHandle};
+use isolane_wire::{
+    BufferTooSmall,
+    guid::EntityId,
+    message::{Header, MessageWriter},
+};
+
+use crate::{
+    submessages::{gap, heartbeat, set},
+    support::Pair,
+};
+
+/// A matched pair, whose GUIDs an attacker uses.
+struct Forged {
+    world: World,
+    nodes: [NodeId; 2],
+    /// Host of the attacker; `None` to send from the address of the named participant.
+    attacker: Option<NodeId>,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+}
+
+impl Forged {
+    fn of((world, (a, b), writer, reader): Pair) -> Self {
+        Self {
+            world,
+            nodes: [a, b],
+            attacker: None,
+            writer,
+            reader,
+        }
+    }
+
+    fn writer_entity(&self) -> EntityId {
+        self.world.writer_guid(self.writer).entity
+    }
+
+    /// Sends a datagram in the name of one of the two participants to the other.
+    fn forge(
+        &mut self,
+        of: usize,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        let mut buffer = [0; 256];
+        let header = Header::new(self.world.protocol(self.nodes[of]).guid_prefix());
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+        fill(&mut message).expect("it fits");
+        let length = message.len();
+        let to = self.nodes[1 - of].discovery_locator();
+        let from = self.attacker.unwrap_or(self.nodes[of]).discovery_locator();
+        self.world.inject(to, from, &buffer[..length]);
+    }
+
+    /// Sends a HEARTBEAT in the writer's name.
+    fn heartbeat(&mut self, range: (i64, i64), count: i32) {
+        let heartbeat = heartbeat(self.writer_entity(), range, count);
+        self.forge(0, |message| message.heartbeat(&heartbeat).map(drop));
+    }
+
+    /// Sends a GAP in the writer's name.
+    fn gap(&mut self, start: i64, end: i64) {
+        let gap = gap(self.writer_entity(), start, set(end, []));
+        self.forge(0, |message| message.gap(&gap).map(drop));
+    }
+}

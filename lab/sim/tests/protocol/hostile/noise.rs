@@ -4,14 +4,14 @@ use isolane_sim::{LinkConfig, NodeConfig, NodeId, ReaderHandle, Topic, World, Wr
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    message::{
-        AckNack, DataPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
-    },
-    sequence::{SequenceNumber, SequenceNumberSet},
+    message::{AckNack, DataPrefix, Gap, Header, Heartbeat, MessageWriter, StatusInfo},
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use crate::support::{SECOND, ms, two_nodes, values};
+use crate::{
+    submessages::{acknack, gap, head, heartbeat, set},
+    support::{SECOND, a_pair_in, ms, two_nodes, values},
+};
 
 const SOMEWHERE: Locator = Locator::udpv4([10, 0, 200, 1], 7410);
 
@@ -102,11 +102,8 @@ impl Victims {
 fn real_datagrams() -> Vec<Vec<u8>> {
     let mut world = World::new(1).link(LinkConfig::lossy(0.3));
     world.tap();
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Reliable").reliable().keep_all(8);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic);
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, _), writer, reader) = a_pair_in(world, &topic);
     world.publish(writer, ms(1), values(20));
     world.run_for(SECOND);
     world.delete_reader(reader);
@@ -182,47 +179,31 @@ impl Lie {
         let reader = entities[self.reader % entities.len()];
         let writer = entities[self.writer % entities.len()];
         let (low, high) = (self.numbers.0, self.numbers.1);
-        let mut set = SequenceNumberSet::new(SequenceNumber(high.min(i64::MAX - 257)));
-        for &bit in &self.bits {
-            set.insert(SequenceNumber(set.base().get() + i64::from(bit)));
-        }
+        let base = high.min(i64::MAX - 257);
+        let state = set(base, self.bits.iter().map(|&bit| base + i64::from(bit)));
         let written = match self.kind {
             0 => message.heartbeat(&Heartbeat {
                 reader,
-                writer,
-                group: None,
-                first: SequenceNumber(low),
-                last: SequenceNumber(high),
-                count: self.count,
                 is_final: self.is_final,
-                liveliness: false,
+                ..heartbeat(writer, (low, high), self.count)
             }),
             1 => message.acknack(&AckNack {
-                reader,
-                writer,
-                state: set,
-                count: self.count,
                 is_final: self.is_final,
+                ..acknack((reader, writer), state, self.count)
             }),
             2 => message.gap(&Gap {
                 reader,
-                writer,
-                group: None,
-                filtered: None,
-                start: SequenceNumber(low),
-                list: set,
+                ..gap(writer, low, state)
             }),
             _ => message.data(
                 &DataPrefix {
                     reader,
-                    writer,
-                    sequence: SequenceNumber(low),
                     key_hash: self.is_final.then_some([self.count as u8; 16]),
                     status: (self.count < 0).then_some(StatusInfo {
                         disposed: true,
                         unregistered: self.is_final,
                     }),
-                    payload: PayloadKind::Data,
+                    ..head(writer, low)
                 },
                 &self.bits,
             ),

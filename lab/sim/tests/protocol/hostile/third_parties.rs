@@ -7,13 +7,13 @@ use isolane_wire::{
     builtin_data::{EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
-    message::{AckNack, PayloadKind},
+    message::AckNack,
     qos::{DurabilityKind, ReliabilityKind},
-    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::{
     peer::{KEYED_WRITER, Peer, READER, WRITER, head},
+    submessages::{acknack, set},
     support::{SECOND, ms, values},
 };
 
@@ -73,10 +73,7 @@ fn an_answer_from_another_address_than_the_announced_one_draws_no_samples() {
 #[test]
 fn readers_at_an_address_from_which_their_participant_does_not_answer_draw_no_samples() {
     let (mut world, node, victim, writer) = a_target_and_a_third_host();
-    let own = world.node_down(NodeConfig::default());
-    let mut peer = Peer::at(own, node, 9);
-    peer.announce_itself(&mut world, |_| {});
-    peer.answer_discovery(&mut world);
+    let mut peer = Peer::of(&mut world, node);
     announces_readers_at(&mut world, &mut peer, victim.address());
     is_spared(&mut world, victim, &peer);
     assert_eq!(world.matched_readers(writer), 0);
@@ -92,10 +89,7 @@ fn a_reliable_reader_at_the_address_of_another_draws_three_bytes_for_one_by_its_
         kept,
         (1..=200).map(|value| Sample::value(value).padded(1_000)),
     );
-    let own = world.node_down(NodeConfig::default());
-    let mut peer = Peer::at(own, node, 9);
-    peer.announce_itself(&mut world, |_| {});
-    peer.answer_discovery(&mut world);
+    let mut peer = Peer::of(&mut world, node);
     peer.announce_with(&mut world, READER, |data| {
         data.topic_name = "Kept".try_into().expect("it fits");
         data.qos.reliability.kind = ReliabilityKind::Reliable;
@@ -103,16 +97,10 @@ fn a_reliable_reader_at_the_address_of_another_draws_three_bytes_for_one_by_its_
         data.unicast = LocatorList::from_iter([victim.discovery_locator()]);
     });
     for count in 1..=200 {
-        let mut state = SequenceNumberSet::new(SequenceNumber(1));
-        for wanted in 1..=200 {
-            state.insert(SequenceNumber(wanted));
-        }
+        let pair = (READER, world.writer_guid(kept).entity);
         let acknack = AckNack {
-            reader: READER,
-            writer: world.writer_guid(kept).entity,
-            state,
-            count,
             is_final: false,
+            ..acknack(pair, set(1, 1..=200), count)
         };
         peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
     }
@@ -227,22 +215,14 @@ fn a_reliable_reader_gets_its_history_when_its_address_is_validated_later() {
     let topic = Topic::new("Foreign").reliable().transient_local();
     let writer = world.create_writer(node, &topic.keep_all(20));
     world.enqueue(writer, values(20));
-    let own = world.node_down(NodeConfig::default());
-    let mut peer = Peer::at(own, node, 9);
-    peer.announce_itself(&mut world, |_| {});
+    let mut peer = Peer::unproven(&mut world, node);
     peer.announce_with(&mut world, READER, |data| {
         data.qos.reliability.kind = ReliabilityKind::Reliable;
         data.qos.durability = DurabilityKind::TransientLocal;
     });
-    let acknack = AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: SequenceNumberSet::new(SequenceNumber(1)),
-        count: 1,
-        is_final: true,
-    };
+    let pair = (READER, world.writer_guid(writer).entity);
     peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
-    peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    peer.acknack(&mut world, pair, set(1, []), 1);
     world.run_for(ms(10));
     assert_eq!(world.writer_ledger(writer).history, 0);
     peer.from = None;
@@ -254,15 +234,12 @@ fn a_reliable_reader_gets_its_history_when_its_address_is_validated_later() {
 #[test]
 fn a_participant_with_more_addresses_than_are_sent_to_is_counted() {
     let (mut world, node, _, writer) = a_target_and_a_third_host();
-    let own = world.node_down(NodeConfig::default());
-    let mut peer = Peer::at(own, node, 9);
-    let lease = |data: &mut ParticipantData| data.lease = 3 * SECOND;
-    peer.announce_itself(&mut world, lease);
-    peer.answer_discovery(&mut world);
+    let mut peer = Peer::announced(&mut world, node, |data| data.lease = 3 * SECOND);
+    let own = peer.node.address();
     for number in 0..40 {
         let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
         peer.announce_with(&mut world, entity, |data| {
-            let locator = Locator::udpv4(own.address(), 20_000 + number as u16);
+            let locator = Locator::udpv4(own, 20_000 + number as u16);
             data.unicast = LocatorList::from_iter([locator]);
         });
     }
@@ -339,11 +316,7 @@ fn instances_without_end_find_the_cache_full_and_each_is_counted() {
     assert_eq!(world.matched_writers(reader), 1);
     for number in 1..=1_000 {
         let payload = Sample::keyed(number as u32, 7).payload();
-        let head = isolane_wire::message::DataPrefix {
-            payload: PayloadKind::Data,
-            sequence: SequenceNumber(number),
-            ..head(KEYED_WRITER, number)
-        };
+        let head = head(KEYED_WRITER, number);
         peer.say(&mut world, |message| {
             message.data(&head, &payload).map(drop)
         });
@@ -366,11 +339,8 @@ fn a_stranger_who_was_never_announced_is_answered_nothing() {
     let mut stranger = Peer::at(stranger_node, node, 5);
     stranger.prefix = GuidPrefix([0x5a; 12]);
     let acknack = AckNack {
-        reader: READER,
-        writer: world.writer_guid(writer).entity,
-        state: SequenceNumberSet::new(SequenceNumber(1)),
-        count: 1,
         is_final: false,
+        ..acknack((READER, world.writer_guid(writer).entity), set(1, []), 1)
     };
     for _ in 0..50 {
         stranger.say(&mut world, |message| message.acknack(&acknack).map(drop));

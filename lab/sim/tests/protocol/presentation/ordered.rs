@@ -52,29 +52,20 @@ fn samples_of_several_writers_are_taken_in_the_order_they_were_written() {
 
 impl Groups {
     /// Three writers and their readers; a single reader if all have the same topic.
-    fn ordered(mut world: World, names: &[&str]) -> Self {
+    fn ordered(world: World, names: &[&str]) -> Self {
         if names[0] != names[1] {
             let group = groups(world, ORDERED_GROUP, &topics(names));
             return group.on_request();
         }
-        let nodes = world.nodes(2, &NodeConfig::default());
-        let publisher = world.create_publisher(nodes[0], ORDERED_GROUP);
-        let subscriber = world.create_subscriber(nodes[1], ORDERED_GROUP);
-        let (offered, requested) = alike(reliable(names[0]).keep_all(64));
-        let writers: Vec<_> = names
-            .iter()
-            .map(|_| world.create_writer_in(publisher, &offered))
-            .collect();
-        let readers = vec![world.create_reader_in(subscriber, &requested)];
-        world.until_matched(&writers, &readers);
-        let group = Self {
-            world,
-            nodes: (nodes[0], nodes[1]),
-            publisher,
-            subscriber,
-            writers,
-            readers,
-        };
+        let mut group = groups(world, ORDERED_GROUP, &[]);
+        let topic = reliable(names[0]).keep_all(64);
+        for _ in names {
+            let writer = group.world.create_writer_in(group.publisher, &topic);
+            group.writers.push(writer);
+        }
+        let reader = group.world.create_reader_in(group.subscriber, &topic);
+        group.readers.push(reader);
+        group.world.until_matched(&group.writers, &group.readers);
         group.on_request()
     }
 

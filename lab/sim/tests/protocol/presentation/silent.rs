@@ -12,6 +12,7 @@ use isolane_wire::{
 use super::{BOTH_OF_GROUP, COHERENT_GROUP, ORDERED_GROUP, reliable};
 use crate::{
     peer::{Peer, for_each_submessage, head},
+    submessages::heartbeat,
     support::{SECOND, ms},
 };
 
@@ -63,8 +64,6 @@ impl Publisher {
     fn heartbeat(&mut self, writer: usize, last: i64, current: Option<i64>) {
         self.heartbeats += 1;
         let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
-            writer: self.writers[writer],
             group: current.map(|current| HeartbeatGroup {
                 current: SequenceNumber(current),
                 first: SequenceNumber(current),
@@ -72,11 +71,8 @@ impl Publisher {
                 writers: [0; 4],
                 secure_writers: [0; 4],
             }),
-            first: SequenceNumber(1),
-            last: SequenceNumber(last),
-            count: self.heartbeats,
             is_final: true,
-            liveliness: false,
+            ..heartbeat(self.writers[writer], (1, last), self.heartbeats)
         };
         self.peer.say(&mut self.world, |message| {
             message.heartbeat(&heartbeat).map(drop)

@@ -1,7 +1,7 @@
 //! Samples of sets, or of ordered access, that are not delivered: filtered values, and end markers that end no set.
 
 use isolane_rtps::ChangeKind;
-use isolane_sim::{NodeConfig, Sample, Take, Topic, World};
+use isolane_sim::{Sample, Take, Topic, World};
 
 use super::{COHERENT_TOPIC, Groups, ORDERED_GROUP, alike, groups, reliable};
 use crate::support::ms;
@@ -14,22 +14,17 @@ fn wants(payload: &[u8]) -> bool {
 
 /// A writer of sets, and a reader whose filter passes small values.
 fn filtered(requested: &Topic) -> Groups {
-    let mut world = World::new(1);
-    let nodes = world.nodes(2, &NodeConfig::default());
-    let publisher = world.create_publisher(nodes[0], COHERENT_TOPIC);
-    let subscriber = world.create_subscriber(nodes[1], COHERENT_TOPIC);
+    let mut group = groups(World::new(1), COHERENT_TOPIC, &[]);
     let offered = reliable("Sets").keep_all(64).keyed();
-    let writer = world.create_writer_in(publisher, &offered);
-    let reader = world.create_filtered_reader_in(subscriber, requested, wants);
-    world.until_matched(&[writer], &[reader]);
-    Groups {
-        world,
-        nodes: (nodes[0], nodes[1]),
-        publisher,
-        subscriber,
-        writers: vec![writer],
-        readers: vec![reader],
-    }
+    let writer = group.world.create_writer_in(group.publisher, &offered);
+    let subscriber = group.subscriber;
+    let reader = group
+        .world
+        .create_filtered_reader_in(subscriber, requested, wants);
+    group.world.until_matched(&[writer], &[reader]);
+    group.writers.push(writer);
+    group.readers.push(reader);
+    group
 }
 
 #[test]

@@ -1,14 +1,15 @@
-//! Cells of the scenario, the result of each, and the tables: the cells of a seed, and the worst seed.
+//! Cells of the scenarios, and the configuration and the result of each.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use isolane_bench::report::{Disturbance, Place, Publisher, ReceiveWork, Run, Scenario, Stage};
-use isolane_bench::scenario::plan;
+use isolane_bench::experiment::{self, Datapath, Load};
+use isolane_bench::report::{Place, Publisher, Run, Stage};
 use isolane_bench::scenario::rtt::{Config, Outcome};
+use isolane_bench::scenario::transport::{Lanes, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::Seed;
-use super::trace::Traced;
+use super::set_up::{ABLATED, COMPARED, LANE_TUNED, SOCKETS_UNTUNED, SetUp};
 use crate::inside::tools::Counters;
 
 /// Rate of the round trips of each cell, and the duration of the measurement.
@@ -22,134 +23,112 @@ const PAYLOAD_BYTES: u32 = 64;
 const FLOOD_FACTOR: f64 = 1.0;
 const FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// Datapath of critical samples, with the host set-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Path {
-    /// Kernel sockets with the distribution's defaults; the applications have the ordinary priority.
-    SocketsUntuned,
-    /// Kernel sockets with the distribution's defaults; the applications have a real-time priority. The baseline of
-    /// Meszlényi et al.
-    SocketsRealTime,
-    /// Kernel sockets with the host set-up ([`apply`](super::ablation::apply)).
-    SocketsTuned,
-    /// AF_XDP lanes with the same host set-up, and rate limits for unvalidated senders.
-    LaneTuned,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
-    pub(super) path: Path,
+    pub(super) set_up: SetUp,
     /// True with a flood in each direction and a busy loop.
     pub(super) is_disturbed: bool,
 }
 
-/// Extent of the measurement in a boot.
+/// Cells of a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All cells.
-    Whole,
-    /// Only the compared cells, briefly, to check that the scenario works.
+    /// All cells of `paper`.
+    Paper,
+    /// Only the compared cells of `paper`, briefly, to check that the scenario works.
     Brief,
+    Ablation,
 }
 
 impl Extent {
-    /// Word in a guest's task.
-    pub(super) fn word(self) -> &'static str {
+    /// Name of the scenario.
+    pub(super) const fn name(self) -> &'static str {
         match self {
-            Extent::Whole => "whole",
+            Extent::Paper => "paper",
             Extent::Brief => "brief",
+            Extent::Ablation => "ablation",
         }
     }
 
-    /// Extent with this word.
-    pub(super) fn of(word: Option<&str>) -> Option<Extent> {
-        [Extent::Whole, Extent::Brief]
-            .into_iter()
-            .find(|extent| Some(extent.word()) == word)
-    }
-
-    /// Cells in the order of measurement, so that the host set-up is applied only once.
+    /// Cells in the order of measurement.
     pub(super) fn cells(self) -> Vec<Cell> {
-        let of_path = |path| [false, true].map(|is_disturbed| Cell { path, is_disturbed });
-        let mut cells: Vec<Cell> = Path::ALL.into_iter().flat_map(of_path).collect();
-        if self == Extent::Brief {
-            let untuned = Cell {
-                path: Path::SocketsUntuned,
-                is_disturbed: true,
-            };
-            cells.retain(|&cell| cell.path == Path::LaneTuned || cell == untuned);
-        }
+        let set_ups = match self {
+            Extent::Ablation => ABLATED,
+            Extent::Paper | Extent::Brief => COMPARED,
+        };
+        let cells = set_ups.iter().flat_map(|&set_up| {
+            set_up.loads.iter().map(move |&is_disturbed| Cell {
+                set_up,
+                is_disturbed,
+            })
+        });
+        let is_compared = |cell: &Cell| {
+            cell.set_up.name == LANE_TUNED.name
+                || cell.set_up.name == SOCKETS_UNTUNED.name && cell.is_disturbed
+        };
         cells
+            .filter(|cell| self != Extent::Brief || is_compared(cell))
+            .collect()
     }
 
-    fn seconds(self) -> u32 {
+    /// Duration of each cell.
+    pub(super) fn seconds(self) -> u32 {
         match self {
-            Extent::Whole => SECONDS,
+            Extent::Paper | Extent::Ablation => SECONDS,
             Extent::Brief => SECONDS_IN_BRIEF,
         }
     }
-}
 
-impl Path {
-    pub(super) const ALL: [Path; 4] = [
-        Path::SocketsUntuned,
-        Path::SocketsRealTime,
-        Path::SocketsTuned,
-        Path::LaneTuned,
-    ];
-
-    pub(super) fn is_tuned(self) -> bool {
-        matches!(self, Path::SocketsTuned | Path::LaneTuned)
-    }
-
-    /// Returns true when the applications have a real-time priority.
-    pub(super) fn is_real_time(self) -> bool {
-        self != Path::SocketsUntuned
-    }
-}
-
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Path::SocketsUntuned => "sockets untuned",
-            Path::SocketsRealTime => "sockets real-time",
-            Path::SocketsTuned => "sockets tuned",
-            Path::LaneTuned => "lane tuned",
-        })
+    /// Number of boots of a seed, whose results are compared.
+    pub(super) fn boots(self) -> usize {
+        match self {
+            Extent::Paper | Extent::Brief => 2,
+            Extent::Ablation => 1,
+        }
     }
 }
 
 impl Cell {
     /// Configuration of the cell's measurement. The middleware is the same in all cells, as in Meszlényi et al.
-    pub(super) fn config(self, extent: Extent) -> Config {
-        let datapath = match self.path {
-            Path::SocketsUntuned | Path::SocketsRealTime | Path::SocketsTuned => "udp",
-            Path::LaneTuned => "xdp",
+    pub(super) fn config(self, seconds: u32) -> Config {
+        let set_up = self.set_up;
+        let cell = experiment::Cell {
+            datapath: set_up.datapath,
+            place: Some(Place::Devices),
+            disturbance: match self.is_disturbed {
+                true => Load::Flood,
+                false => Load::None,
+            },
+            publisher: Some(Publisher::Thread),
+            payload_bytes: PAYLOAD_BYTES,
+            rate_hz: Some(RATE_HZ),
+            seconds,
+            queues: Some(1),
+            budgets: set_up.datapath == Datapath::Xdp && set_up.without != Some(Stage::Budgets),
+            flood_factor: FLOOD_FACTOR,
+            flood_payload_bytes: Some(FLOOD_PAYLOAD_BYTES),
+            ..experiment::Cell::default()
         };
-        let disturbance = self.is_disturbed.then_some(Disturbance::Flood);
-        let mut scenario = Scenario {
-            rate_hz: RATE_HZ,
-            receive_work: ReceiveWork::Softirq,
-            ..plan::scenario(datapath, Publisher::Thread, PAYLOAD_BYTES, disturbance)
-        };
-        if self.path == Path::LaneTuned {
-            scenario.stages.push(Stage::Budgets);
+        let mut config = cell.round_trips();
+        let settings = &mut config.settings;
+        if set_up.is_tuned {
+            settings.stages.push(Stage::Tune);
         }
-        if self.path.is_tuned() {
-            scenario.stages.push(Stage::Tune);
+        settings
+            .stages
+            .retain(|&stage| Some(stage) != set_up.without);
+        if let Transport::Xdp(lanes) = &mut config.transport {
+            *lanes = Lanes::of(settings);
         }
-        let mut config = plan::in_place(Place::Devices, scenario, extent.seconds());
-        config.flood.factor = FLOOD_FACTOR;
-        config.flood.payload_bytes = FLOOD_PAYLOAD_BYTES;
         config
     }
 }
 
 /// Result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Result {
-    pub(super) cell: Cell,
+pub(super) struct Measured {
+    pub(super) set_up: String,
+    pub(super) is_disturbed: bool,
     /// Hash of all round trips in nanoseconds, in their order.
     pub(super) samples_hash: String,
     pub(super) median_us: f64,
@@ -163,14 +142,17 @@ pub(super) struct Result {
     pub(super) run: Run,
 }
 
-impl Result {
-    pub(super) fn of(cell: Cell, outcome: Outcome, frames: [Counters; 2]) -> Result {
+impl Measured {
+    pub(super) fn of(cell: Cell, outcome: Outcome, frames: [Counters; 2]) -> Measured {
         let rtt_ns = outcome.rounds.rtt_ns();
-        let mut sorted_ns = rtt_ns.clone();
+        let mut hasher = DefaultHasher::new();
+        rtt_ns.hash(&mut hasher);
+        let mut sorted_ns = rtt_ns;
         sorted_ns.sort_unstable();
-        Result {
-            cell,
-            samples_hash: format!("{:016x}", hash(&rtt_ns)),
+        Measured {
+            set_up: cell.set_up.name.into(),
+            is_disturbed: cell.is_disturbed,
+            samples_hash: format!("{:016x}", hasher.finish()),
             median_us: percentile_us(&sorted_ns, 500),
             p99_us: percentile_us(&sorted_ns, 990),
             p99_9_us: percentile_us(&sorted_ns, 999),
@@ -179,225 +161,94 @@ impl Result {
             run: outcome.run,
         }
     }
+
+    /// Returns true for the result of this cell.
+    pub(super) fn is_of(&self, set_up: &SetUp, is_disturbed: bool) -> bool {
+        self.set_up == set_up.name && self.is_disturbed == is_disturbed
+    }
 }
 
-/// Smallest sample that at least `per_mille` of a thousand samples do not exceed; 0 without samples.
+/// Row of a table.
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:53} {:>5} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>5}  {}",
+            self.set_up,
+            if self.is_disturbed { "yes" } else { "no" },
+            self.median_us,
+            self.p99_us,
+            self.p99_9_us,
+            self.max_us,
+            self.run.lost,
+            self.samples_hash
+        )
+    }
+}
+
+/// Smallest sample that at least `per_mille` of a thousand samples do not exceed; 0 without samples. The benchmark's
+/// own statistics leave a percentile out when fewer than ten samples lie beyond it.
 fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> f64 {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let sample = rank.checked_sub(1).and_then(|index| sorted_ns.get(index));
     sample.map_or(0.0, |&ns| ns as f64 / 1e3)
 }
 
-/// FNV-1a over the samples' bytes, to compare two runs. There is no adversary.
-fn hash(samples_ns: &[u64]) -> u64 {
-    let bytes = samples_ns.iter().flat_map(|sample| sample.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// Aims for lanes under the flood relative to lanes without a flood, at p99.9 and at the maximum.
-const AIM_P99_9: f64 = 1.2;
-const AIM_MAX: f64 = 1.5;
-/// Aim for the maximum of untuned sockets relative to the lane's, both under the flood.
-const AIM_SOCKETS: f64 = 10.0;
-
-/// Table of a seed's cells.
-pub(super) fn of_seed(cells: &[Result]) -> String {
-    let mut text = format!(
-        "{:16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}  hash of the samples\n",
-        "microseconds", "disturbed", "median", "p99", "p99.9", "max", "lost"
-    );
-    for result in cells {
-        let disturbed = if result.cell.is_disturbed {
-            "yes"
-        } else {
-            "no"
-        };
-        let _ = writeln!(
-            text,
-            "{:16} {disturbed:>9} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>6}  {}",
-            result.cell.path,
-            result.median_us,
-            result.p99_us,
-            result.p99_9_us,
-            result.max_us,
-            result.run.lost,
-            result.samples_hash
-        );
-        if let Some(reason) = &result.run.invalid {
-            let _ = writeln!(text, "INVALID: {reason}");
-        }
-    }
-    text
-}
-
-/// Table of processor time in round trips: mean and slowest, without and under the flood.
-pub(super) fn of_traced(cells: &[Traced]) -> String {
-    let mut text = String::new();
-    for traced in cells {
-        let condition = match (traced.is_disturbed, traced.with_locks) {
-            (false, _) => "undisturbed",
-            (true, false) => "under the flood",
-            (true, true) => "under the flood, with locks",
-        };
-        let _ = writeln!(
-            text,
-            "lane {condition}: p99.9 {:.1} us, max {:.1} us\n{:44} {:>9} {:>9}",
-            traced.p99_9_us, traced.max_us, "on average in a trip", "all", "slowest"
-        );
-        let account = &traced.account;
-        for share in &account.slow {
-            let mut all = account.all.iter();
-            let of_all = all.find(|other| other.what == share.what);
-            let of_all = of_all.map_or(0.0, |other| other.mean);
-            let _ = writeln!(text, "{:44} {of_all:>9.1} {:>9.1}", share.what, share.mean);
-        }
-        let _ = writeln!(text, "the slowest:");
-        for line in &account.slowest {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    text
-}
-
-/// Ratios of a seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Ratios {
-    seed: u64,
-    /// Lanes under the flood relative to lanes without a flood.
-    p99_9: f64,
-    max: f64,
-    /// Untuned sockets relative to lanes, both under the flood.
-    sockets_max: f64,
-}
-
-impl Ratios {
-    fn of(seed: &Seed) -> Option<Ratios> {
-        let cell = |path: Path, is_disturbed: bool| {
-            let mut cells = seed.cells.iter();
-            cells.find(|result| result.cell == Cell { path, is_disturbed })
-        };
-        let quiet = cell(Path::LaneTuned, false)?;
-        let lane = cell(Path::LaneTuned, true)?;
-        let sockets = cell(Path::SocketsUntuned, true)?;
-        Some(Ratios {
-            seed: seed.seed,
-            p99_9: lane.p99_9_us / quiet.p99_9_us,
-            max: lane.max_us / quiet.max_us,
-            sockets_max: sockets.max_us / lane.max_us,
-        })
-    }
-}
-
-/// Summary over all seeds.
-#[derive(Debug)]
-pub(super) struct Summary {
-    ratios: Vec<Ratios>,
-    /// Faults that invalidate the result.
-    faults: Vec<String>,
-}
-
-impl Summary {
-    pub(super) fn of(seeds: &[Seed]) -> Summary {
-        let mut faults = Vec::new();
-        for seed in seeds {
-            if !seed.is_repeatable {
-                faults.push(format!(
-                    "seed {}: two boots reported different values",
-                    seed.seed
-                ));
-            }
-            for result in &seed.cells {
-                if let Some(reason) = &result.run.invalid {
-                    faults.push(format!(
-                        "seed {}, {}: {reason}",
-                        seed.seed, result.cell.path
-                    ));
-                }
-            }
-        }
-        Summary {
-            ratios: seeds.iter().filter_map(Ratios::of).collect(),
-            faults,
-        }
-    }
-
-    /// Returns true when the numbers are valid: aims may be missed, but reproducibility may not.
-    pub(super) fn is_sound(&self) -> bool {
-        self.faults.is_empty()
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:>6} {:>24} {:>24} {:>34}",
-            "seed",
-            "lane, flood/quiet p99.9",
-            "lane, flood/quiet max",
-            "untuned sockets/lane, flood, max"
-        )?;
-        for ratios in &self.ratios {
-            writeln!(
-                f,
-                "{:>6} {:>24.2} {:>24.2} {:>34.2}",
-                ratios.seed, ratios.p99_9, ratios.max, ratios.sockets_max
-            )?;
-        }
-        let largest = |of: fn(&Ratios) -> f64| self.ratios.iter().map(of).fold(0.0, f64::max);
-        let smallest = self.ratios.iter().map(|ratios| ratios.sockets_max);
-        let worst = [
-            largest(|ratios| ratios.p99_9),
-            largest(|ratios| ratios.max),
-            smallest.fold(f64::INFINITY, f64::min),
-        ];
-        writeln!(
-            f,
-            "{:>6} {:>24.2} {:>24.2} {:>34.2}",
-            "worst", worst[0], worst[1], worst[2]
-        )?;
-        let met = |is_met: bool| if is_met { "met" } else { "missed" };
-        writeln!(
-            f,
-            "{:>6} {:>24} {:>24} {:>34}",
-            "aim",
-            format!("{AIM_P99_9}: {}", met(worst[0] <= AIM_P99_9)),
-            format!("{AIM_MAX}: {}", met(worst[1] <= AIM_MAX)),
-            format!("{AIM_SOCKETS}: {}", met(worst[2] >= AIM_SOCKETS)),
-        )?;
-        self.faults
-            .iter()
-            .try_for_each(|fault| writeln!(f, "FAILED: {fault}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolane_bench::scenario::transport::Policing;
 
     #[test]
     fn every_cell_has_four_thousand_round_trips_and_can_be_measured() {
-        let cells = Extent::Whole.cells();
-        assert_eq!(cells.len(), 8);
-        for cell in cells {
-            let config = cell.config(Extent::Whole);
-            assert!(config.samples() >= 4_000);
-            assert_eq!(config.check(), Ok(()));
-            assert_eq!(config.takes_lanes(), cell.path == Path::LaneTuned);
+        assert_eq!(Extent::Paper.cells().len(), 8);
+        for extent in [Extent::Paper, Extent::Ablation] {
+            for cell in extent.cells() {
+                let config = cell.config(extent.seconds());
+                assert!(config.samples() >= 4_000);
+                assert_eq!(config.check(), Ok(()), "{cell:?}");
+                let is_lane = cell.set_up.datapath == LANE_TUNED.datapath;
+                assert_eq!(config.takes_lanes(), is_lane, "{cell:?}");
+            }
         }
     }
 
     #[test]
     fn nothing_is_tuned_before_what_is_untuned_has_been_measured() {
-        for extent in [Extent::Whole, Extent::Brief] {
+        for extent in [Extent::Paper, Extent::Brief, Extent::Ablation] {
             let cells = extent.cells();
-            assert!(cells.is_sorted_by_key(|cell| cell.path.is_tuned()));
-            assert_eq!(Extent::of(Some(extent.word())), Some(extent));
+            assert!(cells.is_sorted_by_key(|cell| cell.set_up.is_tuned));
         }
         assert_eq!(Extent::Brief.cells().len(), 3);
-        assert_eq!(Extent::of(None), None);
+    }
+
+    #[test]
+    fn an_ablated_lane_lacks_at_most_one_stage_and_has_the_same_flood() {
+        let config = |set_up| {
+            let cell = Cell {
+                set_up,
+                is_disturbed: true,
+            };
+            cell.config(SECONDS)
+        };
+        let full = config(LANE_TUNED);
+        assert!(full.policing != Policing::default());
+        for &set_up in ABLATED
+            .iter()
+            .filter(|it| it.datapath == LANE_TUNED.datapath)
+        {
+            let changed = config(set_up);
+            assert_eq!(changed.flood, full.flood);
+            let left_out = full.settings.stages.len() - changed.settings.stages.len();
+            assert_eq!(
+                left_out,
+                usize::from(set_up.without.is_some()),
+                "{set_up:?}"
+            );
+            let has_budgets = set_up.without != Some(Stage::Budgets);
+            let is_policed = changed.policing != Policing::default();
+            assert_eq!(is_policed, has_budgets, "{set_up:?}");
+        }
     }
 
     #[test]
@@ -407,12 +258,5 @@ mod tests {
         assert_eq!(percentile_us(&sorted, 999), 3_996.0);
         assert_eq!(percentile_us(&sorted, 1_000), 4_000.0);
         assert_eq!(percentile_us(&[], 999), 0.0);
-    }
-
-    #[test]
-    fn a_hash_is_of_the_order_too() {
-        assert_ne!(hash(&[1, 2]), hash(&[2, 1]));
-        assert_eq!(hash(&[1, 2]), hash(&[1, 2]));
-        assert_ne!(hash(&[]), hash(&[0]));
     }
 }

@@ -4,10 +4,13 @@
 //! by lanes: without load, and with a busy loop and a flood in each direction.
 //!
 //! A seed determines the samples to the bit: each seed runs twice, and both results are compared in full.
+//!
+//! `ablation` measures round trips by a lane under the flood in the same way: with the full host set-up, and without one
+//! measure at a time. Other receive modes are measured with and without the flood. Each seed takes one boot.
 
-mod ablation;
 mod cell;
-mod trace;
+mod set_up;
+mod table;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,99 +19,81 @@ use std::time::{Duration, Instant};
 
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
-use isolane_bench::scenario::rtt::{self, Config};
+use isolane_bench::scenario::rtt;
 use isolane_support::Result;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Scenario;
+use super::{Scenario, report_faults};
 use crate::Bench;
-use crate::guest::{Guest, Network, Time};
+use crate::guest::{Guest, Network, Started, Time};
 use crate::inside::tools::{self, Counters};
-use crate::inside::{appeared, never_rest};
-pub(super) use ablation::SCENARIO as ABLATION;
-use ablation::in_host;
-use cell::{Cell, Extent};
-pub(super) use trace::SCENARIO as TRACED;
+use crate::inside::{appeared, never_rest, wait_until};
+use cell::{Cell, Extent, Measured};
+use set_up::{in_host, mount_attributes};
+use table::Seed;
 
 pub(super) const SCENARIO: Scenario = Scenario {
-    name: "paper",
+    name: Extent::Paper.name(),
     shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
-    run,
-    inside,
+    run: |bench| run(bench, Extent::Paper),
+    inside: |_| inside(Extent::Paper),
 };
 
 /// Short form of the scenario for `cargo xtask test --all`.
 pub(super) const IN_BRIEF: Scenario = Scenario {
-    name: "brief",
+    name: Extent::Brief.name(),
     shows: "the same with only the three compared cells, one second each",
-    run: run_in_brief,
-    inside,
+    run: |bench| run(bench, Extent::Brief),
+    inside: |_| inside(Extent::Brief),
+};
+
+pub(super) const ABLATION: Scenario = Scenario {
+    name: Extent::Ablation.name(),
+    shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
+    run: |bench| run(bench, Extent::Ablation),
+    inside: |_| inside(Extent::Ablation),
 };
 
 /// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-#[derive(Debug, Serialize)]
-struct Seed {
-    seed: u64,
-    /// True when a second boot gave the same result.
-    is_repeatable: bool,
-    cells: Vec<cell::Result>,
-}
-
-/// Result of a guest.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Boot {
-    cells: Vec<cell::Result>,
-}
-
-fn run(bench: &Bench) -> Result<bool> {
-    measured(bench, Extent::Whole)
-}
-
-/// Runs the compared cells for a second each.
-fn run_in_brief(bench: &Bench) -> Result<bool> {
-    measured(bench, Extent::Brief)
-}
-
-fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
+fn run(bench: &Bench, extent: Extent) -> Result<bool> {
     let mut seeds = Vec::new();
-    let machine = &bench.machine;
-    for seed in bench.first_seed..bench.first_seed + bench.seeds {
+    for seed in bench.seeds() {
         let start = Instant::now();
-        // The two boots run concurrently, because a boot's result does not depend on the machine's load.
-        let guests =
-            ["once", "again"].map(|which| guest(seed, which, &[SCENARIO.name, extent.word()]));
-        let [first, second] = [guests[0].start(machine)?, guests[1].start(machine)?];
-        let (first, second) = (first.finish()?, second.finish()?);
-        let is_repeatable = first == second;
-        let cells = serde_json::from_value::<Boot>(first)?.cells;
+        // The boots run concurrently, because a boot's result does not depend on the machine's load.
+        let guests = (1..=extent.boots()).map(|boot| guest(extent, seed, boot));
+        let guests: Vec<Guest> = guests.collect();
+        let started = guests.iter().map(|guest| guest.start(&bench.machine));
+        let started = started.collect::<Result<Vec<Started<'_>>>>()?;
+        let results = started.into_iter().map(Started::finish);
+        let results = results.collect::<Result<Vec<Value>>>()?;
+        let is_repeatable = results.iter().all(|result| *result == results[0]);
         let seconds = start.elapsed().as_secs();
-        let word = if is_repeatable {
-            "the same twice"
-        } else {
-            "NOT the same twice"
+        let word = match (is_repeatable, extent.boots()) {
+            (_, 1) => "one boot",
+            (true, _) => "the same twice",
+            (false, _) => "NOT the same twice",
         };
         eprintln!("seed {seed}: {word} ({seconds} s)");
-        eprint!("{}", cell::of_seed(&cells));
-        seeds.push(Seed {
+        let seed = Seed {
             seed,
             is_repeatable,
-            cells,
-        });
+            cells: serde_json::from_value(results[0].clone())?,
+        };
+        eprint!("{}", seed.table());
+        seeds.push(seed);
     }
-    let summary = cell::Summary::of(&seeds);
-    eprint!("\n{summary}");
+    eprint!("\n{}", table::ratios(&seeds));
     bench.report(&seeds)?;
-    Ok(summary.is_sound())
+    Ok(report_faults(seeds.iter().flat_map(Seed::faults)))
 }
 
 /// A guest with the two devices and instruction counting.
-fn guest(seed: u64, which: &str, task: &[&str]) -> Guest {
+fn guest(extent: Extent, seed: u64, boot: usize) -> Guest {
     Guest {
-        name: format!("paper-{seed}-{which}"),
-        task: task.iter().map(|&word| word.to_owned()).collect(),
+        name: format!("{}-{seed}-{boot}", extent.name()),
+        task: vec![extent.name().to_owned()],
         time: Time::Counted { seed },
         network: Network::Hub { devices: 2 },
         processors: 1,
@@ -116,33 +101,20 @@ fn guest(seed: u64, which: &str, task: &[&str]) -> Guest {
     }
 }
 
-fn inside(task: &[String]) -> Result<Value> {
-    let extent = Extent::of(task.first().map(String::as_str)).ok_or("an extent is wanted")?;
+fn inside(extent: Extent) -> Result<Value> {
     let hosts = hosts()?;
-    let mut cells = Vec::new();
-    let mut is_tuned = false;
+    let mut results = Vec::new();
+    let mut applied = "";
     for cell in extent.cells() {
-        if cell.path.is_tuned() && !is_tuned {
-            for host in Host::BOTH {
-                ablation::apply(&hosts, host, None)?;
-            }
-            is_tuned = true;
+        if applied != cell.set_up.name {
+            cell.set_up.apply(&hosts)?;
+            applied = cell.set_up.name;
         }
-        let (result, _) = measure_cell(&hosts, cell, extent)?;
-        eprintln!(
-            "{:16} {:5} median {:7.1} p99 {:7.1} p99.9 {:7.1} max {:7.1} lost {} {:?}",
-            cell.path,
-            cell.is_disturbed,
-            result.median_us,
-            result.p99_us,
-            result.p99_9_us,
-            result.max_us,
-            result.run.lost,
-            result.run.invalid,
-        );
-        cells.push(result);
+        let result = measure(&hosts, cell, extent.seconds())?;
+        eprintln!("{result} {:?}", result.run.invalid);
+        results.push(result);
     }
-    Ok(serde_json::to_value(Boot { cells })?)
+    Ok(serde_json::to_value(results)?)
 }
 
 /// Program whose child processes are the ends of the round trips.
@@ -156,6 +128,8 @@ const WITHOUT_RIGHT: [&str; 2] = ["--bounding-set", "-sys_nice"];
 const TURNS_A_LOOK: u32 = 10_000;
 /// Devices of host A and of host B.
 const DEVICES: [&str; 2] = ["eth0", "eth1"];
+/// Timeout for the carrier of newly configured devices.
+const LINK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Both hosts, configured to reach each other, on a processor that never idles.
 fn hosts() -> Result<TestHosts> {
@@ -164,56 +138,36 @@ fn hosts() -> Result<TestHosts> {
         appeared(&Path::new("/sys/class/net").join(device))?;
     }
     let hosts = TestHosts::of_devices(DEVICES, &TestHostsConfig::default())?;
-    wait_for_link(&hosts)?;
+    for host in Host::BOTH {
+        let line = format!("ip link show {}", host.interface());
+        let failure = format!("{} has no link", host.interface());
+        wait_until(&failure, LINK_PATIENCE, || {
+            Ok(in_host(&hosts, host, &line)?.contains("LOWER_UP"))
+        })?;
+        mount_attributes(&hosts, host)?;
+    }
     Ok(hosts)
 }
 
-/// Waits for the carrier, which newly configured devices lack for a while.
-fn wait_for_link(hosts: &TestHosts) -> Result<()> {
-    for host in Host::BOTH {
-        let line = format!("ip link show {}", host.interface());
-        let since = Instant::now();
-        while !in_host(hosts, host, &line)?.contains("LOWER_UP") {
-            if since.elapsed() > Duration::from_secs(10) {
-                return Err(format!("{} has no link", host.interface()).into());
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-    Ok(())
-}
-
-/// Measures a cell; returns its result, and its round trips in their order.
-fn measure_cell(hosts: &TestHosts, cell: Cell, extent: Extent) -> Result<(cell::Result, Vec<u64>)> {
-    measure(hosts, cell, &cell.config(extent), || {
-        let mut tuned = Host::BOTH.iter().filter(|_| cell.path.is_tuned());
-        tuned.try_for_each(|&host| ablation::order_threads(host))
-    })
-}
-
-/// Measures a cell with another configuration; `set_up` runs once the ends have started.
-fn measure(
-    hosts: &TestHosts,
-    cell: Cell,
-    config: &Config,
-    set_up: impl FnOnce() -> Result<()>,
-) -> Result<(cell::Result, Vec<u64>)> {
+/// Measures a cell.
+fn measure(hosts: &TestHosts, cell: Cell, seconds: u32) -> Result<Measured> {
     let before = counters(hosts)?;
     let is_over = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         if cell.is_disturbed {
             scope.spawn(|| busy_loop(&is_over));
         }
-        let outcome = rtt::run_between_prepared_hosts(hosts, &program_of(cell), config, || {
-            set_up().map_err(|error| error.to_string())
+        let (program, config) = (program_of(cell), cell.config(seconds));
+        let outcome = rtt::run_between_prepared_hosts(hosts, &program, &config, || {
+            cell.set_up.begin().map_err(|error| error.to_string())
         });
         is_over.store(true, Ordering::Relaxed);
         outcome
     })?;
+    cell.set_up.end()?;
     let after = counters(hosts)?;
     let frames = [0, 1].map(|host| tools::between(&before[host], &after[host]));
-    let rtt_ns = outcome.rounds.rtt_ns();
-    Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
+    Ok(Measured::of(cell, outcome, frames))
 }
 
 /// Consumes all remaining processor time at the ordinary priority. A spin-loop hint would make the emulator wait, and
@@ -236,7 +190,7 @@ fn counters(hosts: &TestHosts) -> Result<[Counters; 2]> {
 }
 
 fn program_of(cell: Cell) -> Program {
-    match cell.path.is_real_time() {
+    match cell.set_up.is_real_time {
         true => Program::new(PRODUCT, &[CHILD]),
         false => Program::new(ORDINARY, &[&WITHOUT_RIGHT[..], &[PRODUCT, CHILD]].concat()),
     }

@@ -1,5 +1,6 @@
 //! Judgement of a guest's result.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -14,40 +15,46 @@ const ORDINARY_QUEUE: u32 = 0;
 const MOST_OF_KERNEL: u64 = 10;
 
 /// Number of fields of a host's facts.
-pub(super) fn fields(facts: &Value) -> usize {
-    match facts {
-        Value::Object(members) => members.values().map(fields).sum(),
-        Value::Array(items) => items.iter().map(fields).sum(),
-        _ => 1,
+pub(super) fn count(facts: &Value) -> usize {
+    let is_container = |value: &Value| value.is_array() || value.is_object();
+    let fields = fields(facts);
+    fields.values().filter(|value| !is_container(value)).count()
+}
+
+/// Fields of a host's facts by their JSON pointers (RFC 6901). An empty array or object is a field too.
+fn fields(facts: &Value) -> BTreeMap<String, &Value> {
+    let mut fields = BTreeMap::new();
+    add_fields(String::new(), facts, &mut fields);
+    fields
+}
+
+fn add_fields<'a>(path: String, value: &'a Value, fields: &mut BTreeMap<String, &'a Value>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (key, member) in members {
+                add_fields(format!("{path}/{key}"), member, fields);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (number, item) in items.iter().enumerate() {
+                add_fields(format!("{path}/{number}"), item, fields);
+            }
+        }
+        _ => {
+            fields.insert(path, value);
+        }
     }
 }
 
-/// Fields that differ, with both values.
+/// Fields that differ, with both values. A field that is absent has the value null.
 pub(super) fn differences(before: &Value, after: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    compare("", before, after, &mut found);
-    found
-}
-
-fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
-    match (before, after) {
-        (Value::Object(old), Value::Object(new)) => {
-            let added = new.keys().filter(|key| !old.contains_key(*key));
-            for key in old.keys().chain(added) {
-                let of = |members: &serde_json::Map<String, Value>| {
-                    members.get(key).cloned().unwrap_or(Value::Null)
-                };
-                compare(&format!("{path}/{key}"), &of(old), &of(new), found);
-            }
-        }
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            for (number, (old, new)) in old.iter().zip(new).enumerate() {
-                compare(&format!("{path}/{number}"), old, new, found);
-            }
-        }
-        _ if before == after => {}
-        _ => found.push(format!("{path}: {before} -> {after}")),
-    }
+    let (old, new) = (fields(before), fields(after));
+    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differences = paths.into_iter().filter_map(|path| {
+        let [old, new] = [&old, &new].map(|of| of.get(path).copied().unwrap_or(&Value::Null));
+        (old != new).then(|| format!("{path}: {old} -> {new}"))
+    });
+    differences.collect()
 }
 
 /// Objections to the result.
@@ -204,7 +211,7 @@ mod tests {
     #[test]
     fn fields_are_compared_wherever_they_are() {
         let before = json!({"a": [1, {"b": "x"}], "c": null});
-        assert_eq!(fields(&before), 3);
+        assert_eq!(count(&before), 3);
         assert!(differences(&before, &before).is_empty());
         let after = json!({"a": [1, {"b": "y"}], "d": 4});
         let found = differences(&before, &after);

@@ -2,15 +2,14 @@
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::inside::tools;
-use crate::inside::tools::Counters;
+use crate::inside::tools::{self, Counters};
+use crate::inside::wait_until;
 
 /// Description of both hosts.
 pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
@@ -22,7 +21,7 @@ const FILE: &str = "/tmp/isolane.toml";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Timeout of a command.
 const LONGEST: Duration = Duration::from_secs(90);
-const LOOK: Duration = Duration::from_millis(50);
+const NOT_READY: &str = "a host did not become ready";
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,19 +95,23 @@ impl Host {
     /// Waits until the host's device can send.
     pub(super) fn wait_for_link(self) -> Result<()> {
         let line = format!("ip link show {}", self.interface);
-        wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("LOWER_UP")))
+        wait_until(NOT_READY, PATIENCE, || {
+            Ok(self.tool(&line)?.contains("LOWER_UP"))
+        })
     }
 
     /// Waits until a lane's program is attached to its device.
     pub(super) fn wait_for_lane(self) -> Result<()> {
         let line = format!("ip link show {}", self.interface);
-        wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("prog/xdp")))
+        wait_until(NOT_READY, PATIENCE, || {
+            Ok(self.tool(&line)?.contains("prog/xdp"))
+        })
     }
 
     /// Waits until a socket is bound to this UDP port, or to any.
     pub(super) fn wait_for_port(self, port: Option<u16>) -> Result<()> {
         let wanted = port.map(|port| format!(":{port} "));
-        wait_until(PATIENCE, || {
+        wait_until(NOT_READY, PATIENCE, || {
             let listed = self.tool("ss -Hnula")?;
             let is_there = |wanted: &String| listed.contains(wanted);
             Ok(wanted.as_ref().map_or(!listed.trim().is_empty(), is_there))
@@ -146,9 +149,7 @@ impl Host {
         let files = [file("printed"), file("said")];
         command.stdout(File::create(&files[0])?);
         command.stderr(File::create(&files[1])?);
-        let child = command
-            .spawn()
-            .map_err(|error| command::cannot_start(&command, &error))?;
+        let child = command::spawn(&mut command)?;
         Ok(Running {
             host: self,
             line: line.to_owned(),
@@ -180,7 +181,7 @@ pub(super) struct Running {
 impl Running {
     /// Waits for the end of the command; kills it at the timeout.
     pub(super) fn finish(mut self) -> Result<Ran> {
-        let ended = wait_until(LONGEST, || Ok(self.child.try_wait()?.is_some()));
+        let ended = wait_until(NOT_READY, LONGEST, || Ok(self.child.try_wait()?.is_some()));
         if ended.is_err() {
             self.child.kill()?;
         }
@@ -207,15 +208,4 @@ impl Running {
         }
         self.finish()
     }
-}
-
-fn wait_until(patience: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let since = Instant::now();
-    while !is_so()? {
-        if since.elapsed() > patience {
-            return Err("a host did not become ready".into());
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
 }

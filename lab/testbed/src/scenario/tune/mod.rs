@@ -17,7 +17,7 @@ use isolane_support::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Scenario;
+use super::{Scenario, report_faults};
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::appeared;
@@ -69,6 +69,30 @@ struct Record {
     fields: usize,
 }
 
+impl Record {
+    /// Runs isolane on a host to its end.
+    fn run(&mut self, host: Host, line: &str) -> Result<()> {
+        self.commands.push(host.run(line)?);
+        Ok(())
+    }
+
+    /// Calls `ask` while another host runs `isolane tune answer`, once its port is bound.
+    fn while_answering(
+        &mut self,
+        by: Host,
+        line: &str,
+        port: Option<u16>,
+        ask: impl FnOnce(&mut Record) -> Result<()>,
+    ) -> Result<()> {
+        let answer = by.start(&format!("tune answer {line} --seconds 300"))?;
+        by.wait_for_port(port)?;
+        ask(self)?;
+        self.commands
+            .push(answer.interrupt()?.expecting(INTERRUPTED));
+        Ok(())
+    }
+}
+
 /// Samples of a topic that went from one host to the other.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Crossing {
@@ -94,7 +118,7 @@ struct Seed {
 
 fn run(bench: &Bench) -> Result<bool> {
     let mut seeds = Vec::new();
-    for seed in bench.first_seed..bench.first_seed + bench.seeds {
+    for seed in bench.seeds() {
         let guest = Guest {
             name: format!("tune-{seed}"),
             task: vec![SCENARIO.name.into()],
@@ -106,9 +130,7 @@ fn run(bench: &Bench) -> Result<bool> {
         let record: Record = serde_json::from_value(guest.run(&bench.machine)?)?;
         let faults = faults(&record);
         eprint!("{}", faults::table(seed, &record));
-        for fault in &faults {
-            eprintln!("FAILED: seed {seed}: {fault}");
-        }
+        report_faults(faults.iter().map(|fault| format!("seed {seed}: {fault}")));
         seeds.push(Seed {
             seed,
             faults,
@@ -136,19 +158,15 @@ fn inside(_: &[String]) -> Result<Value> {
     set_up(&mut record)?;
     for (host, other) in [(A, B), (B, A)] {
         // The ports of the participants in the description.
-        let answer = other.start(&format!(
-            "tune answer --host {} -i {} --seconds 300",
-            other.name, other.interface
-        ))?;
-        other.wait_for_port(Some(PORT + u16::from(CRITICAL_LEVEL)))?;
+        let answer = format!("--host {} -i {}", other.name, other.interface);
         let line = format!(
             "tune verify --host {} -i {} --seconds 1 --peer {}",
             host.name, host.interface, other.address
         );
-        record.commands.push(host.run(&with_state(host, &line))?);
-        record
-            .commands
-            .push(answer.interrupt()?.expecting(INTERRUPTED));
+        let port = PORT + u16::from(CRITICAL_LEVEL);
+        record.while_answering(other, &answer, Some(port), |record| {
+            record.run(host, &with_state(host, &line))
+        })?;
     }
     for (topic, from, to, level, datapath) in CROSSINGS {
         let crossing = cross(&mut record, topic, (from, to), level, datapath)?;
@@ -156,16 +174,14 @@ fn inside(_: &[String]) -> Result<Value> {
     }
     // The rollback is in reverse order, because only the first host found the shared machine's original settings.
     for host in [B, A] {
-        record
-            .commands
-            .push(host.run(&with_state(host, "tune rollback"))?);
+        record.run(host, &with_state(host, "tune rollback"))?;
     }
     let after = [
         facts(&mut record, A, "after")?,
         facts(&mut record, B, "after")?,
     ];
     for ((host, before), after) in [A, B].into_iter().zip(&before).zip(&after) {
-        record.fields += faults::fields(before);
+        record.fields += faults::count(before);
         let found = differences(before, after);
         record.differences.extend(
             found
@@ -183,9 +199,7 @@ fn with_state(host: Host, line: &str) -> String {
 
 fn facts(record: &mut Record, host: Host, when: &str) -> Result<Value> {
     let file = host.file(when);
-    record
-        .commands
-        .push(host.run(&format!("doctor --facts --json {file}"))?);
+    record.run(host, &format!("doctor --facts --json {file}"))?;
     let text = fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
     Ok(serde_json::from_slice(&text)?)
 }
@@ -193,39 +207,28 @@ fn facts(record: &mut Record, host: Host, when: &str) -> Result<Value> {
 /// Learns, plans and applies on both hosts, then verifies, plans and applies again.
 fn set_up(record: &mut Record) -> Result<()> {
     for (host, other) in [(A, B), (B, A)] {
-        let answer = other.start(&format!(
-            "tune answer -i {} --learn --seconds 300",
-            other.interface
-        ))?;
-        other.wait_for_port(None)?;
+        let answer = format!("-i {} --learn", other.interface);
         let learnt = host.file("learnt.json");
         let line = format!(
             "tune learn {} --host {} -i {} --json {learnt}",
             other.address, host.name, host.interface
         );
-        record.commands.push(host.run(&with_state(host, &line))?);
-        record
-            .commands
-            .push(answer.interrupt()?.expecting(INTERRUPTED));
+        record.while_answering(other, &answer, None, |record| {
+            record.run(host, &with_state(host, &line))
+        })?;
     }
     for host in [A, B] {
         plan_and_apply(record, host, "first", &[host.file("learnt.json")])?;
     }
     let port = PORT + u16::from(CRITICAL_LEVEL);
-    let answer = B.start(&format!(
-        "tune answer -i {} --ports {port} --seconds 300",
-        B.interface
-    ))?;
-    B.wait_for_port(Some(port))?;
+    let answer = format!("-i {} --ports {port}", B.interface);
     let measured = A.file("measured.json");
-    record.commands.push(A.run(&format!(
+    let line = format!(
         "tune ports {} -i {} --ports {port} --peer-ports {port} --queue {CRITICAL_QUEUE} \
          --peer-queue {CRITICAL_QUEUE} --json {measured}",
         B.address, A.interface
-    ))?);
-    record
-        .commands
-        .push(answer.interrupt()?.expecting(INTERRUPTED));
+    );
+    record.while_answering(B, &answer, Some(port), |record| record.run(A, &line))?;
     for host in [A, B] {
         plan_and_apply(
             record,
@@ -249,18 +252,15 @@ fn plan_and_apply(
         .map(|file| format!("--receive-queues {file}"))
         .collect();
     let placements = placements.join(" ");
-    record.commands.push(host.run(&format!(
-        "tune plan --host {} {placements} {plan}",
-        host.name
-    ))?);
+    let line = format!("tune plan --host {} {placements} {plan}", host.name);
+    record.run(host, &line)?;
     apply(record, host, which)
 }
 
 fn apply(record: &mut Record, host: Host, which: &str) -> Result<()> {
     let plan = host.file(&format!("{which}.json"));
     let line = format!("tune apply --no-boot {plan}");
-    record.commands.push(host.run(&with_state(host, &line))?);
-    Ok(())
+    record.run(host, &with_state(host, &line))
 }
 
 /// Applies the plan again while a lane is attached: the driver requests its interrupts anew for a lane, so their
@@ -269,8 +269,7 @@ fn apply_with_lane(record: &mut Record, host: Host) -> Result<()> {
     let status = with_state(host, "tune status");
     record.commands.push(host.run(&status)?.expecting(1));
     apply(record, host, "second")?;
-    record.commands.push(host.run(&status)?);
-    Ok(())
+    record.run(host, &status)
 }
 
 /// Sends a topic's samples, and reads the devices' counters before and after.

@@ -1,4 +1,4 @@
-//! Parameters of a run. Each choice has one name, used in result files and printed text.
+//! Settings of a run. Each choice has one name, used in result files and printed text.
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -6,6 +6,7 @@ use strum::IntoStaticStr;
 use super::{Measure, Of, Step};
 use crate::cable::Arbiter;
 use crate::clock::NANOS_PER_SECOND;
+use crate::experiment::Datapath;
 
 /// Isolation mechanism. A run may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
@@ -25,22 +26,24 @@ pub enum Stage {
 }
 
 /// Caller of `write` for pings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Publisher {
     /// A thread (`WriterHandle`).
+    #[default]
     Thread,
     /// A time-triggered job of the executor.
     Job,
 }
 
 /// Order in which the executor runs ready jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Order {
     /// Most critical job first.
+    #[default]
     Priority,
     /// Order of readiness: the baseline.
     Fifo,
@@ -102,7 +105,8 @@ words!(
     Arbiter,
     Measure,
     Of,
-    Step
+    Step,
+    Datapath
 );
 
 /// Connection of a run's two hosts. An undisturbed run uses the connection of the runs it is compared with.
@@ -138,9 +142,12 @@ impl Disturbance {
     }
 }
 
-/// Parameters of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
+/// Pings per second, as in Meszlényi et al.
+pub(crate) const RATE_HZ: u32 = 2_000;
+
+/// Settings of a run, as its result states them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunSettings {
     /// Name of the datapath.
     pub datapath: String,
     /// Mechanisms in use.
@@ -161,17 +168,23 @@ pub struct Scenario {
     pub bound_us: Option<f64>,
 }
 
-impl Scenario {
-    /// Replaces the job order. FIFO removes all mechanisms.
-    #[must_use]
-    pub fn in_order(mut self, order: Order) -> Scenario {
-        self.order = order;
-        match order {
-            Order::Fifo => self.stages.clear(),
-            Order::Priority if self.stages.is_empty() => self.stages.push(Stage::Executor),
-            Order::Priority => {}
+impl RunSettings {
+    /// Settings with jobs by priority, and with lanes where the datapath has them. With lanes, the link steers each
+    /// frame into the queue of its lane. Otherwise the kernel would spread the frames over the queues, and frames on
+    /// another queue would arrive by a socket.
+    pub fn new(datapath: &str, payload_bytes: u32) -> RunSettings {
+        let mut settings = RunSettings {
+            datapath: datapath.to_owned(),
+            stages: vec![Stage::Executor],
+            payload_bytes,
+            rate_hz: RATE_HZ,
+            ..RunSettings::default()
+        };
+        if datapath == "xdp" {
+            settings.stages.extend([Stage::Xdp, Stage::Lanes]);
+            settings.receive_work = ReceiveWork::Steered;
         }
-        self
+        settings
     }
 
     /// Time between two pings, in nanoseconds.
