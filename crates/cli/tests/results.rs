@@ -1,0 +1,170 @@
+//! Published results: `docs/results/measured` has what `isolane bench report` prints for each measurement that README
+//! and the pages of results quote. A changed scenario, another date or command, or a number that no measurement shows
+//! fails these tests. Then measure again, and write the file:
+//!
+//! `isolane bench report FOLDER > docs/results/measured/NAME.txt`
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Heading of the part of a page that quotes earlier measurements.
+const EARLIER: &str = "\n## Earlier";
+/// Folders of scenarios.
+const SCENARIOS: [&str; 2] = ["lab/bench/scenarios", "lab/interop/measured"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files of a folder with this extension: their names and texts.
+fn files(folder: &str, extension: &str) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(root().join(folder)).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == extension))
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy();
+            (name.into_owned(), fs::read_to_string(&path).expect("text"))
+        })
+        .collect()
+}
+
+/// Value of a line `NAME: VALUE` of a measurement.
+fn line<'a>(measured: &'a str, name: &str) -> &'a str {
+    let mut lines = measured.lines();
+    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    found.unwrap_or_else(|| panic!("no line `{name}: `"))
+}
+
+/// Command as pages write it: without the files of the result, and by the name of a shipped scenario.
+fn command(measured: &str) -> String {
+    let command = measured.split(" --folder").next().expect("a command");
+    let command = command.replace(
+        "isolane bench run lab/interop/measured/peers.toml",
+        "cargo xtask peers --",
+    );
+    let shipped = command.replace("lab/bench/scenarios/", "");
+    format!("`{}`", shipped.replace(".toml", ""))
+}
+
+/// Pages of results with the measurements that they link to.
+fn pages() -> Vec<(String, String, Vec<String>)> {
+    let measured = files("docs/results/measured", "txt");
+    let pages = files("docs/results", "md").into_iter();
+    pages
+        .map(|(name, text)| {
+            let links = |file: &&String| text.contains(&format!("(measured/{file})"));
+            let linked = measured.keys().filter(links).cloned().collect();
+            (name, text, linked)
+        })
+        .collect()
+}
+
+/// Parts of a text like `(0.93 to 1.04)`, of two numbers.
+fn intervals(text: &str) -> Vec<&str> {
+    let is_number = |text: &str| text.replace(',', "").parse::<f64>().is_ok();
+    let parts = text
+        .split('(')
+        .skip(1)
+        .filter_map(|part| Some(part.split_once(')')?.0));
+    let is_interval = |part: &&str| {
+        part.split_once(" to ")
+            .is_some_and(|(low, high)| is_number(low) && is_number(high))
+    };
+    parts.filter(is_interval).collect()
+}
+
+#[test]
+fn each_measurement_is_of_the_scenario_as_it_is_now() {
+    let scenarios = SCENARIOS.iter().flat_map(|folder| files(folder, "toml"));
+    let current: Vec<String> = scenarios
+        .map(|(_, text)| {
+            let digest = Sha256::digest(text);
+            digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        })
+        .collect();
+    for (name, measured) in files("docs/results/measured", "txt") {
+        let hash = line(&measured, "scenario").trim_start_matches("SHA-256 ");
+        assert!(
+            current.iter().any(|of_file| of_file == hash),
+            "{name}: its scenario has changed since, measure it again"
+        );
+        assert!(!measured.contains("This result is incomplete"), "{name}");
+    }
+}
+
+#[test]
+fn each_page_names_the_command_scenario_and_date_of_its_measurements() {
+    let mut linked_by_a_page = Vec::new();
+    for (page, text, linked) in pages() {
+        for file in &linked {
+            let path = root().join("docs/results/measured").join(file);
+            let measured = fs::read_to_string(path).expect("text");
+            let date = line(&measured, "measured").split('T').next();
+            let hash = line(&measured, "scenario").trim_start_matches("SHA-256 ");
+            let mut rows = text.lines().filter(|line| line.starts_with('|'));
+            let row = rows.find(|row| row.contains(&format!("(measured/{file})")));
+            let row = row.unwrap_or_else(|| panic!("{page}: no row of the table links to {file}"));
+            assert!(
+                row.contains(date.expect("a date")),
+                "{page}: date of {file}"
+            );
+            assert!(row.contains(&hash[..12]), "{page}: scenario of {file}");
+            let command = command(line(&measured, "command"));
+            assert!(
+                row.contains(&command),
+                "{page}: command of {file}: {command}"
+            );
+        }
+        let is_measured = ["isolane bench", "isolane demo", "cargo xtask peers"];
+        let head = text.split("\n\n").nth(1).unwrap_or_default();
+        let needs = page != "README.md" && is_measured.iter().any(|it| head.contains(it));
+        assert!(
+            !needs || !linked.is_empty(),
+            "{page} links to no measurement"
+        );
+        linked_by_a_page.extend(linked);
+    }
+    for file in files("docs/results/measured", "txt").keys() {
+        assert!(linked_by_a_page.contains(file), "no page links to {file}");
+    }
+}
+
+#[test]
+fn each_quoted_interval_is_that_of_a_measurement() {
+    let mut measured = files("docs/results/measured", "txt");
+    for text in measured.values_mut() {
+        // Lines of a text are wrapped.
+        *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    let all: String = measured.values().map(String::as_str).collect();
+    for (page, text, linked) in pages() {
+        let measured: String = match page.as_str() {
+            "README.md" => all.clone(),
+            _ => linked.iter().map(|file| &*measured[file]).collect(),
+        };
+        if measured.is_empty() {
+            continue;
+        }
+        let current = text.split(EARLIER).next().expect("a part");
+        let current = current.split_whitespace().collect::<Vec<_>>().join(" ");
+        for interval in intervals(&current) {
+            let is_measured = measured.contains(&format!("({interval})"));
+            assert!(is_measured, "{page}: no measurement has ({interval})");
+        }
+    }
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    for interval in intervals(&readme) {
+        let is_measured = all.contains(&format!("({interval})"));
+        assert!(is_measured, "README.md: no measurement has ({interval})");
+    }
+}
+
+#[test]
+fn an_interval_is_two_numbers_in_parentheses() {
+    let text = "10.1 times (5.7 to 17.9), (see below), (1,200 to 1,300), f(x to y), (2 to";
+    assert_eq!(intervals(text), ["5.7 to 17.9", "1,200 to 1,300"]);
+}
