@@ -377,7 +377,7 @@ fn the_last_screen_has_the_bars_a_conclusion_and_the_files() {
     let runs = report["runs"].as_array().expect("runs");
     if runs.len() == 8 && runs.iter().all(|run| run["invalid"].is_null()) {
         assert!(screen.contains("flood, isolane"), "{screen}");
-        assert!(screen.contains("With isolane, p99 is "), "{screen}");
+        assert!(screen.contains("Under the flood, p99 "), "{screen}");
         assert_eq!(report["ratios"].as_array().map(Vec::len), Some(6));
     }
 }

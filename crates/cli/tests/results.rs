@@ -164,6 +164,28 @@ fn each_quoted_interval_is_that_of_a_measurement() {
 }
 
 #[test]
+fn each_quoted_line_is_that_of_a_measurement() {
+    let measured = files("docs/results/measured", "txt");
+    for (page, text, linked) in pages()
+        .into_iter()
+        .filter(|(.., linked)| !linked.is_empty())
+    {
+        let lines: Vec<&str> = linked
+            .iter()
+            .flat_map(|file| measured[file].lines())
+            .collect();
+        let blocks = text.split("```text\n").skip(1);
+        let blocks = blocks.map(|block| block.split("```").next().expect("a block"));
+        for line in blocks.flat_map(str::lines) {
+            assert!(
+                lines.contains(&line),
+                "{page}: no measurement has the line {line}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_interval_is_two_numbers_in_parentheses() {
     let text = "10.1 times (5.7 to 17.9), (see below), (1,200 to 1,300), f(x to y), (2 to";
     assert_eq!(intervals(text), ["5.7 to 17.9", "1,200 to 1,300"]);

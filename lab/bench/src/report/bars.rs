@@ -38,34 +38,41 @@ impl Group<'_> {
         ratios.find(|ratio| ratio.of == Of::Rtt && ratio.measure == measure)
     }
 
-    /// Words for the ratio of the p99s, and for that of the medians if only the medians differ. One stall of the
+    /// Sentence about the ratio of the p99s, and about that of the medians if only the medians differ. One stall of the
     /// machine can hide the difference between the p99s of short runs.
-    fn findings(&self) -> Option<String> {
+    fn finding(&self) -> Option<String> {
         let p99 = self.ratio(Measure::P99)?;
-        let words = finding(p99)?;
         let median = self.ratio(Measure::Median);
         let median = median.filter(|median| median.is_difference() && !p99.is_difference());
-        Some(match median.and_then(finding) {
-            Some(median) => format!("{words}, but the median is {median},"),
-            None => words,
-        })
+        let mut words = format!("{}, p99 {}", self.block.under, finding(p99)?);
+        if let Some(median) = median.and_then(finding) {
+            words += &format!("; the median {median}");
+        }
+        let first = words.chars().next().map(char::to_uppercase);
+        let rest = words.chars().skip(1);
+        Some(
+            first
+                .into_iter()
+                .flatten()
+                .chain(rest)
+                .chain(['.'])
+                .collect(),
+        )
     }
 }
 
-/// Conclusion from the ratios of all blocks, in one sentence. `None` if no block with bars has a clause of it.
-pub(super) fn conclusion(groups: &[Group<'_>]) -> Option<String> {
-    let has_clause = |group: &&Group<'_>| !group.block.under.is_empty();
-    groups.iter().find(has_clause)?;
-    let clauses: Vec<String> = groups
-        .iter()
-        .filter(has_clause)
-        .filter_map(|group| Some(format!("{} {}", group.findings()?, group.block.under)))
-        .collect();
-    Some(match clauses.as_slice() {
-        [] => "Nothing is compared, because no disturbed run has a counterpart.".to_owned(),
-        [one] => format!("With isolane, p99 is {one}."),
-        [first @ .., last] => format!("With isolane, p99 is {}, and {last}.", first.join(", ")),
-    })
+/// A sentence for each block from its ratios. Empty if no block with bars has the words for one.
+pub(super) fn conclusion(groups: &[Group<'_>]) -> Vec<String> {
+    let has_words = |group: &&Group<'_>| !group.block.under.is_empty();
+    if !groups.iter().any(|group| has_words(&group)) {
+        return Vec::new();
+    }
+    let sentences = groups.iter().filter(has_words).filter_map(Group::finding);
+    let sentences: Vec<String> = sentences.collect();
+    if sentences.is_empty() {
+        return vec!["Nothing is compared, because no disturbed run has a counterpart.".to_owned()];
+    }
+    sentences
 }
 
 /// Words for a ratio of the time without isolane's mechanisms to the time with them.
@@ -73,16 +80,16 @@ fn finding(ratio: &Ratio) -> Option<String> {
     let value = ratio.value?;
     let Some((low, high)) = ratio.low.zip(ratio.high) else {
         return Some(format!(
-            "not compared (ratio {value:.1}, too few independent samples for an interval)"
+            "is not compared (ratio {value:.1}, too few independent samples for an interval)"
         ));
     };
     Some(if low > 1.0 {
-        format!("{value:.1} times shorter ({low:.1} to {high:.1})")
+        format!("is {value:.1} times shorter with isolane ({low:.1} to {high:.1})")
     } else if high < 1.0 {
         let [value, low, high] = [value, high, low].map(f64::recip);
-        format!("{value:.1} times longer ({low:.1} to {high:.1})")
+        format!("is {value:.1} times longer with isolane ({low:.1} to {high:.1})")
     } else {
-        format!("not clearly different (ratio {low:.1} to {high:.1})")
+        format!("shows no difference ({low:.1} to {high:.1})")
     })
 }
 
@@ -151,7 +158,8 @@ pub(super) fn text(report: &Report) -> String {
         "Bars are linear from 0 to {}: \u{2588} up to the median, \u{2591} up to p99.\n",
         milliseconds(Some(longest_us))
     );
-    text + &conclusion(&groups).map_or_else(String::new, |sentence| wrapped(&sentence))
+    text.extend(conclusion(&groups).iter().map(|sentence| wrapped(sentence)));
+    text
 }
 
 /// Bar of [`BAR_CELLS`] cells: full up to the median, light up to p99.
@@ -215,7 +223,7 @@ mod tests {
     }
 
     fn conclude(report: &Report) -> String {
-        conclusion(&groups(report)).expect("bars")
+        conclusion(&groups(report)).join(" ")
     }
 
     #[test]
@@ -230,19 +238,14 @@ mod tests {
         let of =
             |plain: u64, with: u64| demo(move |cell| if is_plain(cell) { plain } else { with });
         let shorter = conclude(&of(4_000, 1_000));
-        assert!(
-            shorter.starts_with(
-                "With isolane, p99 is 4.0 times shorter (4.0 to 4.0) under the flood, "
-            )
-        );
-        assert!(
-            conclude(&of(500, 1_000)).contains("2.0 times longer (2.0 to 2.0) under the storm")
-        );
+        let flood = "Under the flood, p99 is 4.0 times shorter with isolane (4.0 to 4.0). Beside ";
+        assert!(shorter.starts_with(flood), "{shorter}");
+        let longer = conclude(&of(500, 1_000));
+        let storm = "Under the storm, p99 is 2.0 times longer with isolane (2.0 to 2.0).";
+        assert!(longer.ends_with(storm), "{longer}");
         let alike = conclude(&of(500, 500));
-        assert!(
-            alike.contains("not clearly different (ratio 1.0 to 1.0) under the flood"),
-            "{alike}"
-        );
+        let flood = "Under the flood, p99 shows no difference (1.0 to 1.0).";
+        assert!(alike.starts_with(flood), "{alike}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn head(report: &Report) -> Markup {
     let conclusion = bars::conclusion(&bars::groups(report));
     html! {
         h1 { (report.scenario.title) }
-        @if let Some(conclusion) = conclusion { p.conclusion { (conclusion) } }
+        @for sentence in conclusion { p.conclusion { (sentence) } }
         @if !report.is_complete { p.warning { "This result is incomplete: " (report.runs.len()) " runs had ended." } }
         p.faint {
             "isolane on " (environment.cpu.as_deref().unwrap_or("an unnamed processor"))
