@@ -18,10 +18,6 @@ pub const SLOT_BYTES: usize = 2048;
 /// Maximum queue length of one direction, in frames: 20 s of full frames at 40 Mbit/s.
 pub const MAX_QUEUE_FRAMES: u32 = 65_536;
 
-/// Maximum number of frames in the delay line of one direction. Configurations that could exceed it are refused, so
-/// that memory is bounded and nothing is dropped for want of it.
-pub const MAX_IN_FLIGHT: u64 = 65_536;
-
 /// Receive buffer of the cable in bytes. The relay may be delayed by 15 ms on a shared machine; 64 MiB are far more
 /// than two veth ends deliver in that time.
 pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;

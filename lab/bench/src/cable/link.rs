@@ -1,7 +1,7 @@
 //! Model of one direction of the cable: frames and time go in, frames come out.
 //!
-//! A frame waits in a queue until the arbiter picks it, occupies the wire for its transmission time, travels for the
-//! delay, and is delivered or lost. A lost frame has used the wire as well. No clock or socket is read here, so tests
+//! A frame waits in a queue until the arbiter picks it, occupies the wire for its transmission time, and is delivered or
+//! lost. A lost frame has used the wire as well. No clock or socket is read here, so tests
 //! run rates, losses and ledgers in virtual time.
 //!
 //! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, and
@@ -14,8 +14,7 @@
 //! critical one. A frame on the wire is never pre-empted, so a critical frame whose queue is empty waits for at most
 //! one other frame.
 //!
-//! Faults are seeded frame loss and reordering.
-//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
+//! The only fault is seeded frame loss. Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
 //! sequence give the same losses, however busy the machine is.
 
 use std::collections::VecDeque;
@@ -25,7 +24,6 @@ use strum::IntoStaticStr;
 
 use super::{Config, ConfigError, Ledger};
 use crate::clock::NANOS_PER_SECOND;
-use crate::limits::MAX_IN_FLIGHT;
 
 /// Wire overhead of a frame, in bytes, beyond what a packet socket shows: preamble and start delimiter (8), frame check
 /// sequence (4), inter-frame gap (12) (IEEE 802.3).
@@ -77,14 +75,6 @@ struct OnWire<F> {
     until_ns: u64,
 }
 
-/// A frame in the delay line.
-#[derive(Debug)]
-struct Travelling<F> {
-    due_ns: u64,
-    frame: F,
-    fate: Fate,
-}
-
 /// A frame that leaves the link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Departure<F> {
@@ -100,13 +90,10 @@ pub(super) enum Departure<F> {
 #[derive(Debug)]
 pub(super) struct Link<F> {
     bits_per_s: u64,
-    delay_ns: u64,
     fates: Fates,
     waiting: Waiting<Entry<F>>,
     on_wire: Option<OnWire<F>>,
     wire_free_ns: u64,
-    /// Delay line, ordered by due time, then by transmission order.
-    travelling: VecDeque<Travelling<F>>,
     ledger: Ledger,
     late_max_ns: u64,
 }
@@ -117,12 +104,10 @@ impl<F> Link<F> {
         config.check()?;
         Ok(Link {
             bits_per_s: config.bits_per_s,
-            delay_ns: config.delay_ns,
-            fates: Fates::new(config.loss, config.reorder, seed),
+            fates: Fates::new(config.loss, seed),
             waiting: Waiting::new(config.arbiter, config.queue_frames as usize),
             on_wire: None,
             wire_free_ns: 0,
-            travelling: VecDeque::with_capacity(max_in_flight(config) as usize),
             ledger: Ledger::default(),
             late_max_ns: 0,
         })
@@ -161,22 +146,17 @@ impl<F> Link<F> {
         mut depart: impl FnMut(Departure<F>),
     ) {
         while let Some(done) = self.on_wire.take_if(|on_wire| on_wire.until_ns <= to_ns) {
-            // Frames due before this transmission ended depart first.
-            self.deliver_due(done.until_ns, now_ns, &mut depart);
-            let due_ns = done.until_ns + self.delay_ns + done.entry.fate.extra_delay_ns;
-            let earlier = self.travelling.partition_point(|it| it.due_ns <= due_ns);
-            let (frame, fate) = (done.entry.frame, done.entry.fate);
-            self.travelling.insert(
-                earlier,
-                Travelling {
-                    due_ns,
-                    frame,
-                    fate,
-                },
-            );
+            self.late_max_ns = self.late_max_ns.max(now_ns.saturating_sub(done.until_ns));
+            let Entry { frame, fate, .. } = done.entry;
+            let (count, departure) = match (fate.lost, fate.is_hidden) {
+                (false, _) => (&mut self.ledger.sent, Departure::Deliver(frame)),
+                (true, false) => (&mut self.ledger.dropped_loss, Departure::Lost(frame)),
+                (true, true) => (&mut self.ledger.sent, Departure::Hidden(frame)),
+            };
+            *count += 1;
+            depart(departure);
             self.load_wire();
         }
-        self.deliver_due(to_ns, now_ns, &mut depart);
     }
 
     /// Returns whether an arriving frame has to wait. If so, the caller need not read arrivals before
@@ -187,9 +167,7 @@ impl<F> Link<F> {
 
     /// Time of the next event for [`Link::advance`], if nothing arrives.
     pub(super) fn next_time_ns(&self) -> Option<u64> {
-        let wire = self.on_wire.as_ref().map(|on_wire| on_wire.until_ns);
-        let due = self.travelling.front().map(|first| first.due_ns);
-        wire.into_iter().chain(due).min()
+        self.on_wire.as_ref().map(|on_wire| on_wire.until_ns)
     }
 
     /// Counts `frames` departed frames as refused by the kernel instead of sent.
@@ -199,8 +177,7 @@ impl<F> Link<F> {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        let inside =
-            self.waiting.len() + usize::from(self.on_wire.is_some()) + self.travelling.len();
+        let inside = self.waiting.len() + usize::from(self.on_wire.is_some());
         Ledger {
             queued: inside as u64,
             ..self.ledger
@@ -225,31 +202,6 @@ impl<F> Link<F> {
         self.wire_free_ns = until_ns;
         self.on_wire = Some(OnWire { entry, until_ns });
     }
-
-    fn deliver_due(&mut self, due_ns: u64, now_ns: u64, depart: &mut impl FnMut(Departure<F>)) {
-        while let Some(first) = self.travelling.pop_front_if(|first| first.due_ns <= due_ns) {
-            self.late_max_ns = self.late_max_ns.max(now_ns.saturating_sub(first.due_ns));
-            let (count, departure) = match (first.fate.lost, first.fate.is_hidden) {
-                (false, _) => (&mut self.ledger.sent, Departure::Deliver(first.frame)),
-                (true, false) => (&mut self.ledger.dropped_loss, Departure::Lost(first.frame)),
-                (true, true) => (&mut self.ledger.sent, Departure::Hidden(first.frame)),
-            };
-            *count += 1;
-            depart(departure);
-        }
-    }
-}
-
-/// Maximum number of frames in the delay line: as many minimum-length frames as are transmitted during the longest
-/// delay, and one that is just leaving.
-pub(super) fn max_in_flight(config: &Config) -> u64 {
-    let journey_ns = config
-        .delay_ns
-        .saturating_add(config.reorder.extra_delay_ns);
-    let shortest_ns = wire_time_ns(0, config.bits_per_s).max(1);
-    (journey_ns / shortest_ns)
-        .saturating_add(2)
-        .min(MAX_IN_FLIGHT + 1)
 }
 
 /// Number of frame classes: 0 (least urgent) to 7.
@@ -350,54 +302,35 @@ pub(super) struct Datagram {
     pub(super) payload_bytes: u32,
 }
 
-/// Configuration of reordering: frames held back so that later ones overtake them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Reorder {
-    /// Share of frames held back, 0 to 1.
-    pub probability: f64,
-    /// Additional delay of a held-back frame, in nanoseconds, beyond the cable's delay.
-    pub extra_delay_ns: u64,
-}
-
 /// Fault decision for one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) lost: bool,
     /// True when a lost frame is counted as delivered.
     pub(super) is_hidden: bool,
-    pub(super) extra_delay_ns: u64,
 }
 
 /// Fault generator, drawn from in order of frame arrival.
 #[derive(Debug)]
 pub(super) struct Fates {
     loss: Loss,
-    reorder: Reorder,
     losses: Generator,
-    reorders: Generator,
 }
 
 impl Fates {
-    pub(super) fn new(loss: Loss, reorder: Reorder, seed: u64) -> Fates {
+    pub(super) fn new(loss: Loss, seed: u64) -> Fates {
         Fates {
             loss,
-            reorder,
             losses: Generator(seed),
-            // Separate generator: enabling reordering does not change which frames are lost.
-            reorders: Generator(!seed),
         }
     }
 
     /// Draws the fate of the next frame, given its UDP datagram if it carries a whole one.
     pub(super) fn draw(&mut self, datagram: Option<Datagram>) -> Fate {
         let is_exposed = self.loss.reaches(datagram);
-        let lost = is_exposed && self.losses.happens(self.loss.probability);
-        let late = self.reorders.happens(self.reorder.probability);
         Fate {
-            lost,
+            lost: is_exposed && self.losses.happens(self.loss.probability),
             is_hidden: self.loss.is_hidden,
-            extra_delay_ns: if late { self.reorder.extra_delay_ns } else { 0 },
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Emulated cable between the two test hosts, with a rate, a queue, an arbiter, losses and a delay.
+//! Emulated cable between the two test hosts, with a rate, a queue, an arbiter and losses.
 //!
 //! Frames of sockets, AF_XDP lanes, ARP and multicast get the same treatment:
 //!
 //! ```text
-//!   host's veth -> packet socket -> queue -> arbiter -> wire (rate) -> delay -> packet socket -> veth
+//!   host's veth -> packet socket -> queue -> arbiter -> wire (rate) -> packet socket -> veth
 //!                  (ingress drops)  (queue drops)       (losses)
 //! ```
 //!
@@ -22,16 +22,14 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::child::{ChildError, Program, Role, Running};
-use crate::limits::{MAX_IN_FLIGHT, MAX_QUEUE_FRAMES};
+use crate::limits::MAX_QUEUE_FRAMES;
 use crate::namespace::{Place, TestHosts};
 use crate::process::Note;
 use crate::stop::Stop;
 
 pub use frame::{Observe, Passages};
 pub(crate) use link::mix;
-pub use link::{
-    Arbiter, FRAME_OVERHEAD_BYTES, Loss, MIN_FRAME_BYTES, Reorder, wire_bytes, wire_time_ns,
-};
+pub use link::{Arbiter, FRAME_OVERHEAD_BYTES, Loss, MIN_FRAME_BYTES, wire_bytes, wire_time_ns};
 pub use relay::Relay;
 
 /// Configuration of the cable, equal for both directions.
@@ -50,11 +48,7 @@ pub struct Config {
     pub steer: bool,
     /// Frame loss.
     pub loss: Loss,
-    /// Propagation delay in nanoseconds, from the last bit sent to delivery.
-    pub delay_ns: u64,
-    /// Frame reordering.
-    pub reorder: Reorder,
-    /// Seed of loss and reordering.
+    /// Seed of losses.
     pub seed: u64,
     /// Round-trip messages to timestamp.
     pub observe: Option<Observe>,
@@ -72,8 +66,6 @@ impl Default for Config {
             arbiter: Arbiter::default(),
             steer: false,
             loss: Loss::default(),
-            delay_ns: 0,
-            reorder: Reorder::default(),
             seed: 1,
             observe: None,
             core: None,
@@ -98,17 +90,6 @@ pub enum ConfigError {
     /// This probability is outside 0 to 1.
     #[error("{0} is not a probability between 0 and 1")]
     Probability(f64),
-    /// The delay line could exceed its reserved memory.
-    #[error(
-        "at {bits_per_s} bit/s more than {MAX_IN_FLIGHT} frames could be on the way during \
-         {journey_ns} ns: shorten the delay or lower the rate"
-    )]
-    DelayTooLong {
-        /// Sum of delay and extra delay, in nanoseconds.
-        journey_ns: u64,
-        /// Configured rate.
-        bits_per_s: u64,
-    },
     /// This number of samples exceeds the reserved timestamps.
     #[error("{0} samples are more than can be stamped")]
     TooManySamples(u32),
@@ -127,18 +108,10 @@ impl Config {
                 most,
             });
         }
-        for value in [self.loss.probability, self.reorder.probability] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigError::Probability(value));
-            }
+        match self.loss.probability {
+            share if (0.0..=1.0).contains(&share) => Ok(()),
+            share => Err(ConfigError::Probability(share)),
         }
-        if link::max_in_flight(self) > MAX_IN_FLIGHT {
-            return Err(ConfigError::DelayTooLong {
-                journey_ns: self.delay_ns.saturating_add(self.reorder.extra_delay_ns),
-                bits_per_s: self.bits_per_s,
-            });
-        }
-        Ok(())
     }
 }
 
@@ -302,7 +275,7 @@ pub struct Ledger {
     pub dropped_oversize: u64,
     /// Frames the kernel refused on delivery.
     pub refused: u64,
-    /// Frames queued, on the wire or in the delay line at the time of the report.
+    /// Frames queued or on the wire at the time of the report.
     pub queued: u64,
 }
 

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::netdevice::name_to_index;
 
 use super::frame::{Observer, Passages, class, complete_checksum, udp};
-use super::link::{Arrival, CLASSES, Datagram, Departure, Link, max_in_flight};
+use super::link::{Arrival, CLASSES, Datagram, Departure, Link};
 use super::{CableError, Config, DirectionReport, Report, RoundPassages};
 use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
 use crate::limits::{BATCH_FRAMES, BATCHES_PER_LOOK, FINAL_BATCHES};
@@ -119,7 +119,8 @@ struct Direction {
 impl Direction {
     fn open(config: &Config, from: Host, seed: u64) -> Result<Direction, CableError> {
         let waiting = config.queue_frames as usize * config.arbiter.queues();
-        let frames = 1 + waiting + max_in_flight(config) as usize + BATCH_FRAMES;
+        // One on the wire, the waiting ones, and a batch of arrivals.
+        let frames = 1 + waiting + BATCH_FRAMES;
         let [arrives, leaves] = [from, from.other()].map(Host::cable_interface);
         let index = |interface: &'static str| {
             let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;

@@ -271,7 +271,8 @@ fn round_trip_messages_are_stamped_both_ways_as_a_child_process() {
             samples: 20,
             seed: 3,
         }),
-        delay_ns: 2_000_000,
+        // A frame of 146 bytes takes two milliseconds.
+        bits_per_s: 680_000,
         core: Some(Cores::of_machine().cable),
         ..cable::Config::default()
     };

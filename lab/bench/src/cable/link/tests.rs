@@ -1,7 +1,7 @@
 //! Tests of the link in virtual time.
 
 use super::*;
-use crate::cable::{Arbiter, Loss, Reorder};
+use crate::cable::{Arbiter, Loss};
 use crate::limits::MAX_QUEUE_FRAMES;
 use proptest::prelude::*;
 
@@ -112,47 +112,6 @@ fn reading_arrivals_late_changes_nothing_but_the_lateness() {
 }
 
 #[test]
-fn delay_moves_arrivals_and_leaves_the_rate() {
-    let config = Config {
-        delay_ns: 1_000_000,
-        ..config()
-    };
-    let mut link = Link::new(&config, 1).unwrap();
-    link.offer(arrival(0, 1, 1066)).unwrap();
-    link.offer(arrival(0, 2, 1066)).unwrap();
-    assert_eq!(delivered(&mut link, 1_218_000), [1]);
-    assert_eq!(delivered(&mut link, 1_436_000), [2]);
-}
-
-#[test]
-fn a_frame_held_back_is_overtaken_also_when_looked_at_late() {
-    let config = Config {
-        reorder: Reorder {
-            probability: 0.5,
-            extra_delay_ns: 1_000_000,
-        },
-        queue_frames: 64,
-        ..config()
-    };
-    let run = |looks: &[u64]| {
-        let mut link = Link::new(&config, 9).unwrap();
-        for frame in 0..20 {
-            link.offer(arrival(0, frame, 1066)).unwrap();
-        }
-        let mut order = Vec::new();
-        for &look in looks {
-            order.extend(delivered(&mut link, look));
-        }
-        order
-    };
-    let steps: Vec<u64> = (0..8_000).map(|step| step * 1_000).collect();
-    let order = run(&steps);
-    assert_eq!(order.len(), 20);
-    assert!(!order.is_sorted(), "nothing was overtaken: {order:?}");
-    assert_eq!(run(&[8_000_000]), order);
-}
-
-#[test]
 fn a_hidden_loss_is_booked_as_delivered_and_is_not() {
     let loss = |is_hidden| Loss {
         probability: 1.0,
@@ -259,18 +218,6 @@ fn the_longest_queue_is_divided_among_the_classes() {
     ));
 }
 
-#[test]
-fn a_delay_that_memory_could_not_hold_is_refused() {
-    let config = Config {
-        delay_ns: 3600 * NANOS_PER_SECOND,
-        ..config()
-    };
-    assert!(matches!(
-        Link::<u32>::new(&config, 1),
-        Err(ConfigError::DelayTooLong { .. })
-    ));
-}
-
 fn in_order(arbiter: Arbiter, classes: &[u8]) -> Vec<usize> {
     let mut waiting = Waiting::new(arbiter, 8);
     for (number, &class) in classes.iter().enumerate() {
@@ -315,7 +262,7 @@ fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
         udp_port: port,
         ..Loss::default()
     };
-    let mut fates = Fates::new(loss, Reorder::default(), seed);
+    let mut fates = Fates::new(loss, seed);
     let draw = |_| fates.draw(Some(DATAGRAM)).lost;
     (0..10_000).map(draw).collect()
 }
@@ -349,7 +296,6 @@ fn loss_of_large_datagrams_spares_small_ones_and_what_is_none() {
             min_payload_bytes: Some(101),
             ..Loss::default()
         },
-        Reorder::default(),
         1,
     );
     let large = Datagram {
@@ -369,7 +315,7 @@ fn both_limits_of_a_loss_must_be_met() {
         min_payload_bytes: Some(100),
         ..Loss::default()
     };
-    let mut fates = Fates::new(loss, Reorder::default(), 1);
+    let mut fates = Fates::new(loss, 1);
     let elsewhere = Datagram {
         port: 7400,
         ..DATAGRAM
@@ -380,27 +326,6 @@ fn both_limits_of_a_loss_must_be_met() {
     };
     let drawn = [DATAGRAM, elsewhere, smaller].map(|datagram| fates.draw(Some(datagram)).lost);
     assert_eq!(drawn, [true, false, false]);
-}
-
-#[test]
-fn reordering_does_not_change_which_frames_are_lost() {
-    let loss = Loss {
-        probability: 0.3,
-        ..Loss::default()
-    };
-    let reorder = Reorder {
-        probability: 0.3,
-        extra_delay_ns: 5,
-    };
-    let mut plain = Fates::new(loss, Reorder::default(), 3);
-    let mut both = Fates::new(loss, reorder, 3);
-    let mut held_back = 0;
-    for _ in 0..1000 {
-        let fate = both.draw(None);
-        assert_eq!(plain.draw(None).lost, fate.lost);
-        held_back += u32::from(fate.extra_delay_ns == 5);
-    }
-    assert!((200..400).contains(&held_back), "{held_back} of 1000");
 }
 
 proptest! {
@@ -447,21 +372,16 @@ proptest! {
     }
 
     #[test]
-    fn the_ledger_balances_the_rate_holds_and_memory_stays_reserved(
+    fn the_ledger_balances_and_the_rate_holds(
         arrivals in prop::collection::vec((0_u64..400_000, 0_u64..1514), 1..300),
         probability in 0.0..1.0,
-        delay_ns in 0_u64..3_000_000,
-        extra_delay_ns in 0_u64..3_000_000,
         seed: u64,
     ) {
         let config = Config {
             loss: Loss { probability, ..Loss::default() },
-            reorder: Reorder { probability: 0.2, extra_delay_ns },
-            delay_ns,
             ..config()
         };
         let mut link = Link::new(&config, seed).unwrap();
-        let reserved = link.travelling.capacity();
         let (mut now_ns, mut out_bits, mut out_frames) = (0, 0, 0_u64);
         for &(gap_ns, bytes) in &arrivals {
             now_ns += gap_ns;
@@ -481,6 +401,5 @@ proptest! {
         prop_assert_eq!(ledger.queued, 0);
         prop_assert_eq!(ledger.imbalance(), 0);
         prop_assert_eq!(ledger.sent + ledger.dropped_loss, out_frames);
-        prop_assert_eq!(link.travelling.capacity(), reserved);
     }
 }
