@@ -83,7 +83,7 @@ public:
     taken_.padding.reserve(padding_bytes(&arguments));
     auto* factory = fast::DomainParticipantFactory::get_instance();
     participant_ = must(factory->create_participant(arguments.domain, udp_only(arguments)), "create participant");
-    fast::TypeSupport type(new MessageSupport(arguments.payload_bytes));
+    fast::TypeSupport type(message_support(arguments.payload_bytes));
     type.register_type(participant_);
   }
 

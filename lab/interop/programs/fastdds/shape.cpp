@@ -182,7 +182,7 @@ int main(int argc, char** argv)
   auto* factory = fast::DomainParticipantFactory::get_instance();
   auto* participant =
     must(factory->create_participant(arguments.domain, participant_qos(arguments)), "create participant");
-  fast::TypeSupport type(new ShapeTypeSupport);
+  fast::TypeSupport type(shape_support());
   type.register_type(participant);
   auto* topic =
     must(participant->create_topic(arguments.topic, type.get_type_name(), fast::TOPIC_QOS_DEFAULT), "create topic");

@@ -333,7 +333,7 @@ int main(int argc, char** argv)
     must(factory->create_participant(o.domain, participant_qos(o), o.print_data ? &data_listener : nullptr,
                                      fast::StatusMask::none()),
          "create participant");
-  fast::TypeSupport type(new ShapeTypeSupport);
+  fast::TypeSupport type(shape_support());
   type.register_type(participant);
   const auto topics = create_topics(*participant, type.get_type_name().c_str(), o);
   if (o.publish)

@@ -4,13 +4,11 @@
 // It does not announce DATA_REPRESENTATION and matches any. The type is written by hand after ../Reading.idl; no type
 // information is announced.
 #include "../typed.h"
+#include "type_support.hpp"
 
 #include <memory>
-#include <string>
-#include <vector>
 
-#include <fastcdr/Cdr.h>
-#include <fastcdr/FastBuffer.h>
+#include <fastcdr/exceptions/BadParamException.h>
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
@@ -20,13 +18,9 @@
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
-#include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-#include <fastrtps/utils/md5.h>
 
 namespace fast = eprosima::fastdds::dds;
-using Cdr = eprosima::fastcdr::Cdr;
-using Buffer = eprosima::fastcdr::FastBuffer;
 
 struct Part {
   uint8_t number = 0;
@@ -38,7 +32,12 @@ struct Part {
   void deserialize(Cdr& cdr) { cdr >> number >> serial >> label >> values; }
 };
 
+// More than any sample of the matrix takes.
+enum { PAYLOAD_BYTES = 1024 };
+
 struct Reading {
+  enum { KEY_BYTES = PAYLOAD_BYTES };
+
   std::string name;
   Part part;
   uint8_t flag = 0;
@@ -47,99 +46,33 @@ struct Reading {
   std::vector<Part> parts;
   std::vector<std::string> notes;
   std::vector<uint64_t> counts;
-};
 
-class ReadingSupport : public fast::TopicDataType {
-public:
-  using Payload = eprosima::fastrtps::rtps::SerializedPayload_t;
-  using Handle = eprosima::fastrtps::rtps::InstanceHandle_t;
-
-  ReadingSupport()
+  void serialize(Cdr& cdr) const
   {
-    setName("matrix::Reading");
-    m_typeSize = PAYLOAD_BYTES;
-    m_isGetKeyDefined = true;
-    auto_fill_type_object(false);
-    auto_fill_type_information(false);
+    cdr << name;
+    part.serialize(cdr);
+    cdr << flag << value << stamp << static_cast<uint32_t>(parts.size());
+    for (const Part& each : parts)
+      each.serialize(cdr);
+    cdr << notes << counts;
   }
 
-  bool serialize(void* data, Payload* payload) override
+  void deserialize(Cdr& cdr)
   {
-    const auto& reading = *static_cast<const Reading*>(data);
-    Buffer buffer(reinterpret_cast<char*>(payload->data), payload->max_size);
-    Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
-    payload->encapsulation = cdr.endianness() == Cdr::BIG_ENDIANNESS ? CDR_BE : CDR_LE;
-    try {
-      cdr.serialize_encapsulation();
-      cdr << reading.name;
-      reading.part.serialize(cdr);
-      cdr << reading.flag << reading.value << reading.stamp << static_cast<uint32_t>(reading.parts.size());
-      for (const Part& part : reading.parts)
-        part.serialize(cdr);
-      cdr << reading.notes << reading.counts;
-    } catch (const eprosima::fastcdr::exception::Exception&) {
-      return false;
-    }
-    payload->length = static_cast<uint32_t>(cdr.getSerializedDataLength());
-    return true;
+    cdr >> name;
+    part.deserialize(cdr);
+    uint32_t length = 0;
+    cdr >> flag >> value >> stamp >> length;
+    if (length > PAYLOAD_BYTES)
+      throw eprosima::fastcdr::exception::BadParamException("more parts than a sample can have");
+    parts.assign(length, Part());
+    for (Part& each : parts)
+      each.deserialize(cdr);
+    cdr >> notes >> counts;
   }
 
-  bool deserialize(Payload* payload, void* data) override
-  {
-    auto& reading = *static_cast<Reading*>(data);
-    Buffer buffer(reinterpret_cast<char*>(payload->data), payload->length);
-    Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
-    try {
-      cdr.read_encapsulation();
-      cdr >> reading.name;
-      reading.part.deserialize(cdr);
-      uint32_t length = 0;
-      cdr >> reading.flag >> reading.value >> reading.stamp >> length;
-      if (length > PAYLOAD_BYTES)
-        return false;
-      reading.parts.assign(length, Part());
-      for (Part& part : reading.parts)
-        part.deserialize(cdr);
-      cdr >> reading.notes >> reading.counts;
-    } catch (const eprosima::fastcdr::exception::Exception&) {
-      return false;
-    }
-    return true;
-  }
-
-  std::function<uint32_t()> getSerializedSizeProvider(void*) override
-  {
-    return [] { return uint32_t{PAYLOAD_BYTES}; };
-  }
-
-  void* createData() override { return new Reading; }
-
-  void deleteData(void* data) override { delete static_cast<Reading*>(data); }
-
-  // The key has no bound: RTPS 2.5 §9.6.4.8 asks for the MD5 of its big-endian form.
-  bool getKey(void* data, Handle* handle, bool) override
-  {
-    const auto& reading = *static_cast<const Reading*>(data);
-    char key[PAYLOAD_BYTES];
-    Buffer buffer(key, sizeof key);
-    Cdr cdr(buffer, Cdr::BIG_ENDIANNESS);
-    try {
-      cdr << reading.name << reading.part.number;
-    } catch (const eprosima::fastcdr::exception::Exception&) {
-      return false;
-    }
-    MD5 hash;
-    hash.init();
-    hash.update(reinterpret_cast<unsigned char*>(key), static_cast<unsigned int>(cdr.getSerializedDataLength()));
-    hash.finalize();
-    for (size_t i = 0; i < sizeof hash.digest; i++)
-      handle->value[i] = hash.digest[i];
-    return true;
-  }
-
-private:
-  // More than any sample of the matrix takes.
-  enum { PAYLOAD_BYTES = 1024 };
+  void serialize_key(Cdr& cdr) const { cdr << name << part.number; }
+  uint32_t serialized_bytes() const { return PAYLOAD_BYTES; }
 };
 
 template<typename T> static T* must(T* entity, const char* what)
@@ -276,7 +209,7 @@ int main(int argc, char** argv)
     std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>());
   auto* factory = fast::DomainParticipantFactory::get_instance();
   auto* participant = must(factory->create_participant(0, participant_qos), "create participant");
-  fast::TypeSupport type(new ReadingSupport);
+  fast::TypeSupport type(new Support<Reading>("matrix::Reading", PAYLOAD_BYTES));
   type.register_type(participant);
   auto* publisher = must(participant->create_publisher(fast::PUBLISHER_QOS_DEFAULT), "create publisher");
   auto* subscriber = must(participant->create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT), "create subscriber");

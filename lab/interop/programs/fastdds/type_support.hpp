@@ -1,0 +1,101 @@
+// Type support for Fast DDS, written by hand, so that building needs no generator.
+//
+// Samples are serialised as plain XCDR1 (CDR_LE or CDR_BE), which for an appendable type is the same as for a final one.
+// A sample type T has:
+//   void serialize(Cdr&) const; void deserialize(Cdr&);
+//   uint32_t serialized_bytes() const;  upper bound, with the encapsulation header
+//   void serialize_key(Cdr&) const;     of a type with a key
+//   KEY_BYTES                           upper bound of the serialised key, 0 without a key
+// Keys are longer than the 16 bytes of a key hash: RTPS 2.5 §9.6.4.8 then asks for the MD5 of their big-endian CDR form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fastcdr/Cdr.h>
+#include <fastcdr/FastBuffer.h>
+#include <fastdds/dds/topic/TopicDataType.hpp>
+#include <fastrtps/utils/md5.h>
+
+using Cdr = eprosima::fastcdr::Cdr;
+
+enum { ENCAPSULATION_BYTES = 4 };
+
+template<typename T> class Support : public eprosima::fastdds::dds::TopicDataType {
+public:
+  using Payload = eprosima::fastrtps::rtps::SerializedPayload_t;
+  using Handle = eprosima::fastrtps::rtps::InstanceHandle_t;
+  using Buffer = eprosima::fastcdr::FastBuffer;
+
+  // The history grows for samples longer than `bytes`.
+  Support(const char* name, uint32_t bytes)
+  {
+    setName(name);
+    m_typeSize = bytes;
+    m_isGetKeyDefined = T::KEY_BYTES > 0;
+    // There is no generated type object to announce; names decide about a match.
+    auto_fill_type_object(false);
+    auto_fill_type_information(false);
+  }
+
+  bool serialize(void* data, Payload* payload) override
+  {
+    Buffer buffer(reinterpret_cast<char*>(payload->data), payload->max_size);
+    Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
+    payload->encapsulation = cdr.endianness() == Cdr::BIG_ENDIANNESS ? CDR_BE : CDR_LE;
+    try {
+      cdr.serialize_encapsulation();
+      static_cast<const T*>(data)->serialize(cdr);
+    } catch (const eprosima::fastcdr::exception::Exception&) {
+      return false;
+    }
+    payload->length = static_cast<uint32_t>(cdr.getSerializedDataLength());
+    return true;
+  }
+
+  bool deserialize(Payload* payload, void* data) override
+  {
+    Buffer buffer(reinterpret_cast<char*>(payload->data), payload->length);
+    Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
+    try {
+      cdr.read_encapsulation();
+      static_cast<T*>(data)->deserialize(cdr);
+    } catch (const eprosima::fastcdr::exception::Exception&) {
+      return false;
+    }
+    return true;
+  }
+
+  std::function<uint32_t()> getSerializedSizeProvider(void* data) override
+  {
+    return [data] { return static_cast<const T*>(data)->serialized_bytes(); };
+  }
+
+  void* createData() override { return new T; }
+
+  void deleteData(void* data) override { delete static_cast<T*>(data); }
+
+  bool getKey(void* data, Handle* handle, bool /* force_md5: keys are always hashed */) override
+  {
+    if constexpr (T::KEY_BYTES == 0) {
+      return false;
+    } else {
+      char key[T::KEY_BYTES];
+      Buffer buffer(key, sizeof key);
+      Cdr cdr(buffer, Cdr::BIG_ENDIANNESS);
+      try {
+        static_cast<const T*>(data)->serialize_key(cdr);
+      } catch (const eprosima::fastcdr::exception::Exception&) {
+        return false;
+      }
+      MD5 hash;
+      hash.init();
+      hash.update(reinterpret_cast<unsigned char*>(key), static_cast<unsigned int>(cdr.getSerializedDataLength()));
+      hash.finalize();
+      for (size_t i = 0; i < sizeof hash.digest; i++)
+        handle->value[i] = hash.digest[i];
+      return true;
+    }
+  }
+};
