@@ -7,32 +7,8 @@
 #include "../end.h"
 #include "message_type.hpp"
 
-#include <memory>
-
-#include <fastdds/dds/domain/DomainParticipant.hpp>
-#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastdds/dds/publisher/DataWriter.hpp>
-#include <fastdds/dds/publisher/Publisher.hpp>
-#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
-#include <fastdds/dds/subscriber/DataReader.hpp>
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
-#include <fastdds/dds/subscriber/SampleInfo.hpp>
-#include <fastdds/dds/subscriber/Subscriber.hpp>
-#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
 #include <fastrtps/config.h>
-
-namespace fast = eprosima::fastdds::dds;
-
-// Every failing call ends the program: a measurement has nothing to fall back to.
-template<typename T> static T* must(T* entity, const char* what)
-{
-  if (entity == nullptr) {
-    fprintf(stderr, "end: %s failed\n", what);
-    exit(EXIT_USAGE);
-  }
-  return entity;
-}
 
 // Socket buffers of `--best`, in bytes: what the documentation of Fast DDS recommends. The kernel grants as much as
 // `net.core.rmem_max` and `wmem_max` allow; the results name that.

@@ -1,7 +1,7 @@
 // Message for Fast DDS, after ../Message.idl.
 #pragma once
 
-#include "../../programs/fastdds/type_support.hpp"
+#include "../../programs/fastdds/common.hpp"
 
 struct Message {
   enum { KEY_BYTES = 0 };

@@ -6,35 +6,6 @@
 #include "shape_type.hpp"
 
 #include <map>
-#include <memory>
-
-#include <fastdds/dds/domain/DomainParticipant.hpp>
-#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastdds/dds/publisher/DataWriter.hpp>
-#include <fastdds/dds/publisher/Publisher.hpp>
-#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
-#include <fastdds/dds/subscriber/DataReader.hpp>
-#include <fastdds/dds/subscriber/SampleInfo.hpp>
-#include <fastdds/dds/subscriber/Subscriber.hpp>
-#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-
-namespace fast = eprosima::fastdds::dds;
-
-// Every failing call ends the program: a test program has nothing to fall back to.
-template<typename T> static T* must(T* entity, const char* what)
-{
-  if (entity == nullptr) {
-    fprintf(stderr, "shape: %s failed\n", what);
-    exit(EXIT_USAGE);
-  }
-  return entity;
-}
-
-static eprosima::fastrtps::Duration_t milliseconds(uint32_t number)
-{
-  return eprosima::fastrtps::Duration_t(number / 1000.0L);
-}
 
 static fast::DomainParticipantQos participant_qos(const arguments& arguments)
 {

@@ -9,45 +9,15 @@
 #include "shape_type.hpp"
 
 #include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include <fastdds/dds/domain/DomainParticipant.hpp>
-#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/domain/DomainParticipantListener.hpp>
-#include <fastdds/dds/publisher/DataWriter.hpp>
 #include <fastdds/dds/publisher/DataWriterListener.hpp>
-#include <fastdds/dds/publisher/Publisher.hpp>
-#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
 #include <fastdds/dds/publisher/qos/PublisherQos.hpp>
-#include <fastdds/dds/subscriber/DataReader.hpp>
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
-#include <fastdds/dds/subscriber/SampleInfo.hpp>
-#include <fastdds/dds/subscriber/Subscriber.hpp>
-#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
 #include <fastdds/dds/subscriber/qos/SubscriberQos.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-
-namespace fast = eprosima::fastdds::dds;
 
 // How long the last acknowledgments are waited for.
 constexpr uint32_t ACKNOWLEDGMENTS_MS = 10000;
-
-// Every failing call ends the program: a test program has nothing to fall back to.
-template<typename T> static T* must(T* entity, const char* what)
-{
-  if (entity == nullptr) {
-    fprintf(stderr, "shape_main: %s failed\n", what);
-    exit(EXIT_FAILED);
-  }
-  return entity;
-}
-
-static eprosima::fastrtps::Duration_t milliseconds(uint32_t number)
-{
-  return eprosima::fastrtps::Duration_t(number / 1000.0L);
-}
 
 static std::vector<uint8_t> octets(const char* text)
 {

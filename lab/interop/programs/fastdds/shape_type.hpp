@@ -1,7 +1,7 @@
 // ShapeType for Fast DDS, after ../ShapeType.idl.
 #pragma once
 
-#include "type_support.hpp"
+#include "common.hpp"
 
 struct ShapeType {
   enum { KEY_BYTES = 4 + MAX_COLOR_CHARACTERS + 1 };

@@ -4,23 +4,9 @@
 // It does not announce DATA_REPRESENTATION and matches any. The type is written by hand after ../Reading.idl; no type
 // information is announced.
 #include "../typed.h"
-#include "type_support.hpp"
-
-#include <memory>
+#include "common.hpp"
 
 #include <fastcdr/exceptions/BadParamException.h>
-#include <fastdds/dds/domain/DomainParticipant.hpp>
-#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastdds/dds/publisher/DataWriter.hpp>
-#include <fastdds/dds/publisher/Publisher.hpp>
-#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
-#include <fastdds/dds/subscriber/DataReader.hpp>
-#include <fastdds/dds/subscriber/SampleInfo.hpp>
-#include <fastdds/dds/subscriber/Subscriber.hpp>
-#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-
-namespace fast = eprosima::fastdds::dds;
 
 struct Part {
   uint8_t number = 0;
@@ -74,15 +60,6 @@ struct Reading {
   void serialize_key(Cdr& cdr) const { cdr << name << part.number; }
   uint32_t serialized_bytes() const { return PAYLOAD_BYTES; }
 };
-
-template<typename T> static T* must(T* entity, const char* what)
-{
-  if (entity == nullptr) {
-    fprintf(stderr, "typed: %s failed\n", what);
-    exit(EXIT_USAGE);
-  }
-  return entity;
-}
 
 template<typename Qos> static Qos make_qos()
 {

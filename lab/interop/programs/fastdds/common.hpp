@@ -1,4 +1,5 @@
-// Type support for Fast DDS, written by hand, so that building needs no generator.
+// Common part of the programs for Fast DDS: its headers, and type support written by hand, so that building needs no
+// generator.
 //
 // Samples are serialised as plain XCDR1 (CDR_LE or CDR_BE), which for an appendable type is the same as for a final one.
 // A sample type T has:
@@ -10,19 +11,48 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fastcdr/Cdr.h>
 #include <fastcdr/FastBuffer.h>
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
+#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
 #include <fastrtps/utils/md5.h>
 
+namespace fast = eprosima::fastdds::dds;
 using Cdr = eprosima::fastcdr::Cdr;
+
+// Every failing call ends the program: it has nothing to fall back to.
+template<typename T> static T* must(T* entity, const char* what)
+{
+  if (entity == nullptr) {
+    fprintf(stderr, "%s failed\n", what);
+    exit(EXIT_FAILURE);
+  }
+  return entity;
+}
+
+static inline eprosima::fastrtps::Duration_t milliseconds(uint32_t number)
+{
+  return eprosima::fastrtps::Duration_t(number / 1000.0L);
+}
 
 enum { ENCAPSULATION_BYTES = 4 };
 
-template<typename T> class Support : public eprosima::fastdds::dds::TopicDataType {
+template<typename T> class Support : public fast::TopicDataType {
 public:
   using Payload = eprosima::fastrtps::rtps::SerializedPayload_t;
   using Handle = eprosima::fastrtps::rtps::InstanceHandle_t;
