@@ -346,7 +346,7 @@ impl Running {
             Message::Result(result) => {
                 // The process must be gone before the caller inspects what it left behind.
                 let _ = self.child.wait();
-                self.has_ended();
+                self.forget_group();
                 Ok(result)
             }
             Message::Error(reason) => Err(ChildError::Failed(reason)),
@@ -389,7 +389,7 @@ impl Running {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => {
-                    self.has_ended();
+                    self.forget_group();
                     return Ok(());
                 }
                 Ok(None) if Instant::now() < end => thread::sleep(EXIT_POLL),
@@ -400,20 +400,19 @@ impl Running {
     }
 
     /// Kills the child and the processes that it started, once.
-    fn kill(&mut self) {
-        let group = Pid::from_child(&self.child);
-        let mut groups = lock(&GROUPS);
-        // The number of a group that has ended may be that of another one.
-        if let Some(at) = groups.iter().position(|known| *known == group) {
-            groups.swap_remove(at);
-            let _ = kill_process_group(group, Signal::KILL);
+    fn kill(&self) {
+        if self.forget_group() {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
     }
 
-    /// Forgets the group of a child that has ended as it should.
-    fn has_ended(&self) {
+    /// Removes the child's process group from the running ones, because another group may get its number later. Returns
+    /// true the first time.
+    fn forget_group(&self) -> bool {
         let group = Pid::from_child(&self.child);
-        lock(&GROUPS).retain(|known| *known != group);
+        let mut groups = lock(&GROUPS);
+        let at = groups.iter().position(|known| *known == group);
+        at.map(|at| groups.swap_remove(at)).is_some()
     }
 
     /// Error for a child that closed its output.

@@ -414,28 +414,21 @@ const ONE_WAY_COLUMNS: [Column; 8] = [
 
 /// Clocks of the timestamps, and the distinct reasons why runs have no one-way delays. Empty without runs.
 fn clocks(runs: &[&Run]) -> String {
-    let mut text = String::new();
-    let mut sentences: Vec<String> = Vec::new();
-    for run in runs.iter().filter(|run| run.stream.is_none()) {
-        let sentence = match (&run.one_way.refused, &run.one_way.clock) {
-            (Some(why), _) => {
-                let settings = &run.settings;
-                format!(
-                    "{} B over {}: {why}.",
-                    settings.payload_bytes, settings.datapath
-                )
-            }
-            (None, clock) => format!(
-                "Both ends report {} as the clock of their timestamps; {CHECKED}.",
-                clock.as_deref().unwrap_or("one clock")
-            ),
-        };
-        if !sentences.contains(&sentence) {
-            let _ = writeln!(text, "{sentence}");
-            sentences.push(sentence);
+    let timed = runs.iter().filter(|run| run.stream.is_none());
+    let sentences = timed.map(|run| match (&run.one_way.refused, &run.one_way.clock) {
+        (Some(why), _) => {
+            let settings = &run.settings;
+            format!(
+                "{} B over {}: {why}.\n",
+                settings.payload_bytes, settings.datapath
+            )
         }
-    }
-    text
+        (None, clock) => format!(
+            "Both ends report {} as the clock of their timestamps; {CHECKED}.\n",
+            clock.as_deref().unwrap_or("one clock")
+        ),
+    });
+    unique(sentences).concat()
 }
 
 #[cfg(test)]

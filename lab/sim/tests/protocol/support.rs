@@ -33,7 +33,7 @@ pub(crate) fn a_pair_in(world: World, topic: &Topic) -> Pair {
     a_pair_of(world, topic, topic)
 }
 
-/// As [`a_pair_in`], with another topic configuration for the reader.
+/// Returns a matched pair in `world`. The writer has the topic `offered`, the reader `requested`.
 pub(crate) fn a_pair_of(mut world: World, offered: &Topic, requested: &Topic) -> Pair {
     let (a, b) = two_nodes(&mut world);
     let writer = world.create_writer(a, offered);
