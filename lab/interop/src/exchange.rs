@@ -39,7 +39,8 @@ impl Exchange {
     }
 
     /// Interrupts the publisher once the subscriber has `wanted` samples, or at the timeout. Returns the number of
-    /// samples written. A peer stays for a while after SIGINT; [`stop`](Self::stop) ends its stay by another SIGINT.
+    /// samples written. A peer's program keeps running for a while after SIGINT. [`stop`](Self::stop) ends it by a second
+    /// SIGINT.
     pub(super) fn run(&mut self, wanted: usize) -> Result<u32> {
         wait_until(LONGEST_RUN, || {
             Ok(self.subscriber.sample_numbers()?.len() >= wanted)
@@ -48,7 +49,8 @@ impl Exchange {
         written.map_err(|error| format!("{error}{}", self.subscriber.account()).into())
     }
 
-    /// Interrupts both programs; an error unless they exit with these statuses, the publisher's first.
+    /// Interrupts both programs. Returns an error unless they exit with these statuses: first the publisher's, then the
+    /// subscriber's.
     pub(super) fn stop(&mut self, statuses: [i32; 2]) -> Result<()> {
         let programs = [&mut self.publisher, &mut self.subscriber];
         for (program, status) in programs.into_iter().zip(statuses) {

@@ -18,8 +18,8 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Runs with their output in `folder` and their captures, if any, in `captures`. Removes the output of an earlier
-    /// command.
+    /// Creates a runner that writes output to `folder`, and captures, if any, to `captures`. Removes the output of an
+    /// earlier command.
     pub(super) fn new(folder: PathBuf, captures: Option<&'a Path>) -> Self {
         // There may be none.
         let _ = fs::remove_dir_all(&folder);
