@@ -104,7 +104,7 @@ const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
     </General></Domain></CycloneDDS>";
 
 /// Runs the test with large datagrams. Every sample must arrive once, in order and by the socket, as one fragmented
-/// datagram. Small heartbeats must arrive by the lane.
+/// datagram. The end of the instance, a small datagram, must arrive by the lane.
 fn run_large(peer: Peer, programs: Programs<'_>, folder: &Path) -> Result<String> {
     let description = folder.join("isolane.toml");
     fs::write(&description, DESCRIPTION)?;
@@ -114,13 +114,14 @@ fn run_large(peer: Peer, programs: Programs<'_>, folder: &Path) -> Result<String
     subscriber.args(["--datapath", "xdp", "-vv", "--host", "b"]);
     subscriber.arg("--config").arg(&description);
     let mut publisher = side(true, Role::Publisher);
-    publisher.args(["--reliable", "--keep-all"]);
+    publisher.args(["--reliable", "--keep-all", "--end", "unregister"]);
     publisher.args(["--payload-bytes", &PAYLOAD_BYTES.to_string()]);
     if peer == Peer::CycloneDds {
         publisher.env("CYCLONEDDS_URI", WHOLE_DATAGRAMS);
     }
     let mut exchange = Exchange::start(&network, folder, "large", publisher, subscriber)?;
-    let written = exchange.run(LARGE_WANTED)?;
+    // The last change is the end of the instance.
+    let written = exchange.run(LARGE_WANTED)?.saturating_sub(1);
     thread::sleep(AFTERWARDS);
     exchange.stop([0, INTERRUPTED])?;
     let numbers = exchange.subscriber.sample_numbers()?;
