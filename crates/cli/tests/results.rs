@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use isolane_bench::experiment::sha256;
 
 /// Heading of the part of a page that quotes earlier measurements.
 const EARLIER: &str = "\n## Earlier";
 /// Folders of scenarios.
-const SCENARIOS: [&str; 2] = ["lab/bench/scenarios", "lab/interop/measured"];
+const SCENARIOS: [&str; 3] = [
+    "lab/bench/scenarios",
+    "lab/interop/measured",
+    "lab/testbed/scenarios",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -80,12 +84,7 @@ fn intervals(text: &str) -> Vec<&str> {
 #[test]
 fn each_measurement_is_of_the_scenario_as_it_is_now() {
     let scenarios = SCENARIOS.iter().flat_map(|folder| files(folder, "toml"));
-    let current: Vec<String> = scenarios
-        .map(|(_, text)| {
-            let digest = Sha256::digest(text);
-            digest.iter().map(|byte| format!("{byte:02x}")).collect()
-        })
-        .collect();
+    let current: Vec<String> = scenarios.map(|(_, text)| sha256(&text)).collect();
     for (name, measured) in files("docs/results/measured", "txt") {
         let hash = line(&measured, "scenario").trim_start_matches("SHA-256 ");
         assert!(
@@ -119,7 +118,12 @@ fn each_page_names_the_command_scenario_and_date_of_its_measurements() {
                 "{page}: command of {file}: {command}"
             );
         }
-        let is_measured = ["isolane bench", "isolane demo", "cargo xtask peers"];
+        let is_measured = [
+            "isolane bench",
+            "isolane demo",
+            "cargo xtask peers",
+            "cargo xtask testbed",
+        ];
         let head = text.split("\n\n").nth(1).unwrap_or_default();
         let needs = page != "README.md" && is_measured.iter().any(|it| head.contains(it));
         assert!(

@@ -6,6 +6,8 @@
 //!
 //! [`shipped`] has the scenarios of `isolane demo` and `isolane bench`. docs/reference/scenarios.md describes the files.
 
+use sha2::{Digest, Sha256};
+
 mod cell;
 mod file;
 mod folder;
@@ -34,6 +36,12 @@ pub const SHIPPED: &[(&str, &str)] = &[
 pub fn shipped(name: &str) -> Option<&'static str> {
     let mut all = SHIPPED.iter();
     all.find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// SHA-256 of a scenario file in hexadecimal digits.
+pub fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

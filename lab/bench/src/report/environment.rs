@@ -68,9 +68,11 @@ impl Environment {
     pub fn probe() -> Environment {
         let system = rustix::system::uname();
         let kernel = [system.release(), system.version()].map(|text| text.to_string_lossy());
-        let words: Vec<String> = std::env::args_os()
-            .map(|word| quoted(&word.to_string_lossy()))
-            .collect();
+        let words = std::env::args_os().enumerate();
+        let words = words.map(|(index, word)| match (index, word.to_string_lossy()) {
+            (0, program) if program.ends_with("/xtask") => "cargo xtask".to_owned(),
+            (_, word) => quoted(&word),
+        });
         Environment {
             kernel: kernel.join(" "),
             cpu: fs::read_to_string("/proc/cpuinfo")
@@ -81,11 +83,23 @@ impl Environment {
             realtime_kernel: fs::read_to_string("/sys/kernel/realtime")
                 .is_ok_and(|text| text.trim() == "1"),
             commit: option_env!("ISOLANE_COMMIT").map(str::to_owned),
-            command: words.join(" "),
+            command: words.collect::<Vec<_>>().join(" "),
             root: rustix::process::geteuid().is_root(),
             began: Some(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
             clock: Clock::probe(),
         }
+    }
+
+    /// Two lines about time, machine, program and command.
+    pub fn origin(&self) -> String {
+        format!(
+            "measured: {}, {} cores, Linux {}, isolane {}\ncommand: {}\n",
+            self.began.as_deref().unwrap_or("at an unknown time"),
+            self.cores,
+            self.kernel.split(' ').next().unwrap_or_default(),
+            self.commit.as_deref().unwrap_or("of an unknown commit"),
+            self.command
+        )
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) use settings::RATE_HZ;
 pub use settings::{Disturbance, Order, Place, Publisher, ReceiveWork, RunSettings, Stage};
 pub use step::Step;
 pub use system_state::{Frequencies, Softirqs, SystemActivity, SystemTimes};
-pub use table::text;
+pub use table::{aligned, text};
 
 /// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";

@@ -63,7 +63,7 @@ fn of_block(report: &Report, index: usize, columns: usize) -> Vec<String> {
 }
 
 /// Formats rows with the same number of cells: the first `left` columns aligned to the left, the others to the right.
-pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
+pub fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::Bench;
 
+#[derive(Clone, Copy)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// Description in one line.
@@ -28,9 +29,9 @@ pub(super) const ALL: &[Scenario] = &[
     boot::SCENARIO,
     facts::SCENARIO,
     pair::SCENARIO,
-    paper::SCENARIO,
-    paper::IN_BRIEF,
-    paper::ABLATION,
+    paper::SCENARIOS[0],
+    paper::SCENARIOS[1],
+    paper::SCENARIOS[2],
     tune::SCENARIO,
 ];
 

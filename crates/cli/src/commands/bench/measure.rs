@@ -19,7 +19,6 @@ use isolane_bench::report::{
 use isolane_bench::scenario::rtt::Outcome;
 use isolane_bench::scenario::{ScenarioError, Waiting, version};
 use isolane_model::Word;
-use sha2::{Digest, Sha256};
 use toml::Value;
 
 use super::environment::{self, BenchEnvironment};
@@ -84,8 +83,7 @@ impl Loaded {
                 error.to_string(),
             )
         })?;
-        let digest = Sha256::digest(text);
-        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = isolane_bench::experiment::sha256(text);
         Ok(Self { scenario, sha256 })
     }
 

@@ -209,20 +209,9 @@ impl Report {
 fn origin(report: &isolane_bench::report::Report) -> String {
     let mut text = format!("{}\n", report.scenario.title);
     for environment in [&report.environment].into_iter().chain(&report.resumed) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "measured: {}, {} cores, Linux {}, isolane {}\ncommand: {}",
-            environment.began.as_deref().unwrap_or("at an unknown time"),
-            environment.cores,
-            environment.kernel.split(' ').next().unwrap_or_default(),
-            environment
-                .commit
-                .as_deref()
-                .unwrap_or("of an unknown commit"),
-            environment.command
-        );
+        text += &environment.origin();
     }
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "scenario: SHA-256 {}", report.scenario_sha256);
     for (name, version) in &report.systems {
         let system = report.scenario.systems.get(name);

@@ -1,122 +1,120 @@
-//! Cells of the scenarios, and the configuration and the result of each.
+//! Experiments, as their files state them, and the configuration and the result of each cell.
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use isolane_bench::experiment::{self, Datapath, Load};
-use isolane_bench::report::{Place, Publisher, Run, Stage};
+use isolane_bench::experiment::{self, Load};
+use isolane_bench::report::{Place, Run, Stage};
 use isolane_bench::scenario::rtt::{Config, Outcome};
 use isolane_bench::scenario::transport::{Lanes, Transport};
+use isolane_support::Result;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-use super::set_up::{ABLATED, COMPARED, LANE_TUNED, SOCKETS_UNTUNED, SetUp};
+use super::set_up::SetUp;
 use crate::inside::tools::Counters;
 
-/// Rate of the round trips of each cell, and the duration of the measurement.
-const RATE_HZ: u32 = 1_000;
-const SECONDS: u32 = 4;
-const SECONDS_IN_BRIEF: u32 = 1;
-/// Payload of the critical message, as in the other benchmarks.
-const PAYLOAD_BYTES: u32 = 64;
-/// Flood factor: the load of the usual link of 40 Mbit/s, in each direction. Together with the round trips, this load
-/// exceeds the capacity of the one processor for both hosts.
-const FLOOD_FACTOR: f64 = 1.0;
-const FLOOD_PAYLOAD_BYTES: u32 = 512;
+/// Experiment: a file of `lab/testbed/scenarios`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Experiment {
+    /// Title of the result.
+    pub(super) title: String,
+    /// Text under the title.
+    pub(super) about: String,
+    /// Boots of each seed, whose results are compared.
+    pub(super) boots: usize,
+    /// Name of the set-up with which the others are compared.
+    pub(super) base: String,
+    /// Values of all cells, by their names in [`experiment::Cell`].
+    set: Table,
+    /// Command lines of the host set-up for each device, `{}`. With one processor, the driver has one queue for all
+    /// frames in both directions, so there is nothing to steer.
+    pub(super) tuned: Vec<String>,
+    /// Set-ups in the order of measurement.
+    #[serde(rename = "set_up")]
+    set_ups: Vec<SetUp>,
+    #[serde(default, rename = "aim")]
+    pub(super) aims: Vec<Aim>,
+}
 
-#[derive(Clone, Copy, Debug)]
+/// Aim for a ratio of two cells, each a set-up and a disturbance, in all seeds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Aim {
+    pub(super) of: (String, Load),
+    pub(super) to: (String, Load),
+    pub(super) measure: Quantile,
+    #[serde(flatten)]
+    pub(super) limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum Quantile {
+    #[serde(rename = "p99.9")]
+    P999,
+    #[serde(rename = "max")]
+    Max,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// Set-up under one of its disturbances.
+#[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) set_up: SetUp,
-    /// True with a flood in each direction and a busy loop.
-    pub(super) is_disturbed: bool,
+    pub(super) disturbance: Load,
+    /// Values of the measurement.
+    values: experiment::Cell,
 }
 
-/// Cells of a boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// All cells of `paper`.
-    Paper,
-    /// Only the compared cells of `paper`, briefly, to check that the scenario works.
-    Brief,
-    Ablation,
-}
-
-impl Extent {
-    /// Name of the scenario.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Extent::Paper => "paper",
-            Extent::Brief => "brief",
-            Extent::Ablation => "ablation",
+impl Experiment {
+    /// Parses a file and checks all cells.
+    pub(super) fn parse(text: &str) -> Result<Experiment> {
+        let experiment: Experiment = toml::from_str(text)?;
+        for cell in experiment.cells()? {
+            cell.config().check()?;
         }
+        Ok(experiment)
     }
 
     /// Cells in the order of measurement.
-    pub(super) fn cells(self) -> Vec<Cell> {
-        let set_ups = match self {
-            Extent::Ablation => ABLATED,
-            Extent::Paper | Extent::Brief => COMPARED,
-        };
-        let cells = set_ups.iter().flat_map(|&set_up| {
-            set_up.loads.iter().map(move |&is_disturbed| Cell {
-                set_up,
-                is_disturbed,
-            })
-        });
-        let is_compared = |cell: &Cell| {
-            cell.set_up.name == LANE_TUNED.name
-                || cell.set_up.name == SOCKETS_UNTUNED.name && cell.is_disturbed
-        };
-        cells
-            .filter(|cell| self != Extent::Brief || is_compared(cell))
-            .collect()
-    }
-
-    /// Duration of each cell.
-    pub(super) fn seconds(self) -> u32 {
-        match self {
-            Extent::Paper | Extent::Ablation => SECONDS,
-            Extent::Brief => SECONDS_IN_BRIEF,
+    pub(super) fn cells(&self) -> Result<Vec<Cell>> {
+        let mut cells = Vec::new();
+        for set_up in &self.set_ups {
+            let mut table = self.set.clone();
+            table.extend(set_up.set.clone());
+            for &disturbance in &set_up.disturbances {
+                cells.push(Cell {
+                    set_up: set_up.clone(),
+                    disturbance,
+                    values: experiment::Cell {
+                        place: Some(Place::Devices),
+                        disturbance,
+                        ..experiment::Cell::deserialize(Value::Table(table.clone()))?
+                    },
+                });
+            }
         }
-    }
-
-    /// Number of boots of a seed, whose results are compared.
-    pub(super) fn boots(self) -> usize {
-        match self {
-            Extent::Paper | Extent::Brief => 2,
-            Extent::Ablation => 1,
-        }
+        Ok(cells)
     }
 }
 
 impl Cell {
-    /// Configuration of the cell's measurement. The middleware is the same in all cells, as in Meszlényi et al.
-    pub(super) fn config(self, seconds: u32) -> Config {
-        let set_up = self.set_up;
-        let cell = experiment::Cell {
-            datapath: set_up.datapath,
-            place: Some(Place::Devices),
-            disturbance: match self.is_disturbed {
-                true => Load::Flood,
-                false => Load::None,
-            },
-            publisher: Some(Publisher::Thread),
-            payload_bytes: PAYLOAD_BYTES,
-            rate_hz: Some(RATE_HZ),
-            seconds,
-            queues: Some(1),
-            budgets: set_up.datapath == Datapath::Xdp && set_up.without != Some(Stage::Budgets),
-            flood_factor: FLOOD_FACTOR,
-            flood_payload_bytes: Some(FLOOD_PAYLOAD_BYTES),
-            ..experiment::Cell::default()
-        };
-        let mut config = cell.round_trips();
+    /// Configuration of the measurement. The middleware is the same in all cells, as in Meszlényi et al.
+    pub(super) fn config(&self) -> Config {
+        let mut config = self.values.round_trips();
         let settings = &mut config.settings;
-        if set_up.is_tuned {
+        if self.set_up.tuned {
             settings.stages.push(Stage::Tune);
         }
-        settings
-            .stages
-            .retain(|&stage| Some(stage) != set_up.without);
+        if self.set_up.one_lane {
+            settings.stages.retain(|&stage| stage != Stage::Lanes);
+        }
         if let Transport::Xdp(lanes) = &mut config.transport {
             *lanes = Lanes::of(settings);
         }
@@ -128,7 +126,7 @@ impl Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) set_up: String,
-    pub(super) is_disturbed: bool,
+    pub(super) disturbance: Load,
     /// Hash of all round trips in nanoseconds, in their order.
     pub(super) samples_hash: String,
     pub(super) median_us: f64,
@@ -143,15 +141,15 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn of(cell: Cell, outcome: Outcome, frames: [Counters; 2]) -> Measured {
+    pub(super) fn of(cell: &Cell, outcome: Outcome, frames: [Counters; 2]) -> Measured {
         let rtt_ns = outcome.rounds.rtt_ns();
         let mut hasher = DefaultHasher::new();
         rtt_ns.hash(&mut hasher);
         let mut sorted_ns = rtt_ns;
         sorted_ns.sort_unstable();
         Measured {
-            set_up: cell.set_up.name.into(),
-            is_disturbed: cell.is_disturbed,
+            set_up: cell.set_up.name.clone(),
+            disturbance: cell.disturbance,
             samples_hash: format!("{:016x}", hasher.finish()),
             median_us: percentile_us(&sorted_ns, 500),
             p99_us: percentile_us(&sorted_ns, 990),
@@ -160,29 +158,6 @@ impl Measured {
             frames,
             run: outcome.run,
         }
-    }
-
-    /// Returns true for the result of this cell.
-    pub(super) fn is_of(&self, set_up: &SetUp, is_disturbed: bool) -> bool {
-        self.set_up == set_up.name && self.is_disturbed == is_disturbed
-    }
-}
-
-/// Row of a table.
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:53} {:>5} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>5}  {}",
-            self.set_up,
-            if self.is_disturbed { "yes" } else { "no" },
-            self.median_us,
-            self.p99_us,
-            self.p99_9_us,
-            self.max_us,
-            self.run.lost,
-            self.samples_hash
-        )
     }
 }
 
@@ -196,59 +171,79 @@ fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use isolane_bench::scenario::transport::Policing;
 
+    use super::super::{ABLATION, BRIEF, PAPER, Source};
+    use super::*;
+
+    fn cells(source: Source) -> Vec<Cell> {
+        let experiment = Experiment::parse(source.text).expect(source.name);
+        experiment.cells().expect("cells")
+    }
+
     #[test]
-    fn every_cell_has_four_thousand_round_trips_and_can_be_measured() {
-        assert_eq!(Extent::Paper.cells().len(), 8);
-        for extent in [Extent::Paper, Extent::Ablation] {
-            for cell in extent.cells() {
-                let config = cell.config(extent.seconds());
-                assert!(config.samples() >= 4_000);
-                assert_eq!(config.check(), Ok(()), "{cell:?}");
-                let is_lane = cell.set_up.datapath == LANE_TUNED.datapath;
-                assert_eq!(config.takes_lanes(), is_lane, "{cell:?}");
-            }
+    fn every_cell_has_four_thousand_round_trips_of_its_datapath() {
+        assert_eq!(cells(PAPER).len(), 8);
+        for cell in [PAPER, ABLATION].into_iter().flat_map(cells) {
+            assert_eq!(cell.config().samples(), 4_000, "{cell:?}");
+            let is_lane = cell.set_up.set["datapath"].as_str() == Some("xdp");
+            assert_eq!(cell.config().takes_lanes(), is_lane, "{cell:?}");
         }
     }
 
     #[test]
     fn nothing_is_tuned_before_what_is_untuned_has_been_measured() {
-        for extent in [Extent::Paper, Extent::Brief, Extent::Ablation] {
-            let cells = extent.cells();
-            assert!(cells.is_sorted_by_key(|cell| cell.set_up.is_tuned));
+        for source in [PAPER, BRIEF, ABLATION] {
+            assert!(cells(source).is_sorted_by_key(|cell| cell.set_up.tuned));
         }
-        assert_eq!(Extent::Brief.cells().len(), 3);
+    }
+
+    #[test]
+    fn the_brief_cells_are_those_of_paper_but_shorter() {
+        let all = cells(PAPER);
+        for cell in cells(BRIEF) {
+            let is_same = |other: &&Cell| {
+                (&other.set_up.name, other.disturbance) == (&cell.set_up.name, cell.disturbance)
+            };
+            let of_paper = all.iter().find(is_same).expect("a cell of paper");
+            let values = experiment::Cell {
+                seconds: 1,
+                ..of_paper.values.clone()
+            };
+            assert_eq!(cell.values, values);
+        }
     }
 
     #[test]
     fn an_ablated_lane_lacks_at_most_one_stage_and_has_the_same_flood() {
-        let config = |set_up| {
-            let cell = Cell {
-                set_up,
-                is_disturbed: true,
-            };
-            cell.config(SECONDS)
-        };
-        let full = config(LANE_TUNED);
-        assert!(full.policing != Policing::default());
-        for &set_up in ABLATED
+        let ablated = cells(ABLATION);
+        let mut flooded = ablated
             .iter()
-            .filter(|it| it.datapath == LANE_TUNED.datapath)
-        {
-            let changed = config(set_up);
+            .filter(|cell| cell.disturbance == Load::Flood);
+        let full = flooded.next().expect("the full set-up").config();
+        assert!(full.policing != Policing::default());
+        for cell in flooded.filter(|cell| cell.config().takes_lanes()) {
+            let changed = cell.config();
             assert_eq!(changed.flood, full.flood);
+            let has_budgets = cell.set_up.set.contains_key("budgets");
             let left_out = full.settings.stages.len() - changed.settings.stages.len();
-            assert_eq!(
-                left_out,
-                usize::from(set_up.without.is_some()),
-                "{set_up:?}"
-            );
-            let has_budgets = set_up.without != Some(Stage::Budgets);
-            let is_policed = changed.policing != Policing::default();
-            assert_eq!(is_policed, has_budgets, "{set_up:?}");
+            let expected = usize::from(!has_budgets) + usize::from(cell.set_up.one_lane);
+            assert_eq!(left_out, expected, "{cell:?}");
+            assert_eq!(changed.policing != Policing::default(), has_budgets);
         }
+    }
+
+    #[test]
+    fn an_unknown_value_and_an_impossible_cell_are_refused() {
+        let error = |from: &str, to: &str| {
+            let text = PAPER.text.replace(from, to);
+            assert_ne!(text, PAPER.text);
+            let error = Experiment::parse(&text).expect_err("a wrong file");
+            error.to_string()
+        };
+        assert!(error("boots", "boot").contains("boot"));
+        assert!(error("rate_hz", "rate").contains("rate"));
+        assert!(error("payload_bytes = 64", "payload_bytes = 1").contains('1'));
     }
 
     #[test]

@@ -18,7 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isolane_bench::child::Program;
+use isolane_bench::experiment::{Load, sha256};
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
+use isolane_bench::report::Environment;
 use isolane_bench::scenario::rtt;
 use isolane_support::Result;
 use serde_json::Value;
@@ -28,72 +30,101 @@ use crate::Bench;
 use crate::guest::{Guest, Network, Started, Time};
 use crate::inside::tools::{self, Counters};
 use crate::inside::{appeared, never_rest, wait_until};
-use cell::{Cell, Extent, Measured};
-use set_up::{in_host, mount_attributes};
+use cell::{Cell, Experiment, Measured};
+use set_up::{SetUp, in_host, mount_attributes};
 use table::Seed;
 
-pub(super) const SCENARIO: Scenario = Scenario {
-    name: Extent::Paper.name(),
-    shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
-    run: |bench| run(bench, Extent::Paper),
-    inside: |_| inside(Extent::Paper),
+/// Experiment's name and file.
+#[derive(Clone, Copy)]
+struct Source {
+    name: &'static str,
+    text: &'static str,
+}
+
+const PAPER: Source = Source {
+    name: "paper",
+    text: include_str!("../../../scenarios/paper.toml"),
+};
+const BRIEF: Source = Source {
+    name: "brief",
+    text: include_str!("../../../scenarios/brief.toml"),
+};
+const ABLATION: Source = Source {
+    name: "ablation",
+    text: include_str!("../../../scenarios/ablation.toml"),
 };
 
-/// Short form of the scenario for `cargo xtask test --all`.
-pub(super) const IN_BRIEF: Scenario = Scenario {
-    name: Extent::Brief.name(),
-    shows: "the same with only the three compared cells, one second each",
-    run: |bench| run(bench, Extent::Brief),
-    inside: |_| inside(Extent::Brief),
-};
-
-pub(super) const ABLATION: Scenario = Scenario {
-    name: Extent::Ablation.name(),
-    shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
-    run: |bench| run(bench, Extent::Ablation),
-    inside: |_| inside(Extent::Ablation),
-};
+pub(super) const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        name: PAPER.name,
+        shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
+        run: |bench| run(bench, PAPER),
+        inside: |_| inside(PAPER),
+    },
+    // Short form for `cargo xtask test --all`.
+    Scenario {
+        name: BRIEF.name,
+        shows: "the same with only the three compared cells, one second each",
+        run: |bench| run(bench, BRIEF),
+        inside: |_| inside(BRIEF),
+    },
+    Scenario {
+        name: ABLATION.name,
+        shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
+        run: |bench| run(bench, ABLATION),
+        inside: |_| inside(ABLATION),
+    },
+];
 
 /// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-fn run(bench: &Bench, extent: Extent) -> Result<bool> {
+fn run(bench: &Bench, source: Source) -> Result<bool> {
+    let experiment = Experiment::parse(source.text)?;
+    let began = Environment::probe();
     let mut seeds = Vec::new();
     for seed in bench.seeds() {
         let start = Instant::now();
         // The boots run concurrently, because a boot's result does not depend on the machine's load.
-        let guests = (1..=extent.boots()).map(|boot| guest(extent, seed, boot));
+        let guests = (1..=experiment.boots).map(|boot| guest(source, seed, boot));
         let guests: Vec<Guest> = guests.collect();
         let started = guests.iter().map(|guest| guest.start(&bench.machine));
         let started = started.collect::<Result<Vec<Started<'_>>>>()?;
         let results = started.into_iter().map(Started::finish);
         let results = results.collect::<Result<Vec<Value>>>()?;
         let is_repeatable = results.iter().all(|result| *result == results[0]);
-        let seconds = start.elapsed().as_secs();
-        let word = match (is_repeatable, extent.boots()) {
-            (_, 1) => "one boot",
-            (true, _) => "the same twice",
-            (false, _) => "NOT the same twice",
-        };
-        eprintln!("seed {seed}: {word} ({seconds} s)");
         let seed = Seed {
             seed,
             is_repeatable,
             cells: serde_json::from_value(results[0].clone())?,
         };
-        eprint!("{}", seed.table());
+        let seconds = start.elapsed().as_secs();
+        eprintln!("seed {} ({seconds} s)", seed.seed);
         seeds.push(seed);
+        eprint!("{}", table::text(&experiment, &seeds[seeds.len() - 1..]));
     }
-    eprint!("\n{}", table::ratios(&seeds));
+    let sha256 = sha256(source.text);
+    print!(
+        "{}\n{}scenario: SHA-256 {sha256}\n\n{}\n\n{}",
+        experiment.title,
+        began.origin(),
+        experiment.about.trim(),
+        table::text(&experiment, &seeds)
+    );
+    if experiment.boots > 1 {
+        let repeated = seeds.iter().filter(|seed| seed.is_repeatable).count();
+        let (boots, all) = (experiment.boots, seeds.len());
+        println!("\n{repeated} of {all} seeds: {boots} boots with identical results");
+    }
     bench.report(&seeds)?;
     Ok(report_faults(seeds.iter().flat_map(Seed::faults)))
 }
 
 /// A guest with the two devices and instruction counting.
-fn guest(extent: Extent, seed: u64, boot: usize) -> Guest {
+fn guest(source: Source, seed: u64, boot: usize) -> Guest {
     Guest {
-        name: format!("{}-{seed}-{boot}", extent.name()),
-        task: vec![extent.name().to_owned()],
+        name: format!("{}-{seed}-{boot}", source.name),
+        task: vec![source.name.to_owned()],
         time: Time::Counted { seed },
         network: Network::Hub { devices: 2 },
         processors: 1,
@@ -101,17 +132,21 @@ fn guest(extent: Extent, seed: u64, boot: usize) -> Guest {
     }
 }
 
-fn inside(extent: Extent) -> Result<Value> {
+fn inside(source: Source) -> Result<Value> {
+    let experiment = Experiment::parse(source.text)?;
     let hosts = hosts()?;
     let mut results = Vec::new();
-    let mut applied = "";
-    for cell in extent.cells() {
+    let mut applied = String::new();
+    for cell in experiment.cells()? {
         if applied != cell.set_up.name {
-            cell.set_up.apply(&hosts)?;
-            applied = cell.set_up.name;
+            cell.set_up.apply(&hosts, &experiment.tuned)?;
+            applied.clone_from(&cell.set_up.name);
         }
-        let result = measure(&hosts, cell, extent.seconds())?;
-        eprintln!("{result} {:?}", result.run.invalid);
+        let result = measure(&hosts, &cell)?;
+        eprintln!(
+            "{}: {:.1} us, {:?}",
+            result.set_up, result.median_us, result.run.invalid
+        );
         results.push(result);
     }
     Ok(serde_json::to_value(results)?)
@@ -150,14 +185,14 @@ fn hosts() -> Result<TestHosts> {
 }
 
 /// Measures a cell.
-fn measure(hosts: &TestHosts, cell: Cell, seconds: u32) -> Result<Measured> {
+fn measure(hosts: &TestHosts, cell: &Cell) -> Result<Measured> {
     let before = counters(hosts)?;
     let is_over = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
-        if cell.is_disturbed {
+        if cell.disturbance != Load::None {
             scope.spawn(|| busy_loop(&is_over));
         }
-        let (program, config) = (program_of(cell), cell.config(seconds));
+        let (program, config) = (program_of(&cell.set_up), cell.config());
         let outcome = rtt::run_between_prepared_hosts(hosts, &program, &config, || {
             cell.set_up.begin().map_err(|error| error.to_string())
         });
@@ -189,8 +224,8 @@ fn counters(hosts: &TestHosts) -> Result<[Counters; 2]> {
     Ok([of(Host::A)?, of(Host::B)?])
 }
 
-fn program_of(cell: Cell) -> Program {
-    match cell.set_up.is_real_time {
+fn program_of(set_up: &SetUp) -> Program {
+    match set_up.real_time {
         true => Program::new(PRODUCT, &[CHILD]),
         false => Program::new(ORDINARY, &[&WITHOUT_RIGHT[..], &[PRODUCT, CHILD]].concat()),
     }

@@ -1,188 +1,61 @@
-//! Set-ups of both hosts: the four that `paper` compares, and those of `ablation`, each of which differs from a lane's
-//! full set-up in one thing.
-//!
-//! The guest configures its hosts itself; the scenario `tune` shows the same through `isolane tune`.
+//! Set-up of both hosts. The guest configures its hosts itself; the scenario `tune` shows the same through
+//! `isolane tune`.
 
 use std::fs;
 use std::path::PathBuf;
 
-use isolane_bench::experiment::Datapath;
+use isolane_bench::experiment::Load;
 use isolane_bench::namespace::{Host, TestHosts};
-use isolane_bench::report::Stage;
 use isolane_support::{Result, command};
 use rustix::mount::{MountFlags, mount};
+use serde::Deserialize;
+use toml::Table;
 
 use crate::inside::tools;
 
-/// Set-up of both hosts in a cell.
-#[derive(Clone, Copy, Debug)]
+/// Set-up of both hosts, as an experiment's file states it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SetUp {
     /// Name in tables and results.
-    pub(super) name: &'static str,
-    /// Datapath of critical samples.
-    pub(super) datapath: Datapath,
+    pub(super) name: String,
+    /// Values of the cells.
+    pub(super) set: Table,
+    /// Disturbances under which it is measured: `none` and `flood`.
+    pub(super) disturbances: Vec<Load>,
     /// True when the applications have a real-time priority.
-    pub(super) is_real_time: bool,
-    /// True with the host set-up ([`TUNED`]) and raised receive threads.
-    pub(super) is_tuned: bool,
-    /// Stage that a lane's set-up lacks.
-    pub(super) without: Option<Stage>,
-    /// Loads under which it is measured, true for the flood. Other receive modes run with and without the flood.
-    pub(super) loads: &'static [bool],
-    /// Command lines for each device before the lane is attached, after those of [`TUNED`].
-    lines: &'static [&'static str],
+    #[serde(default = "yes")]
+    pub(super) real_time: bool,
+    /// True with the experiment's host set-up.
+    #[serde(default = "yes")]
+    pub(super) tuned: bool,
+    /// True with one lane for all levels.
+    #[serde(default)]
+    pub(super) one_lane: bool,
+    /// Command lines for each device, `{}`, before the lane is attached and after those of the host set-up.
+    #[serde(default)]
+    lines: Vec<String>,
     /// Attribute files of each device in sysfs, or kernel settings (sysctl), each with its value during the measurement
     /// and afterwards.
-    files: &'static [[&'static str; 3]],
+    #[serde(default)]
+    files: Vec<[String; 3]>,
     /// True with the threads of receive interrupts at [`RECEIVE_PRIORITY`].
-    raises_receive_threads: bool,
+    #[serde(default = "yes")]
+    receive_threads_first: bool,
     /// True with the receiving NAPI threads at [`RECEIVE_PRIORITY`].
-    raises_napi_threads: bool,
+    #[serde(default)]
+    napi_threads_first: bool,
 }
 
-/// Command lines of the host set-up for each device, `{}`. With one processor the driver has one queue for all frames
-/// in both directions, so there is nothing to steer.
-const TUNED: [&str; 3] = [
-    // An interrupt for each frame, without coalescing.
-    "ethtool --coalesce {} rx-usecs 0",
-    // No GRO: no frame waits to be merged with others.
-    "ethtool --offload {} gro off",
-    // One FIFO queueing discipline, without fairness between flows, as in Meszlényi et al.
-    "tc qdisc replace dev {} root pfifo",
-];
-
-/// AF_XDP lanes with the host set-up, and rate limits for unvalidated senders.
-pub(super) const LANE_TUNED: SetUp = SetUp {
-    name: "lane tuned",
-    datapath: Datapath::Xdp,
-    is_real_time: true,
-    is_tuned: true,
-    without: None,
-    loads: &[false, true],
-    lines: &[],
-    files: &[],
-    raises_receive_threads: true,
-    raises_napi_threads: false,
-};
-
-/// Kernel sockets with the host set-up.
-const SOCKETS_TUNED: SetUp = SetUp {
-    name: "sockets tuned",
-    datapath: Datapath::Udp,
-    ..LANE_TUNED
-};
-
-/// Kernel sockets with the distribution's defaults; the applications have a real-time priority. The baseline of
-/// Meszlényi et al.
-const SOCKETS_REAL_TIME: SetUp = SetUp {
-    name: "sockets real-time",
-    is_tuned: false,
-    raises_receive_threads: false,
-    ..SOCKETS_TUNED
-};
-
-/// Kernel sockets with the distribution's defaults; the applications have the ordinary priority.
-pub(super) const SOCKETS_UNTUNED: SetUp = SetUp {
-    name: "sockets untuned",
-    is_real_time: false,
-    ..SOCKETS_REAL_TIME
-};
-
-/// Set-ups of `paper`: the untuned ones come first, because the host set-up is not undone.
-pub(super) const COMPARED: &[SetUp] = &[
-    SOCKETS_UNTUNED,
-    SOCKETS_REAL_TIME,
-    SOCKETS_TUNED,
-    LANE_TUNED,
-];
-
-/// A lane's full set-up under the flood, from which one part is removed.
-const FLOODED: SetUp = SetUp {
-    loads: &[true],
-    ..LANE_TUNED
-};
-
-/// Set-ups of `ablation`.
-pub(super) const ABLATED: &[SetUp] = &[
-    LANE_TUNED,
-    SetUp {
-        name: "without: interrupts at once (rx-usecs 0, not 3)",
-        lines: &["ethtool --coalesce {} rx-usecs 3"],
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: no merging of frames (gro off)",
-        lines: &["ethtool --offload {} gro on"],
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: a plain transmit queue (pfifo, not fq_codel)",
-        lines: &["tc qdisc replace dev {} root fq_codel"],
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: receive threads first (60, not 50)",
-        raises_receive_threads: false,
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: budgets for foreign traffic",
-        without: Some(Stage::Budgets),
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: a lane for each level (one for all)",
-        without: Some(Stage::Lanes),
-        ..FLOODED
-    },
-    SetUp {
-        name: "without: AF_XDP (kernel sockets)",
-        ..SOCKETS_TUNED
-    },
-    // NAPI deferred by a timer of 50 us: interrupts only after two empty polls.
-    SetUp {
-        name: "with: deferred interrupts",
-        files: &[
-            ["napi_defer_hard_irqs", "2", "0"],
-            ["gro_flush_timeout", "50000", "0"],
-        ],
-        ..LANE_TUNED
-    },
-    // The threads that wait for frames poll for 50 us.
-    SetUp {
-        name: "with: busy polling",
-        files: &[
-            ["/proc/sys/net/core/busy_poll", "50", "0"],
-            ["/proc/sys/net/core/busy_read", "50", "0"],
-        ],
-        ..LANE_TUNED
-    },
-    SetUp {
-        name: "with: NAPI threads (60)",
-        files: &[["threaded", "1", "0"]],
-        raises_napi_threads: true,
-        ..LANE_TUNED
-    },
-    // A separate transmit queue for ordinary-priority frames. This set-up is last, because it changes the device's
-    // queues.
-    SetUp {
-        name: "with: two transmit queues (mqprio)",
-        lines: &[
-            "ethtool --set-channels {} combined 2",
-            // All frames are received on the lane's queue.
-            "ethtool --set-rxfh-indir {} equal 1",
-            "tc qdisc replace dev {} root mqprio num_tc 2 map 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
-             queues 1@0 1@1 hw 0",
-        ],
-        ..FLOODED
-    },
-];
+fn yes() -> bool {
+    true
+}
 
 impl SetUp {
-    /// Configures both hosts' devices.
-    pub(super) fn apply(&self, hosts: &TestHosts) -> Result<()> {
-        let tuned = TUNED.iter().filter(|_| self.is_tuned);
-        for line in tuned.chain(self.lines) {
+    /// Configures both hosts' devices; `tuned` has the command lines of the host set-up.
+    pub(super) fn apply(&self, hosts: &TestHosts, tuned: &[String]) -> Result<()> {
+        let tuned = tuned.iter().filter(|_| self.tuned);
+        for line in tuned.chain(&self.lines) {
             for host in Host::BOTH {
                 in_host(hosts, host, &line.replace("{}", host.interface()))?;
             }
@@ -193,12 +66,12 @@ impl SetUp {
     /// Applies the settings that need the lanes attached: the driver requests its interrupts anew when a lane is
     /// attached or detached, and their threads start with the default priority.
     pub(super) fn begin(&self) -> Result<()> {
-        self.write_files(|file| file[1])?;
+        self.write_files(1)?;
         for host in Host::BOTH {
-            if self.raises_receive_threads {
+            if self.receive_threads_first {
                 raise_receive_threads(host)?;
             }
-            if self.raises_napi_threads {
+            if self.napi_threads_first {
                 // The receiving ones come first in the driver's order.
                 let threads = threads_of(&format!("napi/{}-", host.interface()))?;
                 let receive = &threads[..threads.len() / 2];
@@ -210,16 +83,16 @@ impl SetUp {
 
     /// Restores the attribute files.
     pub(super) fn end(&self) -> Result<()> {
-        self.write_files(|file| file[2])
+        self.write_files(2)
     }
 
-    fn write_files(&self, value: fn(&[&'static str; 3]) -> &'static str) -> Result<()> {
-        for file in self.files {
+    fn write_files(&self, value: usize) -> Result<()> {
+        for file in &self.files {
             for host in Host::BOTH {
                 // An absolute path, of a kernel setting, replaces the device's folder.
                 let path = attributes(host).join("class/net").join(host.interface());
-                let path = path.join(file[0]);
-                fs::write(&path, value(file))
+                let path = path.join(&file[0]);
+                fs::write(&path, &file[value])
                     .map_err(|error| format!("{}: {error}", path.display()))?;
             }
         }

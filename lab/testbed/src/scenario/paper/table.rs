@@ -1,17 +1,12 @@
-//! Results of all seeds: the table of each seed, and the ratios of `paper` with their aims.
+//! Results of all seeds: a table of each seed, the ranges over the seeds, and the ratios with their aims.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
+use isolane_bench::experiment::Load;
+use isolane_bench::report::aligned;
 use serde::Serialize;
 
-use super::cell::Measured;
-use super::set_up::{LANE_TUNED, SOCKETS_UNTUNED};
-
-/// Aims for lanes under the flood relative to lanes without a flood, at p99.9 and at the maximum.
-const AIM_P99_9: f64 = 1.2;
-const AIM_MAX: f64 = 1.5;
-/// Aim for the maximum of untuned sockets relative to the lane's, both under the flood.
-const AIM_SOCKETS: f64 = 10.0;
+use super::cell::{Aim, Experiment, Limit, Measured, Quantile};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Seed {
@@ -21,55 +16,84 @@ pub(super) struct Seed {
     pub(super) cells: Vec<Measured>,
 }
 
-impl Seed {
-    /// Table of the cells, each relative to the tuned lane under the same load.
-    pub(super) fn table(&self) -> String {
-        let mut text = format!(
-            "{:53} {:>5} {:>8} {:>8} {:>8} {:>8} {:>5}  {:16} {:>10} {:>8}\n",
-            "microseconds",
-            "flood",
-            "median",
-            "p99",
-            "p99.9",
-            "max",
-            "lost",
-            "hash of samples",
-            "p99.9/lane",
-            "max/lane"
-        );
-        for cell in &self.cells {
-            let mut cells = self.cells.iter();
-            let lane = cells.find(|other| other.is_of(&LANE_TUNED, cell.is_disturbed));
-            let over_lane =
-                |of: fn(&Measured) -> f64| lane.map_or(f64::NAN, |lane| of(cell) / of(lane));
-            let _ = writeln!(
-                text,
-                "{cell} {:>10.2} {:>8.2}",
-                over_lane(|cell| cell.p99_9_us),
-                over_lane(|cell| cell.max_us)
-            );
-            if let Some(reason) = &cell.run.invalid {
-                let _ = writeln!(text, "INVALID: {reason}");
-            }
-        }
-        text
-    }
+/// Heading, number of decimals, and value of a cell, whose base is given too.
+type Column = (&'static str, usize, fn(&Measured, &Measured) -> f64);
 
-    /// Ratios of `paper`: of the lane under the flood to the lane without, at p99.9 and the maximum, and of untuned
-    /// sockets to the lane, both under the flood, at the maximum.
-    fn ratios(&self) -> Option<[f64; 3]> {
-        let cell = |set_up, is_disturbed| {
-            let mut cells = self.cells.iter();
-            cells.find(|cell| cell.is_of(set_up, is_disturbed))
-        };
-        let quiet = cell(&LANE_TUNED, false)?;
-        let lane = cell(&LANE_TUNED, true)?;
-        let sockets = cell(&SOCKETS_UNTUNED, true)?;
-        Some([
-            lane.p99_9_us / quiet.p99_9_us,
-            lane.max_us / quiet.max_us,
-            sockets.max_us / lane.max_us,
-        ])
+const TIMES: &[Column] = &[
+    ("median", 0, |cell, _| cell.median_us),
+    ("p99", 0, |cell, _| cell.p99_us),
+    ("p99.9", 0, |cell, _| cell.p99_9_us),
+    ("max", 0, |cell, _| cell.max_us),
+    ("lost", 0, |cell, _| cell.run.lost as f64),
+];
+
+const RATIOS: &[Column] = &[
+    ("p99.9", 2, |cell, base| cell.p99_9_us / base.p99_9_us),
+    ("max", 2, |cell, base| cell.max_us / base.max_us),
+];
+
+/// Tables of all cells, in microseconds and relative to the base, and the ratios with an aim. Each value is the range
+/// over the seeds.
+pub(super) fn text(experiment: &Experiment, seeds: &[Seed]) -> String {
+    let over = match seeds {
+        [only] => format!("seed {}", only.seed),
+        _ => format!("range over {} seeds", seeds.len()),
+    };
+    let mut text = table(&format!("microseconds, {over}"), TIMES, experiment, seeds);
+    let base = &experiment.base;
+    let heading = format!("relative to {base}, {over}");
+    let _ = write!(text, "\n{}", table(&heading, RATIOS, experiment, seeds));
+    for aim in &experiment.aims {
+        let _ = write!(text, "\n{}", aim.text(seeds));
+    }
+    text
+}
+
+fn table(heading: &str, columns: &[Column], experiment: &Experiment, seeds: &[Seed]) -> String {
+    let headings = [heading, "load"].into_iter();
+    let headings = headings.chain(columns.iter().map(|(heading, ..)| *heading));
+    let mut rows: Vec<Vec<String>> = vec![headings.map(str::to_owned).collect()];
+    let cells = seeds.first().map_or(&[][..], |seed| &seed.cells);
+    for cell in cells {
+        let mut row = vec![cell.set_up.clone(), word(cell.disturbance)];
+        for (_, decimals, value) in columns {
+            let values = seeds.iter().filter_map(|seed| {
+                let [cell, base] = [&cell.set_up, &experiment.base]
+                    .map(|set_up| seed.cell(set_up, cell.disturbance));
+                Some(value(cell?, base?))
+            });
+            row.push(range(values, *decimals));
+        }
+        rows.push(row);
+    }
+    aligned(&rows, 2)
+}
+
+/// Word of a scenario file.
+fn word(load: Load) -> String {
+    let value = toml::Value::try_from(load);
+    value
+        .ok()
+        .and_then(|value| Some(value.as_str()?.to_owned()))
+        .unwrap_or_default()
+}
+
+/// Lowest and highest value as text; one number where they are printed alike, and a dash without values.
+fn range(values: impl Iterator<Item = f64> + Clone, decimals: usize) -> String {
+    let text = |value: Option<f64>| value.map(|value| format!("{value:.decimals$}"));
+    let low = text(values.clone().reduce(f64::min));
+    let high = text(values.reduce(f64::max));
+    match (low, high) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (low, _) => low.unwrap_or_else(|| "-".to_owned()),
+    }
+}
+
+impl Seed {
+    /// Result of a set-up under a disturbance.
+    fn cell(&self, set_up: &str, disturbance: Load) -> Option<&Measured> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.set_up == set_up && cell.disturbance == disturbance)
     }
 
     /// Faults that invalidate the numbers: aims may be missed, but reproducibility may not.
@@ -90,43 +114,51 @@ impl Seed {
     }
 }
 
-/// Table of the ratios, with the worst seed of each and its aim. Empty when no seed has all compared cells.
-pub(super) fn ratios(seeds: &[Seed]) -> String {
-    let ratios = seeds
-        .iter()
-        .filter_map(|seed| Some((seed.seed, seed.ratios()?)));
-    let ratios: Vec<(u64, [f64; 3])> = ratios.collect();
-    let worst = |index: usize, worse: fn(f64, f64) -> f64| {
-        let of_seeds = ratios.iter().map(|(_, ratios)| ratios[index]);
-        of_seeds.reduce(worse)
-    };
-    let (Some(p99_9), Some(max), Some(sockets)) =
-        (worst(0, f64::max), worst(1, f64::max), worst(2, f64::min))
-    else {
-        return String::new();
-    };
-    let row = |first: &dyn Display, [p99_9, max, sockets]: [String; 3]| {
-        format!("{first:>6} {p99_9:>24} {max:>24} {sockets:>34}\n")
-    };
-    let numbers = |ratios: [f64; 3]| ratios.map(|ratio| format!("{ratio:.2}"));
-    let headings = [
-        "lane, flood/quiet p99.9",
-        "lane, flood/quiet max",
-        "untuned sockets/lane, flood, max",
-    ];
-    let mut text = row(&"seed", headings.map(str::to_owned));
-    for (seed, ratios) in &ratios {
-        text += &row(seed, numbers(*ratios));
+impl Aim {
+    /// Line with the ratio and whether the aim is met in all seeds.
+    fn text(&self, seeds: &[Seed]) -> String {
+        let value = |cell: &Measured| match self.measure {
+            Quantile::P999 => cell.p99_9_us,
+            Quantile::Max => cell.max_us,
+        };
+        let cell =
+            |seed: &Seed, (set_up, load): &(String, Load)| seed.cell(set_up, *load).map(value);
+        let ratio = |seed: &Seed| Some(cell(seed, &self.of)? / cell(seed, &self.to)?);
+        let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
+        let (limit, is_met) = match self.limit {
+            Limit::AtMost(most) => (
+                format!("at most {most}"),
+                ratios.iter().all(|&ratio| ratio <= most),
+            ),
+            Limit::AtLeast(least) => (
+                format!("at least {least}"),
+                ratios.iter().all(|&ratio| ratio >= least),
+            ),
+        };
+        let [of, to] =
+            [&self.of, &self.to].map(|(set_up, load)| format!("{set_up} ({})", word(*load)));
+        let measure = match self.measure {
+            Quantile::P999 => "p99.9",
+            Quantile::Max => "max",
+        };
+        let range = range(ratios.iter().copied(), 2);
+        let met = if is_met && !ratios.is_empty() {
+            "met"
+        } else {
+            "missed"
+        };
+        format!("{measure}, {of} / {to}: {range}; aim {limit}: {met}\n")
     }
-    text += &row(&"worst", numbers([p99_9, max, sockets]));
-    let aims = [
-        (AIM_P99_9, p99_9 <= AIM_P99_9),
-        (AIM_MAX, max <= AIM_MAX),
-        (AIM_SOCKETS, sockets >= AIM_SOCKETS),
-    ];
-    let word = |is_met: bool| if is_met { "met" } else { "missed" };
-    text + &row(
-        &"aim",
-        aims.map(|(aim, is_met)| format!("{aim}: {}", word(is_met))),
-    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_equal_numbers_is_one_number() {
+        assert_eq!(range([1.26, 1.34].into_iter(), 1), "1.3");
+        assert_eq!(range([2.0, 1.0, 3.0].into_iter(), 0), "1 to 3");
+        assert_eq!(range([].into_iter(), 0), "-");
+    }
 }
