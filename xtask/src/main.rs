@@ -9,6 +9,7 @@
 //! - `cargo xtask deb` makes the Debian package;
 //! - `cargo xtask discovery` counts the cost of discovery as the number of endpoints and participants grows;
 //! - `cargo xtask domain-size` starts hundreds of processes of one domain;
+//! - `cargo xtask drop-cost` measures the time of a dropped datagram;
 //! - `cargo xtask fuzz` fuzzes all parsers of peers' input;
 //! - `cargo xtask hostile` attacks a host with a critical topic;
 //! - `cargo xtask isolation` runs the scenario `isolation`: counters of a critical topic, with and without each isolation
@@ -37,7 +38,7 @@ mod test_programs;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use isolane_budgets::{self as budgets, discovery};
+use isolane_budgets::{self as budgets, discovery, drop_cost};
 use isolane_checks::{domain_size, isolation};
 use isolane_hostile as hostile;
 use isolane_interop::{self as interop, peers, shapes, types};
@@ -77,6 +78,8 @@ enum Command {
     /// Start 200 processes with 2,000 endpoints on three hosts, and many readers of one writer, in network namespaces
     /// (needs root)
     DomainSize(domain_size::Arguments),
+    /// Measure the time of a datagram that the classifier or a full socket drops, in a network namespace (needs root)
+    DropCost,
     /// Fuzz all parsers of peers' input, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
     /// Measure isolane and other DDS implementations, in network namespaces (needs root)
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Discovery(arguments) => discovery::run(&arguments),
         Command::DomainSize(arguments) => domain_size::run(&arguments),
+        Command::DropCost => drop_cost::run(),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Isolation(arguments) => isolation::run(&arguments),

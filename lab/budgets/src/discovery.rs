@@ -2,39 +2,44 @@
 //!
 //! - Instructions to announce, receive and match an endpoint, of both sides together. callgrind counts them inside the
 //!   example `discovery_cost` of isolane-rtps. Their number for an endpoint must not grow with that of endpoints.
-//! - Datagrams until each participant knows all others. The simulator's example `participants` counts them. For each
-//!   ordered pair of participants, there must be fewer than `DATAGRAMS_A_PAIR`.
+//! - Datagrams until each participant knows all others. The simulator's example `participants` counts them. Their number
+//!   for each ordered pair of participants has a limit.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
+use isolane_bench::report::{Environment, aligned};
 use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command, json};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::tools::{collected_instructions, number};
 
+const SCENARIO: &str = include_str!("../scenarios/discovery.toml");
+
 /// Schema of the JSON.
-const SCHEMA: &str = "isolane/discovery/1";
+const SCHEMA: &str = "isolane/discovery/2";
 
-/// Numbers of endpoints, of both sides together.
-const ENDPOINTS: [u32; 3] = [100, 1_000, 10_000];
-/// Maximum ratio of the instructions per endpoint with the most endpoints to those with the fewest.
-const MAX_GROWTH: f64 = 1.5;
-
-/// Number of participants of the simulated system.
-const PARTICIPANTS: u32 = 500;
-/// Maximum average number of datagrams that a participant receives from another. All participants start within five
-/// seconds, and counting ends five seconds after the last start. Most datagrams are HEARTBEATs of SEDP: until a new
-/// participant answers, one is multicast at most every 20 ms. Measured: 79 with 50 participants, 106 with 100, 130
-/// with 200.
-const DATAGRAMS_A_PAIR: f64 = 200.0;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    title: String,
+    about: String,
+    /// Numbers of endpoints, of both sides together.
+    endpoints: Vec<u32>,
+    /// Maximum ratio of the instructions per endpoint with the most endpoints to those with the fewest.
+    max_growth: f64,
+    /// Numbers of participants.
+    participants: Vec<u32>,
+    /// Maximum average number of datagrams that a participant receives from another.
+    max_datagrams_a_pair: f64,
+}
 
 /// Arguments of `cargo xtask discovery`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Write the results to this file as `isolane/discovery/1`; `-` is standard output
+    /// Write the results to this file as `isolane/discovery/2`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -43,7 +48,7 @@ pub struct Arguments {
 struct Report {
     schema: &'static str,
     endpoints: Vec<EndpointsReport>,
-    participants: ParticipantsReport,
+    participants: Vec<ParticipantsReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,19 +61,22 @@ struct EndpointsReport {
 #[derive(Debug, Serialize)]
 struct ParticipantsReport {
     participants: u32,
+    /// Time from the last start until all know each other, to the next half second.
+    took_s: f64,
     datagrams: u64,
     datagrams_a_pair: f64,
-    ceiling_a_pair: f64,
 }
 
 /// Runs the command. Returns true when both bounds hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
+    let scenario = Scenario::parse(SCENARIO)?;
     let metadata = Metadata::read()?;
+    let began = Environment::probe();
     build_examples("isolane-rtps", &["discovery_cost"])?;
     build_examples("isolane-sim", &["participants"])?;
     let examples = metadata.target_directory.join("release/examples");
     let mut endpoints = Vec::new();
-    for count in ENDPOINTS {
+    for &count in &scenario.endpoints {
         eprintln!("{count} endpoints ...");
         let mut valgrind = Command::new("valgrind");
         valgrind
@@ -83,61 +91,108 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
             instructions_an_endpoint: instructions as f64 / f64::from(count),
         });
     }
-    eprintln!("{PARTICIPANTS} participants ...");
-    let mut simulation = Command::new(examples.join("participants"));
-    simulation.arg(PARTICIPANTS.to_string());
-    let printed = String::from_utf8(command::output(&mut simulation)?)?;
-    let datagrams = number(&printed, "datagrams")?;
+    let mut participants = Vec::new();
+    for &count in &scenario.participants {
+        eprintln!("{count} participants ...");
+        let mut simulation = Command::new(examples.join("participants"));
+        simulation.arg(count.to_string());
+        let printed = String::from_utf8(command::output(&mut simulation)?)?;
+        let datagrams = number(&printed, "datagrams")?;
+        participants.push(ParticipantsReport {
+            participants: count,
+            took_s: number::<f64>(&printed, "took_ms")? / 1e3,
+            datagrams,
+            datagrams_a_pair: datagrams as f64 / f64::from(count) / f64::from(count - 1),
+        });
+    }
     let report = Report {
         schema: SCHEMA,
         endpoints,
-        participants: ParticipantsReport {
-            participants: PARTICIPANTS,
-            datagrams,
-            datagrams_a_pair: datagrams as f64 / f64::from(PARTICIPANTS).powi(2),
-            ceiling_a_pair: DATAGRAMS_A_PAIR,
-        },
+        participants,
     };
-    eprint!("{}", report.table());
-    if let Some(file) = &arguments.json {
-        json::write(&report, file)?;
+    json::publish(
+        (&scenario.title, &scenario.about),
+        (&began, SCENARIO),
+        &report.table(&scenario),
+        &report,
+        arguments.json.as_ref(),
+    )?;
+    Ok(report.holds(&scenario))
+}
+
+impl Scenario {
+    /// Parses the file. Fewer than two numbers of endpoints, or none of at least two participants, would check nothing.
+    fn parse(text: &str) -> Result<Scenario> {
+        let scenario: Scenario = toml::from_str(text)?;
+        let has_pairs = scenario.participants.iter().all(|&count| count >= 2);
+        match scenario.endpoints.len() >= 2 && !scenario.participants.is_empty() && has_pairs {
+            true => Ok(scenario),
+            false => Err("discovery needs two numbers of endpoints, and participants".into()),
+        }
     }
-    Ok(report.holds())
 }
 
 impl Report {
     /// Ratio of the instructions per endpoint with the most endpoints to those with the fewest.
     fn growth(&self) -> f64 {
-        match (self.endpoints.first(), self.endpoints.last()) {
-            (Some(fewest), Some(most)) => {
-                most.instructions_an_endpoint / fewest.instructions_an_endpoint
-            }
-            _ => 1.0,
-        }
+        let most = self.endpoints.iter().max_by_key(|row| row.endpoints);
+        let fewest = self.endpoints.iter().min_by_key(|row| row.endpoints);
+        let [most, fewest] =
+            [most, fewest].map(|row| row.map_or(f64::NAN, |row| row.instructions_an_endpoint));
+        most / fewest
     }
 
-    fn holds(&self) -> bool {
-        self.growth() <= MAX_GROWTH && self.participants.datagrams_a_pair <= DATAGRAMS_A_PAIR
+    /// Most datagrams for a pair of participants.
+    fn datagrams_a_pair(&self) -> f64 {
+        let of_pairs = self.participants.iter().map(|row| row.datagrams_a_pair);
+        of_pairs.fold(0.0, f64::max)
     }
 
-    fn table(&self) -> String {
-        let mut text = format!(
-            "{:>9}  {:>14}  {:>11}\n",
-            "endpoints", "instructions", "an endpoint"
-        );
+    fn holds(&self, scenario: &Scenario) -> bool {
+        self.growth() <= scenario.max_growth
+            && self.datagrams_a_pair() <= scenario.max_datagrams_a_pair
+    }
+
+    fn table(&self, scenario: &Scenario) -> String {
+        let mut endpoints = vec![
+            ["endpoints", "instructions", "an endpoint"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
         for row in &self.endpoints {
-            text += &format!(
-                "{:>9}  {:>14}  {:>11.0}\n",
-                row.endpoints, row.instructions, row.instructions_an_endpoint
-            );
+            let an_endpoint = format!("{:.0}", row.instructions_an_endpoint);
+            endpoints.push(vec![
+                row.endpoints.to_string(),
+                row.instructions.to_string(),
+                an_endpoint,
+            ]);
         }
-        text += &format!("growth {:.2}, at most {MAX_GROWTH}\n", self.growth());
-        let of = &self.participants;
-        text += &format!(
-            "{} participants: {} datagrams, {:.1} n², at most {} n²\n",
-            of.participants, of.datagrams, of.datagrams_a_pair, of.ceiling_a_pair
-        );
-        text
+        let mut participants = vec![
+            ["participants", "seconds", "datagrams", "a pair"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
+        for row in &self.participants {
+            let a_pair = format!("{:.0}", row.datagrams_a_pair);
+            participants.push(vec![
+                row.participants.to_string(),
+                format!("{:.1}", row.took_s),
+                row.datagrams.to_string(),
+                a_pair,
+            ]);
+        }
+        let kept = |value: f64, most: f64| match value <= most {
+            true => format!("at most {most}: met"),
+            false => format!("at most {most}: FAILED: {value}"),
+        };
+        let (growth, a_pair) = (self.growth(), self.datagrams_a_pair());
+        format!(
+            "{}growth {growth:.2}, {}\n\n{}a pair {a_pair:.0}, {}\n",
+            aligned(&endpoints, 0),
+            kept(growth, scenario.max_growth),
+            aligned(&participants, 0),
+            kept(a_pair, scenario.max_datagrams_a_pair)
+        )
     }
 }
 
@@ -154,20 +209,28 @@ mod tests {
         Report {
             schema: SCHEMA,
             endpoints: vec![row(100, 1_000.0), row(10_000, of_most)],
-            participants: ParticipantsReport {
+            participants: vec![ParticipantsReport {
                 participants: 500,
+                took_s: 0.0,
                 datagrams: 0,
                 datagrams_a_pair,
-                ceiling_a_pair: DATAGRAMS_A_PAIR,
-            },
+            }],
         }
     }
 
     #[test]
-    fn it_holds_where_neither_grows_beyond_its_ceiling() {
-        assert!(report(1_500.0, DATAGRAMS_A_PAIR).holds());
-        assert!(!report(1_501.0, DATAGRAMS_A_PAIR).holds());
-        assert!(!report(1_000.0, DATAGRAMS_A_PAIR + 0.1).holds());
+    fn it_holds_where_neither_grows_beyond_its_limit() {
+        let scenario = Scenario::parse(SCENARIO).unwrap();
+        assert!(report(1_500.0, 200.0).holds(&scenario));
+        assert!(!report(1_501.0, 200.0).holds(&scenario));
+        assert!(!report(1_000.0, 200.1).holds(&scenario));
+        let table = report(1_501.0, 1.0).table(&scenario);
+        assert!(
+            table.contains("growth 1.50, at most 1.5: FAILED: 1.501"),
+            "{table}"
+        );
+        let one = SCENARIO.replace("[100, 1_000, 10_000]", "[100]");
+        assert!(Scenario::parse(&one).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! One table has all limits (`report.rs`).
 
 pub mod discovery;
+pub mod drop_cost;
 mod paths;
 mod report;
 mod tools;

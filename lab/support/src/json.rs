@@ -1,9 +1,11 @@
-//! JSON output of results to the file of `--json FILE`.
+//! Output of results: a text, and JSON in the file of `--json FILE`.
 
 use std::fs::File;
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use isolane_bench::experiment::sha256;
+use isolane_bench::report::{Environment, origin};
 use serde::Serialize;
 
 use crate::Result;
@@ -20,4 +22,22 @@ pub fn write(result: &impl Serialize, file: &Path) -> Result<()> {
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     Ok(())
+}
+
+/// Prints a result with its origin, and writes it as JSON to the requested file. The text goes to standard error if the
+/// JSON goes to standard output.
+pub fn publish(
+    (title, about): (&str, &str),
+    (began, scenario): (&Environment, &str),
+    text: &str,
+    result: &impl Serialize,
+    file: Option<&PathBuf>,
+) -> Result<()> {
+    let origin = origin(title, [began], &sha256(scenario));
+    let text = format!("{origin}\n{}\n\n{text}", about.trim());
+    match file {
+        Some(file) if file == Path::new("-") => eprint!("{text}"),
+        _ => print!("{text}"),
+    }
+    file.map_or(Ok(()), |file| write(result, file))
 }

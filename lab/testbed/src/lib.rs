@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use isolane_bench::report::Environment;
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command, json};
@@ -73,10 +74,20 @@ impl Bench {
 
     /// Writes the guests' results to the requested file.
     fn report(&self, result: &impl Serialize) -> Result<()> {
-        match &self.json {
-            Some(file) => json::write(result, file),
-            None => Ok(()),
-        }
+        self.json
+            .as_ref()
+            .map_or(Ok(()), |file| json::write(result, file))
+    }
+
+    /// Prints a result with its origin, and writes the guests' results to the requested file.
+    fn publish(
+        &self,
+        heading: (&str, &str),
+        origin: (&Environment, &str),
+        text: &str,
+        result: &impl Serialize,
+    ) -> Result<()> {
+        json::publish(heading, origin, text, result, self.json.as_ref())
     }
 }
 

@@ -1,12 +1,12 @@
-//! Cost of dropping a flood's frame: by the classifier in the driver, against a full kernel socket.
+//! Cost of dropping a flood's frame: by the classifier in the driver, against a full kernel socket. `cargo xtask drop-cost`
+//! runs this example and makes a table.
 //!
-//!     cargo run --release -p isolane-datapath-xdp --example drop_cost [FRAMES] [ROUNDS]
+//!     cargo run --release -p isolane-datapath-xdp --example drop_cost FRAMES ROUNDS MANNER...
 //!
 //! The kernel itself makes the frames (live frames of BPF_PROG_TEST_RUN) on one core and sends them into a veth. A NAPI
 //! thread on another core receives them. The cost is that thread's CPU time divided by its frames, so no sender's
-//! socket is included. The manners of dropping take turns; each row is the median of its rounds, with the lowest and
-//! highest. Nanoseconds depend on the machine; compare ratios. Needs root; runs in a network namespace that ends with
-//! the program.
+//! socket is included. The manners of dropping take turns; each turn prints a line `MANNER NANOSECONDS`. Nanoseconds
+//! depend on the machine; compare ratios. Needs root; runs in a network namespace that ends with the program.
 
 #[path = "../../tests/hosts/mod.rs"]
 mod hosts;
@@ -41,36 +41,37 @@ const ADDRESS: [u8; 4] = [10, 9, 0, 1];
 const PORT: u16 = 7_411;
 const SLOT: FlowSlot = FlowSlot(0);
 
-/// Frames of a turn, and turns. The kernel takes about 25 ms to start a turn.
-const FRAMES: u32 = 300_000;
-const ROUNDS: usize = 5;
-
-/// Minimum percentage of a turn's frames that must be dropped in the row's manner.
+/// Minimum percentage of a turn's frames that must be dropped in its manner.
 const PURE_PERCENT: u64 = 99;
 
 /// Manner of dropping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
+    /// A kernel UDP socket that is full.
     Socket,
+    /// An XDP program, in its first instruction.
     FirstInstruction,
+    /// The classifier: no flow, and the budget for other traffic is used up.
     OthersBudget,
+    /// The classifier: a flow, and its budget is used up.
     FlowBudget,
-    Recycling,
+    /// The classifier: a flow, and its lane has no free buffer.
+    NoBuffer,
+    /// A full socket, after the classifier has passed the frame.
     PassedToSocket,
 }
 use Manner::*;
 
-const WAYS: [(Manner, &str); 6] = [
-    (Socket, "kernel UDP socket, full"),
-    (FirstInstruction, "program: first instruction"),
-    (
-        OthersBudget,
-        "classifier: parsed, no flow, budget of others",
-    ),
-    (FlowBudget, "classifier: parsed, flow found, its budget"),
-    (Recycling, "classifier: parsed, flow found, no buffers"),
-    (PassedToSocket, "classifier passes, socket full"),
+const MANNERS: [(&str, Manner); 6] = [
+    ("socket", Socket),
+    ("first-instruction", FirstInstruction),
+    ("others-budget", OthersBudget),
+    ("flow-budget", FlowBudget),
+    ("no-buffer", NoBuffer),
+    ("passed-to-socket", PassedToSocket),
 ];
+
+const USAGE: &str = "usage: drop_cost FRAMES ROUNDS MANNER...";
 
 /// Setup of a turn, removed at its end.
 #[derive(Default)]
@@ -81,12 +82,20 @@ struct Setup {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1).map(|number| number.parse::<u32>());
-    let frames = arguments.next().transpose()?.unwrap_or(FRAMES);
-    let rounds = arguments
-        .next()
-        .transpose()?
-        .map_or(ROUNDS, |rounds| rounds as usize);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = || -> Result<u32> { Ok(arguments.next().ok_or(USAGE)?.parse()?) };
+    let (frames, rounds) = (number()?, number()?);
+    let manners: Vec<_> = arguments
+        .map(|name| {
+            MANNERS
+                .into_iter()
+                .find(|(known, _)| *known == name)
+                .ok_or_else(|| {
+                    let known = MANNERS.map(|(known, _)| known).join(", ");
+                    format!("no manner {name:?}; known: {known}")
+                })
+        })
+        .collect::<std::result::Result<_, _>>()?;
 
     Namespace::new()?.enter();
     kernel::show_own_interfaces()?;
@@ -102,21 +111,19 @@ fn main() -> Result<()> {
     let socket = UdpSocket::bind((std::net::Ipv4Addr::from(ADDRESS), PORT))?;
     let send = Program::that_sends(index_of(SENDER))?;
 
-    let mut costs = vec![Vec::new(); WAYS.len()];
-    for _ in 0..rounds.max(1) {
-        for ((way, _), costs) in WAYS.iter().zip(&mut costs) {
-            costs.push(turn(*way, &send, frames)?);
+    for _ in 0..rounds {
+        for &(name, manner) in &manners {
+            println!("{name} {:.1}", turn(manner, &send, frames)?);
         }
     }
     drop(socket);
-    print(&mut costs, frames);
     Ok(())
 }
 
 /// Runs one turn; returns nanoseconds per frame.
-fn turn(way: Manner, send: &Program, frames: u32) -> Result<f64> {
-    kernel::receive_by_napi(RECEIVER, way == Socket)?;
-    let setup = set_up(way)?;
+fn turn(manner: Manner, send: &Program, frames: u32) -> Result<f64> {
+    kernel::receive_by_napi(RECEIVER, manner == Socket)?;
+    let setup = set_up(manner)?;
     let thread = kernel::napi_thread(RECEIVER)?;
     kernel::pin(thread, 1)?;
     let frame = frame();
@@ -124,16 +131,16 @@ fn turn(way: Manner, send: &Program, frames: u32) -> Result<f64> {
     send.run_live(&frame, frames / 10 + 1)?;
     settle()?;
 
-    let dropped_before = dropped(way, &setup)?;
+    let dropped_before = dropped(manner, &setup)?;
     let (frames_before, time_before) = (kernel::received(RECEIVER)?, kernel::on_cpu_ns(thread)?);
     send.run_live(&frame, frames)?;
     settle()?;
     let took = kernel::received(RECEIVER)? - frames_before;
     let time = kernel::on_cpu_ns(thread)? - time_before;
-    let dropped =
-        dropped(way, &setup)?.map_or(took, |dropped| dropped - dropped_before.unwrap_or_default());
+    let dropped = dropped(manner, &setup)?
+        .map_or(took, |dropped| dropped - dropped_before.unwrap_or_default());
     if took == 0 || dropped * 100 < took * PURE_PERCENT {
-        return Err(format!("{way:?}: of {took} frames {dropped} were dropped that way").into());
+        return Err(format!("{manner:?}: of {took} frames {dropped} were dropped that way").into());
     }
     Ok(time as f64 / took as f64)
 }
@@ -151,10 +158,10 @@ fn settle() -> Result<()> {
     }
 }
 
-fn set_up(way: Manner) -> Result<Setup> {
+fn set_up(manner: Manner) -> Result<Setup> {
     let interface = index_of(RECEIVER);
     let mut setup = Setup::default();
-    match way {
+    match manner {
         Socket => return Ok(setup),
         FirstInstruction => {
             let program = Program::that_drops()?;
@@ -176,14 +183,14 @@ fn set_up(way: Manner) -> Result<Setup> {
         is_critical: false,
         rate_limit: None,
     };
-    match way {
+    match manner {
         FlowBudget => {
             flow.rate_limit = Some(RateLimit {
                 budget,
                 over: OverBudget::Drop,
             });
         }
-        Recycling => {
+        NoBuffer => {
             let socket = af_xdp_socket()?;
             classifier.bind_lane(0, Level::MIN, socket.as_fd())?;
             classifier.set_low_water(0, Level::MIN, Some(0));
@@ -195,7 +202,7 @@ fn set_up(way: Manner) -> Result<Setup> {
         })?,
         _ => {}
     }
-    if way != OthersBudget {
+    if manner != OthersBudget {
         classifier.set_flow(SLOT, &flow)?;
     }
     classifier.attach(interface, AttachMode::Native)?;
@@ -214,34 +221,17 @@ fn af_xdp_socket() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Frames dropped so far in the row's manner; `None` where no other outcome is possible.
-fn dropped(way: Manner, setup: &Setup) -> Result<Option<u64>> {
+/// Frames dropped so far in this manner; `None` where no other outcome is possible.
+fn dropped(manner: Manner, setup: &Setup) -> Result<Option<u64>> {
     let counts = setup.classifier.as_ref().map(Classifier::counts);
     let of_flow = |reason| counts.as_ref().map(|counts| counts.flow(SLOT).get(reason));
-    Ok(match way {
+    Ok(match manner {
         FirstInstruction => None,
         Socket | PassedToSocket => Some(kernel::refused_by_sockets(PORT)?),
         OthersBudget => counts.map(|counts| counts.others.get(OthersReason::OverOthers)),
         FlowBudget => of_flow(FlowReason::OverBudget),
-        Recycling => of_flow(FlowReason::Recycled),
+        NoBuffer => of_flow(FlowReason::Recycled),
     })
-}
-
-fn print(costs: &mut [Vec<f64>], frames: u32) {
-    let rounds = costs.first().map_or(0, Vec::len);
-    println!("nanoseconds of the receiving thread a dropped frame of 64 B payload;");
-    println!("{rounds} rounds of {frames} frames, interleaved: median (lowest to highest)\n");
-    let median = |costs: &[f64]| costs[costs.len() / 2];
-    costs
-        .iter_mut()
-        .for_each(|costs| costs.sort_by(f64::total_cmp));
-    let socket = median(&costs[0]);
-    for ((_, name), costs) in WAYS.iter().zip(costs) {
-        let (low, high) = (costs[0], costs[costs.len() - 1]);
-        let cost = median(costs);
-        let ratio = socket / cost;
-        println!("{name:<48} {cost:>6.0} ({low:.0} to {high:.0})  socket / this: {ratio:.1}");
-    }
 }
 
 /// RTPS message of 64 bytes to the port.

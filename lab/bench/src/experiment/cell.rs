@@ -159,8 +159,9 @@ impl Datapath {
 }
 
 /// Disturbing traffic or work of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Load {
     /// Undisturbed.
     None,
@@ -383,7 +384,7 @@ impl Cell {
     ///
     /// # Errors
     /// A text with the name of the value and its range.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         within("seconds", self.seconds, 1..=MAX_RUN_SECONDS)?;
         within("cores", self.cores.unwrap_or(1), 1..=2)?;
         within("max_samples", self.max_samples, 1..=u16::MAX)?;

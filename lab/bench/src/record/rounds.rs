@@ -94,7 +94,7 @@ impl Rounds {
     }
 
     /// No rounds, for a run without round trips.
-    pub(crate) fn none() -> Rounds {
+    pub fn none() -> Rounds {
         Rounds {
             duplicates: 0,
             intended_ns: Vec::new(),

@@ -68,11 +68,6 @@ impl Environment {
     pub fn probe() -> Environment {
         let system = rustix::system::uname();
         let kernel = [system.release(), system.version()].map(|text| text.to_string_lossy());
-        let words = std::env::args_os().enumerate();
-        let words = words.map(|(index, word)| match (index, word.to_string_lossy()) {
-            (0, program) if program.ends_with("/xtask") => "cargo xtask".to_owned(),
-            (_, word) => quoted(&word),
-        });
         Environment {
             kernel: kernel.join(" "),
             cpu: fs::read_to_string("/proc/cpuinfo")
@@ -83,24 +78,43 @@ impl Environment {
             realtime_kernel: fs::read_to_string("/sys/kernel/realtime")
                 .is_ok_and(|text| text.trim() == "1"),
             commit: option_env!("ISOLANE_COMMIT").map(str::to_owned),
-            command: words.collect::<Vec<_>>().join(" "),
+            command: command_line(
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()),
+            ),
             root: rustix::process::geteuid().is_root(),
             began: Some(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
             clock: Clock::probe(),
         }
     }
+}
 
-    /// Two lines about time, machine, program and command.
-    pub fn origin(&self) -> String {
+/// Lines about the origin of a result: its title, time, machine and command of each session, and the scenario.
+pub fn origin<'a>(
+    title: &str,
+    sessions: impl IntoIterator<Item = &'a Environment>,
+    scenario_sha256: &str,
+) -> String {
+    let session = |of: &Environment| {
         format!(
             "measured: {}, {} cores, Linux {}, isolane {}\ncommand: {}\n",
-            self.began.as_deref().unwrap_or("at an unknown time"),
-            self.cores,
-            self.kernel.split(' ').next().unwrap_or_default(),
-            self.commit.as_deref().unwrap_or("of an unknown commit"),
-            self.command
+            of.began.as_deref().unwrap_or("at an unknown time"),
+            of.cores,
+            of.kernel.split(' ').next().unwrap_or_default(),
+            of.commit.as_deref().unwrap_or("of an unknown commit"),
+            of.command
         )
-    }
+    };
+    let sessions: String = sessions.into_iter().map(session).collect();
+    format!("{title}\n{sessions}scenario: SHA-256 {scenario_sha256}\n")
+}
+
+/// Command line for a shell; `cargo xtask` for the program that cargo runs.
+fn command_line(words: impl Iterator<Item = String>) -> String {
+    let words = words.enumerate().map(|(index, word)| match index {
+        0 if word.ends_with("/xtask") => "cargo xtask".to_owned(),
+        _ => quoted(&word),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// First processor's name; the key is "model name" on x86, and "Hardware" or "Processor" on some ARM kernels.
@@ -127,6 +141,24 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_origin_names_time_machine_command_and_scenario() {
+        let words = ["target/debug/xtask", "testbed", "a b"].map(str::to_owned);
+        let environment = Environment {
+            kernel: "6.1 #1 SMP".to_owned(),
+            cores: 2,
+            commit: Some("abc".to_owned()),
+            command: command_line(words.into_iter()),
+            began: Some("2026-11-28T00:00:00Z".to_owned()),
+            ..Environment::probe()
+        };
+        assert_eq!(
+            origin("Title", [&environment], "123"),
+            "Title\nmeasured: 2026-11-28T00:00:00Z, 2 cores, Linux 6.1, isolane abc\n\
+             command: cargo xtask testbed 'a b'\nscenario: SHA-256 123\n"
+        );
+    }
 
     #[test]
     fn this_machine_has_a_kernel_and_cores() {

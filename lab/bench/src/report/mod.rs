@@ -27,7 +27,7 @@ pub use bars::wrapped;
 pub(crate) use compare::words;
 pub use compare::{Measure, Of, Ratio, Series, parts_of_ratios, ratios};
 pub use csv::csv;
-pub use environment::{Clock, Environment};
+pub use environment::{Clock, Environment, origin};
 pub use expectation::{Counter, Counters, Expectations, Expected, TRIES};
 pub use page::page;
 pub use result_comparison::{

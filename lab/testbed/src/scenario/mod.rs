@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::Bench;
 
-#[derive(Clone, Copy)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// Description in one line.
@@ -29,9 +28,9 @@ pub(super) const ALL: &[Scenario] = &[
     boot::SCENARIO,
     facts::SCENARIO,
     pair::SCENARIO,
-    paper::SCENARIOS[0],
-    paper::SCENARIOS[1],
-    paper::SCENARIOS[2],
+    paper::SCENARIO,
+    paper::IN_BRIEF,
+    paper::ABLATED,
     tune::SCENARIO,
 ];
 
@@ -47,14 +46,28 @@ pub(super) fn named(name: &str) -> Result<&'static Scenario> {
     })
 }
 
+/// Lines of a result's faults. A published result must have none.
+fn failed(faults: impl IntoIterator<Item: Display>) -> String {
+    let faults = faults.into_iter();
+    faults.map(|fault| format!("FAILED: {fault}\n")).collect()
+}
+
 /// Prints a scenario's faults. Returns true when there are none.
 fn report_faults(faults: impl IntoIterator<Item: Display>) -> bool {
-    let mut has_faults = false;
-    for fault in faults {
-        eprintln!("FAILED: {fault}");
-        has_faults = true;
+    let text = failed(faults);
+    eprint!("{text}");
+    text.is_empty()
+}
+
+/// Lowest and highest value as text; one number where they are printed alike, and a dash without values.
+fn range(values: impl Iterator<Item = f64> + Clone, decimals: usize) -> String {
+    let text = |value: Option<f64>| value.map(|value| format!("{value:.decimals$}"));
+    let low = text(values.clone().reduce(f64::min));
+    let high = text(values.reduce(f64::max));
+    match (low, high) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (low, _) => low.unwrap_or_else(|| "-".to_owned()),
     }
-    !has_faults
 }
 
 /// Runs a guest's task.
@@ -66,6 +79,13 @@ pub(super) fn inside(task: &[String]) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_equal_numbers_is_one_number() {
+        assert_eq!(range([1.26, 1.34].into_iter(), 1), "1.3");
+        assert_eq!(range([2.0, 1.0, 3.0].into_iter(), 0), "1 to 3");
+        assert_eq!(range([].into_iter(), 0), "-");
+    }
 
     #[test]
     fn a_scenario_is_found_by_its_name_and_others_are_named_with_the_error() {

@@ -207,16 +207,14 @@ impl Report {
 
 /// Lines about the origin of a result: title, time, machine, command, scenario and systems under test.
 fn origin(report: &isolane_bench::report::Report) -> String {
-    let mut text = format!("{}\n", report.scenario.title);
-    for environment in [&report.environment].into_iter().chain(&report.resumed) {
-        text += &environment.origin();
-    }
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "scenario: SHA-256 {}", report.scenario_sha256);
+    let sessions = [&report.environment].into_iter().chain(&report.resumed);
+    let (title, sha256) = (&report.scenario.title, &report.scenario_sha256);
+    let mut text = isolane_bench::report::origin(title, sessions, sha256);
     for (name, version) in &report.systems {
         let system = report.scenario.systems.get(name);
         let about = system.map_or("", |system| system.about.as_str());
         let separator = if about.is_empty() { "" } else { "; " };
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "system {name}: {version}{separator}{about}");
     }
     text + "\n"

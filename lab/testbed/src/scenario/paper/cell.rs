@@ -1,6 +1,7 @@
 //! Experiments, as their files state them, and the configuration and the result of each cell.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
 
 use isolane_bench::experiment::{self, Load};
 use isolane_bench::report::{Place, Run, Stage};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::set_up::SetUp;
+use super::table::value_of;
 use crate::inside::tools::Counters;
 
 /// Experiment: a file of `lab/testbed/scenarios`.
@@ -21,8 +23,8 @@ pub(super) struct Experiment {
     pub(super) title: String,
     /// Text under the title.
     pub(super) about: String,
-    /// Boots of each seed, whose results are compared.
-    pub(super) boots: usize,
+    /// Boots of each seed, whose results must be identical.
+    pub(super) boots: NonZeroUsize,
     /// Name of the set-up with which the others are compared.
     pub(super) base: String,
     /// Values of all cells, by their names in [`experiment::Cell`].
@@ -35,25 +37,24 @@ pub(super) struct Experiment {
     set_ups: Vec<SetUp>,
     #[serde(default, rename = "aim")]
     pub(super) aims: Vec<Aim>,
+    /// Cells in the order of measurement.
+    #[serde(skip)]
+    pub(super) cells: Vec<Cell>,
 }
 
-/// Aim for a ratio of two cells, each a set-up and a disturbance, in all seeds.
+/// Name of a set-up, and a disturbance.
+pub(super) type CellName = (String, Load);
+
+/// Aim for a ratio of two cells in all seeds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Aim {
-    pub(super) of: (String, Load),
-    pub(super) to: (String, Load),
-    pub(super) measure: Quantile,
+    pub(super) of: CellName,
+    pub(super) to: CellName,
+    /// Column of the table of times.
+    pub(super) measure: String,
     #[serde(flatten)]
     pub(super) limit: Limit,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum Quantile {
-    #[serde(rename = "p99.9")]
-    P999,
-    #[serde(rename = "max")]
-    Max,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -64,7 +65,7 @@ pub(super) enum Limit {
 }
 
 /// Set-up under one of its disturbances.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cell {
     pub(super) set_up: SetUp,
     pub(super) disturbance: Load,
@@ -73,38 +74,66 @@ pub(super) struct Cell {
 }
 
 impl Experiment {
-    /// Parses a file and checks all cells.
+    /// Parses a file and checks its cells and all names.
     pub(super) fn parse(text: &str) -> Result<Experiment> {
-        let experiment: Experiment = toml::from_str(text)?;
-        for cell in experiment.cells()? {
-            cell.config().check()?;
-        }
-        Ok(experiment)
-    }
-
-    /// Cells in the order of measurement.
-    pub(super) fn cells(&self) -> Result<Vec<Cell>> {
-        let mut cells = Vec::new();
-        for set_up in &self.set_ups {
-            let mut table = self.set.clone();
-            table.extend(set_up.set.clone());
+        let mut experiment: Experiment = toml::from_str(text)?;
+        let mut cells: Vec<Cell> = Vec::new();
+        for set_up in &experiment.set_ups {
+            if set_up.disturbances.is_empty() {
+                return Err(format!("set-up {:?} has no disturbances", set_up.name).into());
+            }
             for &disturbance in &set_up.disturbances {
-                cells.push(Cell {
-                    set_up: set_up.clone(),
-                    disturbance,
-                    values: experiment::Cell {
-                        place: Some(Place::Devices),
-                        disturbance,
-                        ..experiment::Cell::deserialize(Value::Table(table.clone()))?
-                    },
-                });
+                let cell = Cell::new(&experiment.set, set_up, disturbance);
+                let cell = cell.map_err(|error| format!("set-up {:?}: {error}", set_up.name))?;
+                if cells.iter().any(|other| other.name() == cell.name()) {
+                    return Err(format!("set-up {:?} stands twice", set_up.name).into());
+                }
+                cells.push(cell);
             }
         }
-        Ok(cells)
+        let bases = cells
+            .iter()
+            .map(|cell| (experiment.base.clone(), cell.disturbance));
+        let of_aims = experiment.aims.iter().flat_map(|aim| [&aim.of, &aim.to]);
+        for named in bases.chain(of_aims.cloned()) {
+            if !cells.iter().any(|cell| cell.name() == named) {
+                return Err(format!("there is no cell {named:?}").into());
+            }
+        }
+        for Aim { measure, .. } in &experiment.aims {
+            value_of(measure).ok_or_else(|| format!("there is no measure {measure:?}"))?;
+        }
+        experiment.cells = cells;
+        Ok(experiment)
     }
 }
 
 impl Cell {
+    fn new(set: &Table, set_up: &SetUp, disturbance: Load) -> Result<Cell> {
+        if !matches!(disturbance, Load::None | Load::Flood) {
+            return Err(format!("{disturbance:?} is not none or flood").into());
+        }
+        let mut table = set.clone();
+        table.extend(set_up.set.clone());
+        let values = experiment::Cell {
+            place: Some(Place::Devices),
+            disturbance,
+            ..experiment::Cell::deserialize(Value::Table(table))?
+        };
+        values.check()?;
+        let cell = Cell {
+            set_up: set_up.clone(),
+            disturbance,
+            values,
+        };
+        cell.config().check()?;
+        Ok(cell)
+    }
+
+    fn name(&self) -> CellName {
+        (self.set_up.name.clone(), self.disturbance)
+    }
+
     /// Configuration of the measurement. The middleware is the same in all cells, as in Meszlényi et al.
     pub(super) fn config(&self) -> Config {
         let mut config = self.values.round_trips();
@@ -173,18 +202,20 @@ fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> f64 {
 mod tests {
     use isolane_bench::scenario::transport::Policing;
 
-    use super::super::{ABLATION, BRIEF, PAPER, Source};
+    use super::super::{ABLATION, BRIEF, PAPER};
     use super::*;
 
-    fn cells(source: Source) -> Vec<Cell> {
-        let experiment = Experiment::parse(source.text).expect(source.name);
-        experiment.cells().expect("cells")
+    fn parsed(text: &str) -> Experiment {
+        Experiment::parse(text).expect("an experiment")
     }
 
     #[test]
     fn every_cell_has_four_thousand_round_trips_of_its_datapath() {
-        assert_eq!(cells(PAPER).len(), 8);
-        for cell in [PAPER, ABLATION].into_iter().flat_map(cells) {
+        assert_eq!(parsed(PAPER).cells.len(), 8);
+        for cell in [PAPER, ABLATION]
+            .into_iter()
+            .flat_map(|text| parsed(text).cells)
+        {
             assert_eq!(cell.config().samples(), 4_000, "{cell:?}");
             let is_lane = cell.set_up.set["datapath"].as_str() == Some("xdp");
             assert_eq!(cell.config().takes_lanes(), is_lane, "{cell:?}");
@@ -193,57 +224,95 @@ mod tests {
 
     #[test]
     fn nothing_is_tuned_before_what_is_untuned_has_been_measured() {
-        for source in [PAPER, BRIEF, ABLATION] {
-            assert!(cells(source).is_sorted_by_key(|cell| cell.set_up.tuned));
+        for text in [PAPER, BRIEF, ABLATION] {
+            assert!(
+                parsed(text)
+                    .cells
+                    .is_sorted_by_key(|cell| cell.set_up.tuned)
+            );
         }
     }
 
     #[test]
-    fn the_brief_cells_are_those_of_paper_but_shorter() {
-        let all = cells(PAPER);
-        for cell in cells(BRIEF) {
-            let is_same = |other: &&Cell| {
-                (&other.set_up.name, other.disturbance) == (&cell.set_up.name, cell.disturbance)
-            };
-            let of_paper = all.iter().find(is_same).expect("a cell of paper");
-            let values = experiment::Cell {
-                seconds: 1,
-                ..of_paper.values.clone()
-            };
-            assert_eq!(cell.values, values);
-        }
+    fn the_lane_is_set_up_alike_in_all_experiments() {
+        let lane = |text: &str| {
+            let experiment = parsed(text);
+            let mut lanes = experiment.cells.into_iter();
+            let cell = lanes.find(|cell| {
+                cell.set_up.name == experiment.base && cell.disturbance == Load::Flood
+            });
+            let mut cell = cell.expect("the base under the flood");
+            (cell.set_up.name, cell.values.seconds) = (String::new(), 1);
+            (cell, experiment.tuned)
+        };
+        assert_eq!(lane(BRIEF), lane(PAPER));
+        assert_eq!(lane(ABLATION), lane(PAPER));
     }
 
     #[test]
     fn an_ablated_lane_lacks_at_most_one_stage_and_has_the_same_flood() {
-        let ablated = cells(ABLATION);
-        let mut flooded = ablated
-            .iter()
-            .filter(|cell| cell.disturbance == Load::Flood);
-        let full = flooded.next().expect("the full set-up").config();
-        assert!(full.policing != Policing::default());
-        for cell in flooded.filter(|cell| cell.config().takes_lanes()) {
-            let changed = cell.config();
+        let ablated = parsed(ABLATION).cells.into_iter();
+        let flooded = ablated.filter(|cell| cell.disturbance == Load::Flood);
+        let mut lanes = flooded
+            .map(|cell| cell.config())
+            .filter(Config::takes_lanes);
+        let full = lanes.next().expect("the full set-up");
+        let mut left_out = Vec::new();
+        for changed in lanes {
             assert_eq!(changed.flood, full.flood);
-            let has_budgets = cell.set_up.set.contains_key("budgets");
-            let left_out = full.settings.stages.len() - changed.settings.stages.len();
-            let expected = usize::from(!has_budgets) + usize::from(cell.set_up.one_lane);
-            assert_eq!(left_out, expected, "{cell:?}");
+            let lacks = |stage: &&Stage| !changed.settings.stages.contains(stage);
+            left_out.extend(
+                full.settings
+                    .stages
+                    .iter()
+                    .copied()
+                    .filter(|stage| lacks(&stage)),
+            );
+            let has_budgets = changed.settings.stages.contains(&Stage::Budgets);
             assert_eq!(changed.policing != Policing::default(), has_budgets);
         }
+        assert_eq!(left_out, [Stage::Budgets, Stage::Lanes]);
     }
 
     #[test]
-    fn an_unknown_value_and_an_impossible_cell_are_refused() {
-        let error = |from: &str, to: &str| {
-            let text = PAPER.text.replace(from, to);
-            assert_ne!(text, PAPER.text);
-            let error = Experiment::parse(&text).expect_err("a wrong file");
-            error.to_string()
-        };
-        assert!(error("boots", "boot").contains("boot"));
-        assert!(error("rate_hz", "rate").contains("rate"));
-        assert!(error("payload_bytes = 64", "payload_bytes = 1").contains('1'));
+    fn a_wrong_file_is_refused_with_the_reason() {
+        for (from, to, why) in [
+            ("boots", "boot", "unknown field `boot`"),
+            ("boots = 2", "boots = 0", "nonzero"),
+            (
+                "rate_hz",
+                "rate",
+                "set-up \"sockets untuned\": unknown field `rate`",
+            ),
+            (
+                "payload_bytes = 64",
+                "payload_bytes = 1",
+                "set-up \"sockets untuned\": ",
+            ),
+            (
+                "base = \"lane",
+                "base = \"lanes",
+                "no cell (\"lanes tuned\", None)",
+            ),
+            (
+                "of = [\"lane tuned\"",
+                "of = [\"lane\"",
+                "no cell (\"lane\", Flood)",
+            ),
+            ("\"p99.9\"", "\"p98\"", "no measure \"p98\""),
+            ("\"sockets tuned\"", "\"sockets real-time\"", "stands twice"),
+            ("[\"none\", \"flood\"]", "[]", "has no disturbances"),
+            (
+                "[\"none\", \"flood\"]",
+                "[\"storm\"]",
+                "Storm is not none or flood",
+            ),
+        ] {
+            let text = PAPER.replace(from, to);
+            assert_ne!(text, PAPER);
+            let error = Experiment::parse(&text).expect_err(why).to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! device on one hub, share the guest's one processor. One boot measures round trips of critical samples by sockets and
 //! by lanes: without load, and with a busy loop and a flood in each direction.
 //!
-//! A seed determines the samples to the bit: each seed runs twice, and both results are compared in full.
+//! A seed determines the samples to the bit: each seed is booted twice, and both results are compared in full.
 //!
 //! `ablation` measures round trips by a lane under the flood in the same way: with the full host set-up, and without one
-//! measure at a time. Other receive modes are measured with and without the flood. Each seed takes one boot.
+//! measure at a time. Other receive modes are measured with and without the flood. Each seed is booted once.
+//!
+//! The files of both are in `lab/testbed/scenarios`.
 
 mod cell;
 mod set_up;
@@ -14,18 +16,18 @@ mod table;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{slice, thread};
 
 use isolane_bench::child::Program;
-use isolane_bench::experiment::{Load, sha256};
+use isolane_bench::experiment::Load;
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::rtt;
 use isolane_support::Result;
 use serde_json::Value;
 
-use super::{Scenario, report_faults};
+use super::{Scenario, failed};
 use crate::Bench;
 use crate::guest::{Guest, Network, Started, Time};
 use crate::inside::tools::{self, Counters};
@@ -34,97 +36,82 @@ use cell::{Cell, Experiment, Measured};
 use set_up::{SetUp, in_host, mount_attributes};
 use table::Seed;
 
-/// Experiment's name and file.
-#[derive(Clone, Copy)]
-struct Source {
-    name: &'static str,
-    text: &'static str,
-}
+const PAPER: &str = include_str!("../../../scenarios/paper.toml");
+const BRIEF: &str = include_str!("../../../scenarios/brief.toml");
+const ABLATION: &str = include_str!("../../../scenarios/ablation.toml");
 
-const PAPER: Source = Source {
+pub(super) const SCENARIO: Scenario = Scenario {
     name: "paper",
-    text: include_str!("../../../scenarios/paper.toml"),
-};
-const BRIEF: Source = Source {
-    name: "brief",
-    text: include_str!("../../../scenarios/brief.toml"),
-};
-const ABLATION: Source = Source {
-    name: "ablation",
-    text: include_str!("../../../scenarios/ablation.toml"),
+    shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
+    run: |bench| run(bench, "paper", PAPER),
+    inside: |_| inside(PAPER),
 };
 
-pub(super) const SCENARIOS: [Scenario; 3] = [
-    Scenario {
-        name: PAPER.name,
-        shows: "what a flood and a busy loop do to round trips by sockets and by lanes, exactly repeatable",
-        run: |bench| run(bench, PAPER),
-        inside: |_| inside(PAPER),
-    },
-    // Short form for `cargo xtask test --all`.
-    Scenario {
-        name: BRIEF.name,
-        shows: "the same with only the three compared cells, one second each",
-        run: |bench| run(bench, BRIEF),
-        inside: |_| inside(BRIEF),
-    },
-    Scenario {
-        name: ABLATION.name,
-        shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
-        run: |bench| run(bench, ABLATION),
-        inside: |_| inside(ABLATION),
-    },
-];
+/// Short form of the scenario for `cargo xtask test --all`.
+pub(super) const IN_BRIEF: Scenario = Scenario {
+    name: "brief",
+    shows: "the same with only the three compared cells, one second each",
+    run: |bench| run(bench, "brief", BRIEF),
+    inside: |_| inside(BRIEF),
+};
+
+pub(super) const ABLATED: Scenario = Scenario {
+    name: "ablation",
+    shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
+    run: |bench| run(bench, "ablation", ABLATION),
+    inside: |_| inside(ABLATION),
+};
 
 /// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-fn run(bench: &Bench, source: Source) -> Result<bool> {
-    let experiment = Experiment::parse(source.text)?;
+/// Boots all seeds, and prints a table of each on standard error and the result on standard output.
+fn run(bench: &Bench, name: &str, file: &str) -> Result<bool> {
+    let experiment = Experiment::parse(file)?;
     let began = Environment::probe();
     let mut seeds = Vec::new();
     for seed in bench.seeds() {
         let start = Instant::now();
         // The boots run concurrently, because a boot's result does not depend on the machine's load.
-        let guests = (1..=experiment.boots).map(|boot| guest(source, seed, boot));
+        let guests = (1..=experiment.boots.get()).map(|boot| guest(name, seed, boot));
         let guests: Vec<Guest> = guests.collect();
         let started = guests.iter().map(|guest| guest.start(&bench.machine));
         let started = started.collect::<Result<Vec<Started<'_>>>>()?;
         let results = started.into_iter().map(Started::finish);
         let results = results.collect::<Result<Vec<Value>>>()?;
-        let is_repeatable = results.iter().all(|result| *result == results[0]);
         let seed = Seed {
             seed,
-            is_repeatable,
+            is_repeatable: results.iter().all(|result| *result == results[0]),
             cells: serde_json::from_value(results[0].clone())?,
         };
         let seconds = start.elapsed().as_secs();
-        eprintln!("seed {} ({seconds} s)", seed.seed);
+        let of_seed = table::text(&experiment, slice::from_ref(&seed));
+        eprintln!("{of_seed}seed {} took {seconds} s\n", seed.seed);
         seeds.push(seed);
-        eprint!("{}", table::text(&experiment, &seeds[seeds.len() - 1..]));
     }
-    let sha256 = sha256(source.text);
-    print!(
-        "{}\n{}scenario: SHA-256 {sha256}\n\n{}\n\n{}",
-        experiment.title,
-        began.origin(),
-        experiment.about.trim(),
-        table::text(&experiment, &seeds)
+    let faults: Vec<String> = seeds.iter().flat_map(Seed::faults).collect();
+    let repeated = seeds.iter().filter(|seed| seed.is_repeatable).count();
+    let text = format!(
+        "{}\n{repeated} of {} seeds had the same result in {} boots\n{}",
+        table::text(&experiment, &seeds),
+        seeds.len(),
+        experiment.boots,
+        failed(&faults)
     );
-    if experiment.boots > 1 {
-        let repeated = seeds.iter().filter(|seed| seed.is_repeatable).count();
-        let (boots, all) = (experiment.boots, seeds.len());
-        println!("\n{repeated} of {all} seeds: {boots} boots with identical results");
-    }
-    bench.report(&seeds)?;
-    Ok(report_faults(seeds.iter().flat_map(Seed::faults)))
+    bench.publish(
+        (&experiment.title, &experiment.about),
+        (&began, file),
+        &text,
+        &seeds,
+    )?;
+    Ok(faults.is_empty())
 }
 
 /// A guest with the two devices and instruction counting.
-fn guest(source: Source, seed: u64, boot: usize) -> Guest {
+fn guest(name: &str, seed: u64, boot: usize) -> Guest {
     Guest {
-        name: format!("{}-{seed}-{boot}", source.name),
-        task: vec![source.name.to_owned()],
+        name: format!("{name}-{seed}-{boot}"),
+        task: vec![name.to_owned()],
         time: Time::Counted { seed },
         network: Network::Hub { devices: 2 },
         processors: 1,
@@ -132,20 +119,20 @@ fn guest(source: Source, seed: u64, boot: usize) -> Guest {
     }
 }
 
-fn inside(source: Source) -> Result<Value> {
-    let experiment = Experiment::parse(source.text)?;
+fn inside(file: &str) -> Result<Value> {
+    let experiment = Experiment::parse(file)?;
     let hosts = hosts()?;
     let mut results = Vec::new();
-    let mut applied = String::new();
-    for cell in experiment.cells()? {
-        if applied != cell.set_up.name {
-            cell.set_up.apply(&hosts, &experiment.tuned)?;
-            applied.clone_from(&cell.set_up.name);
+    let mut applied = None;
+    for cell in &experiment.cells {
+        let set_up = &cell.set_up;
+        if applied.replace(&set_up.name) != Some(&set_up.name) {
+            set_up.apply(&hosts, &experiment.tuned)?;
         }
-        let result = measure(&hosts, &cell)?;
+        let result = measure(&hosts, cell)?;
         eprintln!(
             "{}: {:.1} us, {:?}",
-            result.set_up, result.median_us, result.run.invalid
+            set_up.name, result.median_us, result.run.invalid
         );
         results.push(result);
     }

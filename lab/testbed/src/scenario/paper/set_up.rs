@@ -14,7 +14,7 @@ use toml::Table;
 use crate::inside::tools;
 
 /// Set-up of both hosts, as an experiment's file states it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetUp {
     /// Name in tables and results.

@@ -1,12 +1,11 @@
 //! Results of all seeds: a table of each seed, the ranges over the seeds, and the ratios with their aims.
 
-use std::fmt::Write as _;
-
 use isolane_bench::experiment::Load;
 use isolane_bench::report::aligned;
 use serde::Serialize;
 
-use super::cell::{Aim, Experiment, Limit, Measured, Quantile};
+use super::super::range;
+use super::cell::{Aim, Experiment, Limit, Measured};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Seed {
@@ -16,21 +15,25 @@ pub(super) struct Seed {
     pub(super) cells: Vec<Measured>,
 }
 
-/// Heading, number of decimals, and value of a cell, whose base is given too.
-type Column = (&'static str, usize, fn(&Measured, &Measured) -> f64);
+/// Heading and value of a column.
+type Column = (&'static str, fn(&Measured) -> f64);
 
-const TIMES: &[Column] = &[
-    ("median", 0, |cell, _| cell.median_us),
-    ("p99", 0, |cell, _| cell.p99_us),
-    ("p99.9", 0, |cell, _| cell.p99_9_us),
-    ("max", 0, |cell, _| cell.max_us),
-    ("lost", 0, |cell, _| cell.run.lost as f64),
+const COLUMNS: &[Column] = &[
+    ("median", |cell| cell.median_us),
+    ("p99", |cell| cell.p99_us),
+    ("p99.9", |cell| cell.p99_9_us),
+    ("max", |cell| cell.max_us),
+    ("lost", |cell| cell.run.lost as f64),
 ];
 
-const RATIOS: &[Column] = &[
-    ("p99.9", 2, |cell, base| cell.p99_9_us / base.p99_9_us),
-    ("max", 2, |cell, base| cell.max_us / base.max_us),
-];
+/// Columns that are compared with the base.
+const COMPARED: [&str; 2] = ["p99.9", "max"];
+
+/// Value of a column.
+pub(super) fn value_of(heading: &str) -> Option<fn(&Measured) -> f64> {
+    let column = COLUMNS.iter().find(|(known, _)| *known == heading);
+    column.map(|(_, value)| *value)
+}
 
 /// Tables of all cells, in microseconds and relative to the base, and the ratios with an aim. Each value is the range
 /// over the seeds.
@@ -39,54 +42,46 @@ pub(super) fn text(experiment: &Experiment, seeds: &[Seed]) -> String {
         [only] => format!("seed {}", only.seed),
         _ => format!("range over {} seeds", seeds.len()),
     };
-    let mut text = table(&format!("microseconds, {over}"), TIMES, experiment, seeds);
     let base = &experiment.base;
-    let heading = format!("relative to {base}, {over}");
-    let _ = write!(text, "\n{}", table(&heading, RATIOS, experiment, seeds));
-    for aim in &experiment.aims {
-        let _ = write!(text, "\n{}", aim.text(seeds));
-    }
-    text
+    let times = table(&format!("microseconds, {over}"), COLUMNS, None, seeds);
+    let compared = COLUMNS
+        .iter()
+        .filter(|(heading, _)| COMPARED.contains(heading));
+    let compared: Vec<Column> = compared.copied().collect();
+    let ratios = table(
+        &format!("relative to {base}, {over}"),
+        &compared,
+        Some(base),
+        seeds,
+    );
+    let aims = experiment.aims.iter().map(|aim| aim.text(seeds));
+    let aims = aims.collect::<String>();
+    [times, ratios, aims].join("\n")
 }
 
-fn table(heading: &str, columns: &[Column], experiment: &Experiment, seeds: &[Seed]) -> String {
-    let headings = [heading, "load"].into_iter();
-    let headings = headings.chain(columns.iter().map(|(heading, ..)| *heading));
+/// Table of all cells; of ratios, if there is a base.
+fn table(heading: &str, columns: &[Column], base: Option<&str>, seeds: &[Seed]) -> String {
+    let headings = columns.iter().map(|(heading, _)| *heading);
+    let headings = [heading, "load"].into_iter().chain(headings);
     let mut rows: Vec<Vec<String>> = vec![headings.map(str::to_owned).collect()];
     let cells = seeds.first().map_or(&[][..], |seed| &seed.cells);
     for cell in cells {
-        let mut row = vec![cell.set_up.clone(), word(cell.disturbance)];
-        for (_, decimals, value) in columns {
+        let (set_up, disturbance) = (&cell.set_up, cell.disturbance);
+        let word: &str = disturbance.into();
+        let mut row = vec![set_up.clone(), word.to_owned()];
+        for (_, value) in columns {
             let values = seeds.iter().filter_map(|seed| {
-                let [cell, base] = [&cell.set_up, &experiment.base]
-                    .map(|set_up| seed.cell(set_up, cell.disturbance));
-                Some(value(cell?, base?))
+                let cell = value(seed.cell(set_up, disturbance)?);
+                Some(match base {
+                    Some(base) => cell / value(seed.cell(base, disturbance)?),
+                    None => cell,
+                })
             });
-            row.push(range(values, *decimals));
+            row.push(range(values, if base.is_some() { 2 } else { 0 }));
         }
         rows.push(row);
     }
     aligned(&rows, 2)
-}
-
-/// Word of a scenario file.
-fn word(load: Load) -> String {
-    let value = toml::Value::try_from(load);
-    value
-        .ok()
-        .and_then(|value| Some(value.as_str()?.to_owned()))
-        .unwrap_or_default()
-}
-
-/// Lowest and highest value as text; one number where they are printed alike, and a dash without values.
-fn range(values: impl Iterator<Item = f64> + Clone, decimals: usize) -> String {
-    let text = |value: Option<f64>| value.map(|value| format!("{value:.decimals$}"));
-    let low = text(values.clone().reduce(f64::min));
-    let high = text(values.reduce(f64::max));
-    match (low, high) {
-        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
-        (low, _) => low.unwrap_or_else(|| "-".to_owned()),
-    }
 }
 
 impl Seed {
@@ -115,50 +110,119 @@ impl Seed {
 }
 
 impl Aim {
-    /// Line with the ratio and whether the aim is met in all seeds.
+    /// Line with the ratio, and whether all seeds meet the aim.
     fn text(&self, seeds: &[Seed]) -> String {
-        let value = |cell: &Measured| match self.measure {
-            Quantile::P999 => cell.p99_9_us,
-            Quantile::Max => cell.max_us,
+        let measure = &self.measure;
+        let ratio = |seed: &Seed| {
+            let value = value_of(measure)?;
+            let [of, to] = [&self.of, &self.to].map(|(set_up, load)| seed.cell(set_up, *load));
+            // A cell without samples has the time 0.
+            let ratio = value(of?) / value(to?);
+            (ratio.is_finite() && ratio > 0.0).then_some(ratio)
         };
-        let cell =
-            |seed: &Seed, (set_up, load): &(String, Load)| seed.cell(set_up, *load).map(value);
-        let ratio = |seed: &Seed| Some(cell(seed, &self.of)? / cell(seed, &self.to)?);
-        let ratios: Vec<f64> = seeds.iter().filter_map(ratio).collect();
-        let (limit, is_met) = match self.limit {
-            Limit::AtMost(most) => (
-                format!("at most {most}"),
-                ratios.iter().all(|&ratio| ratio <= most),
-            ),
-            Limit::AtLeast(least) => (
-                format!("at least {least}"),
-                ratios.iter().all(|&ratio| ratio >= least),
-            ),
+        let ratios: Option<Vec<f64>> = seeds.iter().map(ratio).collect();
+        let ratios = ratios.unwrap_or_default();
+        let meets = |ratio: &f64| match self.limit {
+            Limit::AtMost(most) => *ratio <= most,
+            Limit::AtLeast(least) => *ratio >= least,
         };
-        let [of, to] =
-            [&self.of, &self.to].map(|(set_up, load)| format!("{set_up} ({})", word(*load)));
-        let measure = match self.measure {
-            Quantile::P999 => "p99.9",
-            Quantile::Max => "max",
+        let limit = match self.limit {
+            Limit::AtMost(most) => format!("at most {most}"),
+            Limit::AtLeast(least) => format!("at least {least}"),
         };
-        let range = range(ratios.iter().copied(), 2);
-        let met = if is_met && !ratios.is_empty() {
-            "met"
-        } else {
-            "missed"
-        };
-        format!("{measure}, {of} / {to}: {range}; aim {limit}: {met}\n")
+        let is_met = !ratios.is_empty() && ratios.iter().all(meets);
+        let word = if is_met { "met" } else { "missed" };
+        let [of, to] = [&self.of, &self.to].map(|(set_up, load)| {
+            let load: &str = load.into();
+            format!("{set_up} ({load})")
+        });
+        let range = range(ratios.into_iter(), 2);
+        format!("{measure}, {of} / {to}: {range}; aim {limit}: {word}\n")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use isolane_bench::report::{Run, RunSettings};
+
+    use super::super::PAPER;
     use super::*;
 
+    fn seed(seed: u64, times_us: [f64; 3]) -> Seed {
+        let cell = |set_up: &str, disturbance, time_us| Measured {
+            set_up: set_up.to_owned(),
+            disturbance,
+            samples_hash: String::new(),
+            median_us: time_us,
+            p99_us: time_us,
+            p99_9_us: time_us,
+            max_us: time_us,
+            frames: Default::default(),
+            run: Run::new(
+                &RunSettings::default(),
+                &isolane_bench::record::Rounds::none(),
+                None,
+            ),
+        };
+        Seed {
+            seed,
+            is_repeatable: true,
+            cells: vec![
+                cell("lane tuned", Load::None, times_us[0]),
+                cell("lane tuned", Load::Flood, times_us[1]),
+                cell("sockets untuned", Load::Flood, times_us[2]),
+            ],
+        }
+    }
+
     #[test]
-    fn a_range_of_equal_numbers_is_one_number() {
-        assert_eq!(range([1.26, 1.34].into_iter(), 1), "1.3");
-        assert_eq!(range([2.0, 1.0, 3.0].into_iter(), 0), "1 to 3");
-        assert_eq!(range([].into_iter(), 0), "-");
+    fn an_aim_is_met_if_all_seeds_meet_it() {
+        let experiment = Experiment::parse(PAPER).unwrap();
+        let ends = |seeds: &[Seed]| {
+            let texts = experiment.aims.iter().map(|aim| aim.text(seeds));
+            texts
+                .map(|text| text.rsplit(": ").next().unwrap().trim().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let fast = || seed(1, [100.0, 110.0, 1_100.0]);
+        assert_eq!(ends(&[fast()]), ["met", "met", "met"]);
+        let slow = seed(2, [100.0, 121.0, 1_200.0]);
+        assert_eq!(ends(&[fast(), slow]), ["missed", "met", "missed"]);
+        assert_eq!(ends(&[fast(), seed(2, [100.0, 0.0, 1.0])]), ["missed"; 3]);
+        let mut without = seed(2, [100.0, 110.0, 1_100.0]);
+        without.cells.truncate(2);
+        assert_eq!(ends(&[without]), ["met", "met", "missed"]);
+        assert_eq!(ends(&[]), ["missed"; 3]);
+    }
+
+    #[test]
+    fn a_row_has_the_range_over_the_seeds_and_the_ratio_to_the_base() {
+        let experiment = Experiment::parse(PAPER).unwrap();
+        let text = text(
+            &experiment,
+            &[
+                seed(1, [100.0, 110.0, 1_100.0]),
+                seed(2, [100.0, 120.0, 1_200.0]),
+            ],
+        );
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|cell| !cell.is_empty())
+                    .collect()
+            })
+            .collect();
+        assert!(rows.contains(&vec![
+            "sockets untuned",
+            "flood",
+            "1100 to 1200",
+            "1100 to 1200",
+            "1100 to 1200",
+            "1100 to 1200",
+            "0"
+        ]));
+        assert!(rows.contains(&vec!["sockets untuned", "flood", "10.00", "10.00"]));
     }
 }

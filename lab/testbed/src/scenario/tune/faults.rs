@@ -1,11 +1,12 @@
 //! Judgement of a guest's result.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
+use isolane_bench::report::aligned;
 use serde_json::Value;
 
-use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, Record, SAMPLES};
+use super::super::range;
+use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, Record};
 use crate::inside::tools::Counters;
 
 /// Queue of ordinary frames.
@@ -95,18 +96,18 @@ fn landed_elsewhere(crossing: &Crossing) -> Vec<String> {
             true => (critical, ordinary),
             false => (ordinary, critical),
         };
-        if own < SAMPLES || others > most_others {
+        if own < crossing.samples || others > most_others {
             faults.push(format!(
-                "{} by {}, {SAMPLES} samples of level {}: {way}: {critical} frames on queue {CRITICAL_QUEUE}, \
+                "{} by {}, {} samples of level {}: {way}: {critical} frames on queue {CRITICAL_QUEUE}, \
                  {ordinary} on queue {ORDINARY_QUEUE}",
-                crossing.topic, crossing.datapath, crossing.level
+                crossing.topic, crossing.datapath, crossing.samples, crossing.level
             ));
         }
     }
-    if crossing.datapath == BY_LANE && crossing.by_lane != Some(SAMPLES) {
+    if crossing.datapath == BY_LANE && crossing.by_lane != Some(crossing.samples) {
         faults.push(format!(
-            "{}: {:?} of {SAMPLES} datagrams came by the lane",
-            crossing.topic, crossing.by_lane
+            "{}: {:?} of {} datagrams came by the lane",
+            crossing.topic, crossing.by_lane, crossing.samples
         ));
     }
     faults
@@ -126,35 +127,45 @@ fn queue(way: &str, number: u32) -> String {
     format!("{way}_queue_{number}_packets")
 }
 
-/// Table of a seed's crossings.
-pub(super) fn table(seed: u64, record: &Record) -> String {
-    let mut text = format!(
-        "seed {seed}: {} fields of facts, {} not as before\n{:10} {:>5} {:>9} {:>18} {:>18}\n",
-        record.fields,
-        record.differences.len(),
+/// Table of the crossings: each count is its range over these seeds.
+pub(super) fn table(records: &[&Record]) -> String {
+    let headings = [
         "topic",
         "level",
-        "received",
-        "receive queues",
-        "transmit queues"
-    );
-    for crossing in &record.crossings {
-        let of = |counters: &Counters, way: &str| {
-            let queues = [ORDINARY_QUEUE, CRITICAL_QUEUE]
-                .map(|number| format!("{number}: {}", frames(counters, way, number)));
-            queues.join("  ")
+        "received by",
+        "rx 0",
+        "rx 1",
+        "tx 0",
+        "tx 1",
+        "by lane",
+    ];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let crossings = records.first().map_or(&[][..], |record| &record.crossings);
+    for crossing in crossings {
+        let is_same = |other: &&Crossing| {
+            (&other.topic, &other.datapath) == (&crossing.topic, &crossing.datapath)
         };
-        let _ = writeln!(
-            text,
-            "{:10} {:>5} {:>9} {:>18} {:>18}",
-            crossing.topic,
-            crossing.level,
-            crossing.datapath,
-            of(&crossing.received, "rx"),
-            of(&crossing.sent, "tx")
-        );
+        // A dash stands for a count that a seed lacks.
+        let counts = |count: &dyn Fn(&Crossing) -> Option<u64>| {
+            let of_seeds = records.iter().map(|record| {
+                let crossing = record.crossings.iter().find(is_same)?;
+                Some(count(crossing)? as f64)
+            });
+            let counts = of_seeds.collect::<Option<Vec<f64>>>();
+            range(counts.unwrap_or_default().into_iter(), 0)
+        };
+        let level = crossing.level.to_string();
+        let mut row = vec![crossing.topic.clone(), level, crossing.datapath.clone()];
+        for number in [ORDINARY_QUEUE, CRITICAL_QUEUE] {
+            row.push(counts(&|of| Some(frames(&of.received, "rx", number))));
+        }
+        for number in [ORDINARY_QUEUE, CRITICAL_QUEUE] {
+            row.push(counts(&|of| Some(frames(&of.sent, "tx", number))));
+        }
+        row.push(counts(&|of| of.by_lane));
+        rows.push(row);
     }
-    text
+    aligned(&rows, 3)
 }
 
 #[cfg(test)]
@@ -163,12 +174,15 @@ mod tests {
     use crate::scenario::tune::host::Ran;
     use serde_json::json;
 
+    const SAMPLES: u64 = 200;
+
     fn crossing(level: u8, received: u32, sent: u32) -> Crossing {
         let frames = |way: &str, number| Counters::from([(queue(way, number), SAMPLES)]);
         Crossing {
             topic: "Request".into(),
             level,
             datapath: "udp".into(),
+            samples: SAMPLES,
             from: "a".into(),
             to: "b".into(),
             received: frames("rx", received),
@@ -206,6 +220,35 @@ mod tests {
         assert_eq!(landed_elsewhere(&crossing).len(), 1);
         crossing.by_lane = Some(SAMPLES);
         assert_eq!(landed_elsewhere(&crossing).len(), 0);
+    }
+
+    #[test]
+    fn a_count_is_its_range_over_the_seeds_or_a_dash() {
+        let record = |received, by_lane| Record {
+            crossings: vec![Crossing {
+                received: Counters::from([(queue("rx", 1), received)]),
+                by_lane,
+                ..crossing(7, 1, 1)
+            }],
+            ..Record::default()
+        };
+        let row = |records: &[&Record]| {
+            let table = table(records);
+            let row = table.lines().nth(1).expect("a row");
+            row.split("  ")
+                .map(|cell| cell.trim().to_owned())
+                .filter(|cell| !cell.is_empty())
+                .collect::<Vec<_>>()
+        };
+        let (first, second) = (record(200, Some(200)), record(201, None));
+        assert_eq!(
+            row(&[&first]),
+            ["Request", "7", "udp", "0", "200", "0", "200", "200"]
+        );
+        assert_eq!(
+            row(&[&first, &second])[4..],
+            ["200 to 201", "0", "200", "-"]
+        );
     }
 
     #[test]

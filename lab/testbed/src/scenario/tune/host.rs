@@ -7,12 +7,11 @@ use std::time::Duration;
 use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use crate::inside::tools::{self, Counters};
 use crate::inside::wait_until;
 
-/// Description of both hosts.
-pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
 /// Folder of the description and of the commands' files in the guest.
 const FOLDER: &str = "/tmp";
 const FILE: &str = "/tmp/isolane.toml";
@@ -68,9 +67,15 @@ impl Ran {
 }
 
 impl Host {
+    /// Host that a scenario names.
+    pub(super) fn named(name: &str) -> Result<Host> {
+        let host = [A, B].into_iter().find(|host| host.name == name);
+        host.ok_or_else(|| format!("there is no host {name:?}").into())
+    }
+
     /// Creates the namespace with a static neighbour entry for the other host. So no ARP frames are among the counted
     /// ones.
-    pub(super) fn make(self, other: Host) -> Result<()> {
+    pub(super) fn make(self, other: Host, description: &Table) -> Result<()> {
         let Host {
             name, interface, ..
         } = self;
@@ -88,7 +93,7 @@ impl Host {
         ] {
             self.tool(&line)?;
         }
-        fs::write(FILE, DESCRIPTION)?;
+        fs::write(FILE, description.to_string())?;
         Ok(())
     }
 

@@ -13,11 +13,13 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
 
+use isolane_bench::report::Environment;
 use isolane_support::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toml::Table;
 
-use super::{Scenario, report_faults};
+use super::{Scenario, failed, range, report_faults};
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::appeared;
@@ -32,6 +34,40 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
+const FILE: &str = include_str!("../../../scenarios/tune.toml");
+
+/// The scenario's file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TuneScenario {
+    title: String,
+    about: String,
+    /// Samples of each crossing.
+    samples: u64,
+    /// Topic, sender, receiver, and datapath of the receiver.
+    crossings: Vec<[String; 4]>,
+    /// Description of the system.
+    system: Table,
+}
+
+impl TuneScenario {
+    fn read() -> Result<TuneScenario> {
+        Ok(toml::from_str(FILE)?)
+    }
+
+    /// Level of a topic in the description; 0 if it names none.
+    fn level(&self, topic: &str) -> u8 {
+        let level = || {
+            self.system
+                .get("topic")?
+                .get(topic)?
+                .get("level")?
+                .as_integer()
+        };
+        level().and_then(|level| level.try_into().ok()).unwrap_or(0)
+    }
+}
+
 /// Receive queue of critical samples in the description.
 const CRITICAL_QUEUE: u32 = 1;
 /// The level of critical samples, and the ports of the description's participants.
@@ -39,23 +75,12 @@ const CRITICAL_LEVEL: u8 = 7;
 const PORT: u16 = 7000;
 /// The exit code after Ctrl-C.
 const INTERRUPTED: i32 = 130;
-/// Samples of each crossing.
-const SAMPLES: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Delay until the last frames are counted: drivers read their devices' counters every two seconds.
 const COUNTED: Duration = Duration::from_millis(2_500);
 
-/// Crossings: topic, sender, receiver, level, and datapath of the receiver.
-const BY_SOCKET: &str = "udp";
+/// Datapath of a receiver with a lane.
 const BY_LANE: &str = "xdp";
-const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
-    ("Request", A, B, CRITICAL_LEVEL, BY_SOCKET),
-    ("Reply", B, A, CRITICAL_LEVEL, BY_SOCKET),
-    ("Report", A, B, 0, BY_SOCKET),
-    ("Receipt", B, A, 0, BY_SOCKET),
-    ("Request", A, B, CRITICAL_LEVEL, BY_LANE),
-    ("Reply", B, A, CRITICAL_LEVEL, BY_LANE),
-];
 
 /// Result of a guest.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,6 +124,7 @@ struct Crossing {
     topic: String,
     level: u8,
     datapath: String,
+    samples: u64,
     from: String,
     to: String,
     /// Counts of the receiver's device during the crossing.
@@ -117,6 +143,8 @@ struct Seed {
 }
 
 fn run(bench: &Bench) -> Result<bool> {
+    let scenario = TuneScenario::read()?;
+    let began = Environment::probe();
     let mut seeds = Vec::new();
     for seed in bench.seeds() {
         let guest = Guest {
@@ -129,24 +157,43 @@ fn run(bench: &Bench) -> Result<bool> {
         };
         let record: Record = serde_json::from_value(guest.run(&bench.machine)?)?;
         let faults = faults(&record);
-        eprint!("{}", faults::table(seed, &record));
-        report_faults(faults.iter().map(|fault| format!("seed {seed}: {fault}")));
+        eprint!("seed {seed}\n{}", faults::table(&[&record]));
+        report_faults(&faults);
         seeds.push(Seed {
             seed,
             faults,
             record,
         });
     }
-    bench.report(&seeds)?;
+    let records: Vec<&Record> = seeds.iter().map(|seed| &seed.record).collect();
+    let fields = records.iter().map(|record| record.fields as f64);
+    let text = format!(
+        "range over {} seeds\n{}\n{} fields of facts, {} not as before\n{}",
+        seeds.len(),
+        faults::table(&records),
+        range(fields, 0),
+        records
+            .iter()
+            .map(|record| record.differences.len())
+            .sum::<usize>(),
+        failed(seeds.iter().flat_map(|seed| &seed.faults))
+    );
+    bench.publish(
+        (&scenario.title, &scenario.about),
+        (&began, FILE),
+        &text,
+        &seeds,
+    )?;
     Ok(seeds.iter().all(|seed| seed.faults.is_empty()))
 }
 
 fn inside(_: &[String]) -> Result<Value> {
+    let scenario = TuneScenario::read()?;
     for host in [A, B] {
         appeared(&Path::new("/sys/class/net").join(host.interface))?;
     }
-    A.make(B)?;
-    B.make(A)?;
+    A.make(B, &scenario.system)?;
+    B.make(A, &scenario.system)?;
     for host in [A, B] {
         host.wait_for_link()?;
     }
@@ -168,8 +215,16 @@ fn inside(_: &[String]) -> Result<Value> {
             record.run(host, &with_state(host, &line))
         })?;
     }
-    for (topic, from, to, level, datapath) in CROSSINGS {
-        let crossing = cross(&mut record, topic, (from, to), level, datapath)?;
+    for [topic, from, to, datapath] in &scenario.crossings {
+        let hosts = (Host::named(from)?, Host::named(to)?);
+        let level = scenario.level(topic);
+        let crossing = cross(
+            &mut record,
+            topic,
+            hosts,
+            level,
+            (datapath, scenario.samples),
+        )?;
         record.crossings.push(crossing);
     }
     // The rollback is in reverse order, because only the first host found the shared machine's original settings.
@@ -278,7 +333,7 @@ fn cross(
     topic: &str,
     (from, to): (Host, Host),
     level: u8,
-    datapath: &str,
+    (datapath, samples): (&str, u64),
 ) -> Result<Crossing> {
     let options = |host: Host| {
         format!(
@@ -287,7 +342,7 @@ fn cross(
         )
     };
     let receiver = to.start(&format!(
-        "sub {topic} {} --datapath {datapath} --count {SAMPLES} --seconds 60 -vv",
+        "sub {topic} {} --datapath {datapath} --count {samples} --seconds 60 -vv",
         options(to)
     ))?;
     to.wait_for_port(Some(PORT + u16::from(level)))?;
@@ -298,7 +353,7 @@ fn cross(
     thread::sleep(COUNTED);
     let before = [to.counters()?, from.counters()?];
     let sender = from.run(&format!(
-        "pub {topic} {} --datapath udp --count {SAMPLES} -vv",
+        "pub {topic} {} --datapath udp --count {samples} -vv",
         options(from)
     ))?;
     record.commands.push(sender);
@@ -311,6 +366,7 @@ fn cross(
         topic: topic.to_owned(),
         level,
         datapath: datapath.to_owned(),
+        samples,
         from: from.name.to_owned(),
         to: to.name.to_owned(),
         received: tools::between(&before[0], &received?),
