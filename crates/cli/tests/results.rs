@@ -1,6 +1,6 @@
 //! Published results: `docs/results/measured` has what `isolane bench report` prints for each measurement that README
-//! and the pages of results quote. A changed scenario, another date or command, or a number that no measurement shows
-//! fails these tests. Then measure again, and write the file:
+//! and the pages of results quote. A changed scenario, another date or command, or a number of a table that no
+//! measurement shows fails these tests. Then measure again, and write the file:
 //!
 //! `isolane bench report FOLDER > docs/results/measured/NAME.txt`, or the standard output of `cargo xtask testbed`,
 //! `discovery` or `drop-cost`.
@@ -49,9 +49,15 @@ fn line<'a>(measured: &'a str, name: &str) -> &'a str {
 
 /// Command as pages write it: without the files of the result, and by the name of a shipped scenario.
 fn command(measured: &str) -> String {
-    let command = measured.split(" --folder").next().expect("a command");
-    let command = command.split(" --json").next().expect("a command");
-    let command = command.replace(
+    let mut words = measured.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--folder" | "--json" | "--page" => drop(words.next()),
+            _ => kept.push(word),
+        }
+    }
+    let command = kept.join(" ").replace(
         "isolane bench run lab/interop/measured/peers.toml",
         "cargo xtask peers --",
     );
@@ -96,7 +102,9 @@ fn each_measurement_is_of_the_scenario_as_it_is_now() {
             current.iter().any(|of_file| of_file == hash),
             "{name}: its scenario has changed since, measure it again"
         );
-        assert!(!measured.contains("This result is incomplete"), "{name}");
+        for fault in ["This result is incomplete", "FAILED: "] {
+            assert!(!measured.contains(fault), "{name}: {fault}");
+        }
     }
 }
 
@@ -182,6 +190,70 @@ fn each_quoted_line_is_that_of_a_measurement() {
             );
         }
     }
+}
+
+/// Numbers of a text with the unit of their last digit other than 0: 12,300 is known to 100.
+fn numbers(text: &str) -> Vec<(f64, f64)> {
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let words = text.split(|c: char| !is_of_number(c) && !c.is_alphabetic());
+    let words = words.map(|word| word.trim_matches(['.', ',']).replace(',', ""));
+    let words = words.filter_map(|word| Some((word.parse::<f64>().ok()?, word)));
+    let unit = |word: &str| match word.split_once('.') {
+        Some((_, decimals)) => -(decimals.len() as i32),
+        None => (word.len() - word.trim_end_matches('0').len()) as i32,
+    };
+    words
+        .map(|(number, word)| (number, 10_f64.powi(unit(&word))))
+        .collect()
+}
+
+#[test]
+fn each_number_of_a_table_is_a_rounded_one_of_a_measurement() {
+    let measured = files("docs/results/measured", "txt");
+    for (page, text, linked) in pages() {
+        if OF_TESTS.contains(&page.as_str()) {
+            continue;
+        }
+        let of_files: Vec<(f64, f64)> = linked
+            .iter()
+            .flat_map(|file| numbers(&measured[file]))
+            .collect();
+        let current = text.split(EARLIER).next().expect("a part");
+        let rows = current.lines().filter(|line| line.starts_with('|'));
+        for row in rows.filter(|row| !row.contains("(measured/")) {
+            // Text in code font is a name or a value of the scenario.
+            let plain: String = row.split('`').step_by(2).collect();
+            for (number, unit) in numbers(&plain) {
+                let is_measured = |of_file: &(f64, f64)| (of_file.0 - number).abs() <= unit / 2.0;
+                assert!(
+                    of_files.iter().any(is_measured),
+                    "{page}: no measurement has {number}, in: {row}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_number_is_known_to_its_last_digit_that_is_not_0() {
+    let of = numbers("x12 1,200 (3.50 us) -7, 8. 10.0.0.1");
+    assert_eq!(of, [(1_200.0, 100.0), (3.5, 0.01), (7.0, 1.0), (8.0, 1.0)]);
+}
+
+#[test]
+fn a_command_is_written_without_the_files_of_its_result() {
+    assert_eq!(
+        command("isolane bench run isolation --folder f --json j"),
+        "`isolane bench run isolation`"
+    );
+    assert_eq!(
+        command("cargo xtask testbed paper --json j --seeds 10"),
+        "`cargo xtask testbed paper --seeds 10`"
+    );
+    assert_eq!(
+        command("isolane bench run lab/interop/measured/peers.toml --folder p --only rate"),
+        "`cargo xtask peers -- --only rate`"
+    );
 }
 
 #[test]

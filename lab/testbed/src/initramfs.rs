@@ -2,17 +2,18 @@
 //! devices, numbered in load order.
 //!
 //! ELF files name the libraries and modules they need. The archive has the `newc` form of cpio, which the kernel
-//! unpacks as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst). An entry is a header
-//! of hexadecimal numbers, a name and contents, the latter two padded to four bytes.
+//! unpacks as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
 //! The archive is reproducible: entries are sorted, times and owners are 0. A guest's behaviour depends on its memory
 //! layout, and must be repeatable to the bit.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cpio::newc;
 use isolane_support::{Result, command};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, elf};
@@ -69,7 +70,7 @@ pub(super) fn make(packages: &Packages, first: &Path, programs: &[PathBuf]) -> R
         let path = format!("{MODULES_FOLDER}/{number:02}-{name}.ko");
         image.tree.file(&path, bytes);
     }
-    Ok(image.tree.archive())
+    image.tree.archive()
 }
 
 struct Image {
@@ -186,121 +187,60 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Entry at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Node {
-    Folder,
-    File { contents: Vec<u8>, mode: u32 },
-    Link { target: String },
-}
-
-/// File tree of an archive.
+/// File tree of an archive: mode and contents by path; a symbolic link contains its target.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    nodes: BTreeMap<String, Node>,
-}
-
-/// Inode types, as in `stat` (inode(7)).
-const FOLDER: u32 = 0o040_000;
-const FILE: u32 = 0o100_000;
-const LINK: u32 = 0o120_000;
-/// Mask of the type in a mode.
-const TYPE: u32 = 0o170_000;
-
-/// Name of an archive's last entry.
-const TRAILER: &str = "TRAILER!!!";
+struct Tree(BTreeMap<String, (u32, Vec<u8>)>);
 
 impl Tree {
     /// Adds a folder and its parents.
-    pub(super) fn folder(&mut self, path: &str) {
+    fn folder(&mut self, path: &str) {
         let parents = path.match_indices('/').map(|(end, _)| &path[..end]);
         for folder in parents.chain([path]) {
-            self.nodes.entry(folder.to_owned()).or_insert(Node::Folder);
+            let folder = self.0.entry(folder.to_owned());
+            folder.or_insert((0o040_755, Vec::new()));
         }
     }
 
     /// Adds a world-readable file and its folder.
-    pub(super) fn file(&mut self, path: &str, contents: Vec<u8>) {
-        self.put(path, contents, 0o644);
+    fn file(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, 0o100_644, contents);
     }
 
     /// Adds an executable file and its folder.
-    pub(super) fn program(&mut self, path: &str, contents: Vec<u8>) {
-        self.put(path, contents, 0o755);
+    fn program(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, 0o100_755, contents);
     }
 
     /// Adds a symbolic link and its folder.
-    pub(super) fn link(&mut self, path: &str, target: &str) {
-        self.folder_of(path);
-        let target = target.to_owned();
-        self.nodes.insert(path.to_owned(), Node::Link { target });
+    fn link(&mut self, path: &str, target: &str) {
+        self.put(path, 0o120_777, target.into());
     }
 
     /// Returns true when the path exists.
-    pub(super) fn has(&self, path: &str) -> bool {
-        self.nodes.contains_key(path)
+    fn has(&self, path: &str) -> bool {
+        self.0.contains_key(path)
     }
 
-    fn put(&mut self, path: &str, contents: Vec<u8>, mode: u32) {
-        self.folder_of(path);
-        let node = Node::File { contents, mode };
-        self.nodes.insert(path.to_owned(), node);
-    }
-
-    fn folder_of(&mut self, path: &str) {
+    /// Adds an entry with its type and rights (inode(7)).
+    fn put(&mut self, path: &str, mode: u32, contents: Vec<u8>) {
         if let Some((folder, _)) = path.rsplit_once('/') {
             self.folder(folder);
         }
+        self.0.insert(path.to_owned(), (mode, contents));
     }
 
     /// Serializes the tree as an archive.
-    pub(super) fn archive(&self) -> Vec<u8> {
+    fn archive(&self) -> Result<Vec<u8>> {
         let mut archive = Vec::new();
-        for (inode, (path, node)) in (1..).zip(&self.nodes) {
-            let (mode, contents) = match node {
-                Node::Folder => (FOLDER | 0o755, &[][..]),
-                Node::File { contents, mode } => (FILE | mode, &contents[..]),
-                Node::Link { target } => (LINK | 0o777, target.as_bytes()),
-            };
-            append(&mut archive, inode, mode, path, contents);
+        for (inode, (path, (mode, contents))) in (1..).zip(&self.0) {
+            let entry = newc::Builder::new(path).ino(inode).mode(*mode);
+            let mut entry = entry.write(&mut archive, contents.len().try_into()?);
+            entry.write_all(contents)?;
+            entry.finish()?;
         }
-        append(&mut archive, 0, 0, TRAILER, &[]);
-        archive
+        newc::trailer(&mut archive)?;
+        Ok(archive)
     }
-}
-
-/// Appends one entry.
-fn append(archive: &mut Vec<u8>, inode: usize, mode: u32, path: &str, contents: &[u8]) {
-    let is_folder = mode & TYPE == FOLDER;
-    let links = if is_folder { 2 } else { 1 };
-    let fields: [usize; 13] = [
-        inode,
-        mode as usize,
-        0, // owner
-        0, // group
-        links,
-        0, // mtime
-        contents.len(),
-        0, // device it is on, major and minor
-        0,
-        0, // device it is, major and minor
-        0,
-        path.len() + 1,
-        0, // checksum, used by another form only
-    ];
-    archive.extend_from_slice(b"070701");
-    for field in fields {
-        archive.extend_from_slice(format!("{field:08x}").as_bytes());
-    }
-    archive.extend_from_slice(path.as_bytes());
-    archive.push(0);
-    pad(archive);
-    archive.extend_from_slice(contents);
-    pad(archive);
-}
-
-fn pad(archive: &mut Vec<u8>) {
-    archive.resize(archive.len().next_multiple_of(4), 0);
 }
 
 /// Dependencies of a program or library.
@@ -359,6 +299,8 @@ fn depends(information: &[u8]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     #[test]
@@ -375,27 +317,19 @@ mod tests {
         assert!(add_module("igb", &files, &mut Vec::new()).is_err());
     }
 
-    /// Mode, name and contents of each entry, parsed independently of the writer.
+    /// Mode, name and contents of each entry.
     fn entries(mut archive: &[u8]) -> Vec<(u32, String, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {
-            assert_eq!(&archive[..6], b"070701");
-            let field = |number: usize| {
-                let text = std::str::from_utf8(&archive[6 + number * 8..][..8]).unwrap();
-                usize::from_str_radix(text, 16).unwrap()
-            };
-            let (mode, length, name_length) = (field(1), field(6), field(11));
-            let name_end = 110 + name_length - 1;
-            let name = String::from_utf8(archive[110..name_end].to_vec()).unwrap();
-            assert_eq!(archive[name_end], 0, "names end with a zero");
-            let start = (110 + name_length).next_multiple_of(4);
-            let contents = archive[start..][..length].to_vec();
-            archive = &archive[(start + length).next_multiple_of(4)..];
-            if name == TRAILER {
-                assert!(archive.is_empty());
+            let mut reader = newc::Reader::new(archive).unwrap();
+            if reader.entry().is_trailer() {
                 return entries;
             }
-            entries.push((mode as u32, name, contents));
+            let (mode, name) = (reader.entry().mode(), reader.entry().name().to_owned());
+            let mut contents = Vec::new();
+            reader.read_to_end(&mut contents).unwrap();
+            entries.push((mode, name, contents));
+            archive = reader.finish().unwrap();
         }
     }
 
@@ -403,9 +337,8 @@ mod tests {
     fn what_was_put_in_comes_out_with_its_folders_before_it() {
         let mut tree = Tree::default();
         tree.program("usr/bin/isolane", b"program".to_vec());
-        tree.file("modules/0.ko", vec![7; 5]);
         tree.link("bin", "usr/bin");
-        let entries = entries(&tree.archive());
+        tree.file("modules/0.ko", vec![7; 5]);
         let expected: [(u32, &str, &[u8]); 6] = [
             (0o120_777, "bin", b"usr/bin"),
             (0o040_755, "modules", b""),
@@ -414,33 +347,8 @@ mod tests {
             (0o040_755, "usr/bin", b""),
             (0o100_755, "usr/bin/isolane", b"program"),
         ];
-        assert_eq!(entries.len(), expected.len());
-        for (entry, (mode, path, contents)) in entries.iter().zip(expected) {
-            assert_eq!(entry, &(mode, path.to_owned(), contents.to_vec()));
-        }
-    }
-
-    #[test]
-    fn the_same_tree_gives_the_same_bytes_in_whatever_order_it_was_made() {
-        let make = |paths: [&str; 2]| {
-            let mut tree = Tree::default();
-            for path in paths {
-                tree.file(path, path.as_bytes().to_vec());
-            }
-            tree.archive()
-        };
-        assert_eq!(make(["a/b", "c"]), make(["c", "a/b"]));
-    }
-
-    #[test]
-    fn an_entry_begins_on_a_multiple_of_four_bytes() {
-        for length in 0..5 {
-            let mut tree = Tree::default();
-            tree.file("x", vec![1; length]);
-            let archive = tree.archive();
-            assert_eq!(archive.len() % 4, 0);
-            assert_eq!(entries(&archive)[0].2.len(), length);
-        }
+        let expected = expected.map(|(mode, path, bytes)| (mode, path.to_owned(), bytes.to_vec()));
+        assert_eq!(entries(&tree.archive().unwrap()), expected);
     }
 
     #[test]
