@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use crate::{
     peer::{Peer, WRITER},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, two_nodes},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, matched, ms, two_nodes},
 };
 
 fn topic() -> Topic {
@@ -72,7 +72,7 @@ fn user_topic_and_group_data_reach_peers_and_follow_their_changes() {
                 && has_changed(a, guids[1])
                 && peers.any(|peer| peer.data.user_data == octets("zone left"))
         });
-        let matched = (world.matched_readers(writer), world.matched_writers(reader));
+        let matched = matched(&world, writer, reader);
         assert_eq!((matched, before), ((1, 1), (1, 1)));
     });
 }
@@ -124,10 +124,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
     // The reader now requests more than the writer offers.
     world.set_reader_qos(reader, deadline(100)).unwrap();
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (0, 0)
-    );
+    assert_eq!(matched(&world, writer, reader), (0, 0));
     let offered = world
         .protocol(a)
         .offered_incompatible(world.writer_id(writer));
@@ -225,10 +222,7 @@ fn policies_that_the_standard_does_not_let_change_are_refused_by_name() {
         Err(SetQosError::InconsistentPolicy(PolicyId::DEADLINE))
     );
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (1, 1)
-    );
+    assert_eq!(matched(&world, writer, reader), (1, 1));
 }
 
 #[test]
@@ -251,10 +245,7 @@ fn the_others_may_change_all_at_once() {
         .unwrap();
     world.set_reader_qos(reader, change).unwrap();
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (1, 1)
-    );
+    assert_eq!(matched(&world, writer, reader), (1, 1));
     let of_writer = &known(&world, b, world.writer_guid(writer))
         .expect("it is known")
         .qos;

@@ -18,7 +18,7 @@ use isolane_wire::{
 use crate::{
     peer::{Peer, WRITER, for_each_submessage, head},
     submessages::heartbeat,
-    support::{Pair, SECOND, a_pair, a_pair_in, ms, two_nodes, values},
+    support::{Pair, SECOND, a_pair, a_pair_in, ahead, ms, two_nodes, values},
 };
 
 const LEASE: Duration = ms(200);
@@ -456,10 +456,7 @@ fn a_silent_writer_whose_lease_becomes_endless_is_alive_and_is_counted_once_when
 fn by_participant_what_is_written_when_the_wall_clock_is_set_asserts_all() {
     let topic = lively(reliable(), LivelinessKind::ManualByParticipant);
     let mut world = World::new(1);
-    let a = world.node(NodeConfig {
-        stamps_ahead: 60 * SECOND,
-        ..NodeConfig::default()
-    });
+    let a = world.node(ahead(60 * SECOND));
     let b = world.node(NodeConfig::default());
     let (writer, other) = (
         world.create_writer(a, &topic),

@@ -42,6 +42,26 @@ pub(crate) fn a_pair_of(mut world: World, offered: &Topic, requested: &Topic) ->
     (world, (a, b), writer, reader)
 }
 
+/// Runs until a reader has taken this many changes.
+pub(crate) fn until_taken(world: &mut World, what: &str, reader: ReaderHandle, count: usize) {
+    world.run_until(what, PATIENCE, |world| {
+        world.received(reader).len() == count
+    });
+}
+
+/// Number of matched readers of a writer, and of matched writers of a reader.
+pub(crate) fn matched(world: &World, writer: WriterHandle, reader: ReaderHandle) -> (usize, usize) {
+    (world.matched_readers(writer), world.matched_writers(reader))
+}
+
+/// Configuration of a node whose time stamps are ahead of the world's time.
+pub(crate) fn ahead(by: Duration) -> NodeConfig {
+    NodeConfig {
+        stamps_ahead: by,
+        ..NodeConfig::default()
+    }
+}
+
 /// Number of endpoints of other nodes that a node knows.
 pub(crate) fn endpoints(world: &World, node: NodeId) -> usize {
     world.protocol(node).remote_endpoints().count()
