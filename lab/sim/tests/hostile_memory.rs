@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
 use submessages::{
-    SEDP_READERS, acknack, end, endpoint, full_set, gap, head, heartbeat, receive, work,
+    SEDP_READERS, acknack, assert_balanced, end, endpoint, full_set, gap, head, heartbeat, receive,
+    work,
 };
 
 use isolane_rtps::{
@@ -276,22 +277,7 @@ fn attacks_of_every_kind_take_no_memory() {
         assert!(protocol.remote_participants().count() <= 32);
         let kept = (640 - UNRESERVED_ENTRIES) / RESERVE_RATIO;
         assert!(protocol.remote_endpoints().count() <= 640 + kept);
-        for reader in protocol.local_readers() {
-            assert!(
-                protocol
-                    .reader_ledger(reader)
-                    .expect("it exists")
-                    .balances()
-            );
-        }
-        for writer in protocol.local_writers() {
-            assert!(
-                protocol
-                    .writer_ledger(writer)
-                    .expect("it exists")
-                    .balances()
-            );
-        }
+        assert_balanced(protocol);
     }
 }
 

@@ -149,3 +149,15 @@ pub(crate) fn work(protocol: &mut LocalParticipant, now: Instant, buffer: &mut [
     while protocol.next_status().is_some() {}
     steps
 }
+
+/// Asserts that the ledgers of all local endpoints balance.
+pub(crate) fn assert_balanced(protocol: &LocalParticipant) {
+    for reader in protocol.local_readers() {
+        let ledger = protocol.reader_ledger(reader).expect("it exists");
+        assert!(ledger.balances(), "{ledger:?}");
+    }
+    for writer in protocol.local_writers() {
+        let ledger = protocol.writer_ledger(writer).expect("it exists");
+        assert!(ledger.balances(), "{ledger:?}");
+    }
+}
