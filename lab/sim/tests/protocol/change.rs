@@ -1,7 +1,7 @@
 //! Policies and user data that change while their entity exists: what the other side sees, and which changes create or
 //! end a match.
 
-use isolane_rtps::{ReaderStatus, SetQosError, WriterStatus};
+use isolane_rtps::SetQosError;
 use isolane_sim::{LinkConfig, Topic, World, seeds};
 use isolane_wire::{
     builtin_data::EndpointData,
@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use crate::{
     peer::{Peer, WRITER},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, matched, ms, two_nodes},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, assert_notified, matched, ms, two_nodes},
 };
 
 fn topic() -> Topic {
@@ -135,13 +135,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
         let found = found.expect("both are notified");
         assert_eq!((found.policy, found.total), (PolicyId::DEADLINE, 1));
     }
-    let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
-    assert!(statuses.0.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
-    assert!(
-        statuses
-            .1
-            .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
-    );
+    assert_notified(&world, writer, reader);
     // A further change that leaves the mismatch unchanged is not reported again.
     world
         .set_reader_qos(reader, |qos| qos.user_data = octets("still"))

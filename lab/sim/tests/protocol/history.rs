@@ -9,12 +9,11 @@ use isolane_sim::{
 use isolane_wire::{
     guid::{EntityId, EntityKind},
     message::Submessage,
-    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
 };
 
 use crate::{
     peer::{Peer, for_each_submessage},
-    submessages::full_set,
+    submessages::{full_set, late_joiner},
     support::{
         PATIENCE, SECOND, a_pair_in, a_pair_of, ms, taken, two_nodes, until_taken, values, written,
     },
@@ -271,10 +270,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     world.run_for(SECOND);
     let mut peer = Peer::of(&mut world, node);
     let reader = EntityId::user(2, EntityKind::READER_WITH_KEY);
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::TransientLocal;
-    peer.announce(&mut world, reader, qos);
+    peer.announce(&mut world, reader, late_joiner());
     let pair = (reader, world.writer_guid(writer).entity);
     let gaps = |world: &World| {
         let mut gaps = Vec::new();

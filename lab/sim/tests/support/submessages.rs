@@ -8,7 +8,7 @@ use isolane_wire::{
     guid::EntityId,
     locator::Locator,
     message::{AckNack, DataPrefix, Gap, Heartbeat, PayloadKind, StatusInfo},
-    qos::QosPolicies,
+    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -118,6 +118,14 @@ pub(crate) fn endpoint(topic_name: &str, qos: QosPolicies) -> EndpointConfig<'_>
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
+}
+
+/// Policies of a late joiner that wants the history: RELIABLE and TRANSIENT_LOCAL.
+pub(crate) fn late_joiner() -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    qos
 }
 
 /// Passes a datagram to a participant.

@@ -5,7 +5,7 @@ use isolane_sim::{LinkConfig, World};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
     message::DataFragPrefix,
-    qos::{LivelinessKind, QosPolicies, ReliabilityKind},
+    qos::{LivelinessKind, ReliabilityKind},
 };
 
 use super::{
@@ -28,16 +28,12 @@ fn say_endless(world: &mut World, peer: &Peer, writer: EntityId, sequence: i64, 
     say(world, peer, (head, &[7; 1_344]));
 }
 
-fn reliable() -> QosPolicies {
-    volatile(ReliabilityKind::Reliable)
-}
-
 #[test]
 fn a_writer_that_begins_a_sample_for_each_place_and_falls_silent_stops_no_repair() {
     let topic = large().reliable().keep_all(64).name("Foreign");
     let (mut world, (_, b), writer, reader) = a_pair_in(World::new(3), &topic);
     let mut peer = Peer::of(&mut world, b);
-    peer.announce(&mut world, WRITER, reliable());
+    peer.announce(&mut world, WRITER, volatile(ReliabilityKind::Reliable));
     assert_eq!(world.matched_writers(reader), 2);
     for sequence in 1..=ASSEMBLIES as i64 {
         say_endless(&mut world, &peer, WRITER, sequence, 1);
@@ -62,7 +58,7 @@ fn a_participant_whose_writers_hold_every_place_makes_way_for_others() {
         .map(|number| EntityId::user(number, EntityKind::WRITER_NO_KEY))
         .collect();
     for &writer in &writers {
-        peer.announce(&mut world, writer, reliable());
+        peer.announce(&mut world, writer, volatile(ReliabilityKind::Reliable));
     }
     assert_eq!(world.matched_writers(reader), 1 + ASSEMBLIES);
     for fragment in 1..=20 {
@@ -85,7 +81,7 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
     let node = world.node(isolane_sim::NodeConfig::default());
     let reader = world.create_reader(node, &topic);
     let mut peer = Peer::of(&mut world, node);
-    let mut qos = reliable();
+    let mut qos = volatile(ReliabilityKind::Reliable);
     qos.liveliness.kind = LivelinessKind::ManualByTopic;
     qos.liveliness.lease = ms(200).into();
     peer.announce(&mut world, WRITER, qos);
