@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
 use submessages::{
-    SEDP_READERS, acknack, end, endpoint, full_set, gap, head, heartbeat, receive, work,
+    SEDP_READERS, acknack, assert_balanced, end, endpoint, full_set, gap, head, heartbeat,
+    late_joiner, receive, work,
 };
 
 use isolane_rtps::{
@@ -27,7 +28,7 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
     message::{AckNack, DataPrefix, Header, Heartbeat, MessageWriter},
-    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+    qos::HistoryKind,
     time::{Instant, Timestamp},
 };
 
@@ -53,9 +54,7 @@ const KNOWN_ENDPOINTS: u64 = 300;
 const ASKED_AT_MOST: u64 = 256;
 
 fn topic(is_keyed: bool) -> EndpointConfig<'static> {
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::TransientLocal;
+    let mut qos = late_joiner();
     qos.history.kind = HistoryKind::KeepAll;
     qos.resource_limits.max_samples = 64;
     EndpointConfig {
@@ -276,22 +275,7 @@ fn attacks_of_every_kind_take_no_memory() {
         assert!(protocol.remote_participants().count() <= 32);
         let kept = (640 - UNRESERVED_ENTRIES) / RESERVE_RATIO;
         assert!(protocol.remote_endpoints().count() <= 640 + kept);
-        for reader in protocol.local_readers() {
-            assert!(
-                protocol
-                    .reader_ledger(reader)
-                    .expect("it exists")
-                    .balances()
-            );
-        }
-        for writer in protocol.local_writers() {
-            assert!(
-                protocol
-                    .writer_ledger(writer)
-                    .expect("it exists")
-                    .balances()
-            );
-        }
+        assert_balanced(protocol);
     }
 }
 

@@ -24,13 +24,6 @@ const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Lossy world of a seed whose datagrams are hashed from the start.
-fn lossy(seed: u64) -> World {
-    let mut world = World::new(seed).link(LinkConfig::lossy(0.15));
-    world.hash_trace();
-    world
-}
-
 fn keyed_samples(seed: u64, count: u64, longest: u64) -> Vec<Sample> {
     let mut chance = Random::new(seed);
     let sample = |value| {
@@ -45,13 +38,16 @@ fn keyed_samples(seed: u64, count: u64, longest: u64) -> Vec<Sample> {
     (1..=count).map(sample).collect()
 }
 
-/// Asserts that a system sends the same datagrams as when the hashes were recorded, in two runs of each seed.
-fn assert_trace(hashes: [u64; SEEDS as usize], system: impl Fn(u64) -> World) {
-    let run = || {
-        (0..SEEDS)
-            .map(|seed| system(seed).trace_hash().expect("it was started"))
-            .collect::<Vec<_>>()
+/// Asserts that a system sends the same datagrams as when the hashes were recorded, in two runs of each seed. Its world
+/// is lossy, and its datagrams are hashed from the start.
+fn assert_trace(hashes: [u64; SEEDS as usize], system: impl Fn(&mut World, u64)) {
+    let hash = |seed| {
+        let mut world = World::new(seed).link(LinkConfig::lossy(0.15));
+        world.hash_trace();
+        system(&mut world, seed);
+        world.trace_hash().expect("it was started")
     };
+    let run = || (0..SEEDS).map(hash).collect::<Vec<_>>();
     let first = run();
     assert_eq!(first, run(), "two runs of the same seeds differ");
     assert_eq!(first, hashes, "{first:#x?}");
@@ -65,8 +61,7 @@ fn best_effort_samples_by_unicast_and_multicast() {
             0x1c29_e9c2_dd1c_0dd8,
             0x6fa6_96b3_212a_29d3,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(3, &NodeConfig::default());
             for (topic, period) in [
                 (Topic::new("Ticks").keep_last(8).keyed().level(7), ms(3)),
@@ -79,7 +74,6 @@ fn best_effort_samples_by_unicast_and_multicast() {
                 world.publish(writer, period, keyed_samples(seed, 100, 0));
             }
             world.run_for(2 * SECOND);
-            world
         },
     );
 }
@@ -92,8 +86,7 @@ fn reliable_samples_with_history_for_late_readers() {
             0xd73d_3f3e_04cf_174d,
             0x1c11_5dd3_8afe_4bec,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(3, &NodeConfig::default());
             let commands = Topic::new("Commands").reliable().keep_all(16).level(6);
             let state = Topic::new("State")
@@ -121,7 +114,6 @@ fn reliable_samples_with_history_for_late_readers() {
                 world.create_reader(nodes[2], topic);
             }
             world.run_for(3 * SECOND);
-            world
         },
     );
 }
@@ -134,8 +126,7 @@ fn fragments() {
             0xedc8_e533_305d_42f4,
             0x70ed_da5d_61a8_cb7d,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(3, &NodeConfig::default());
             let images = Topic::new("Images")
                 .reliable()
@@ -156,7 +147,6 @@ fn fragments() {
                 world.publish(writer, ms(20), keyed_samples(seed, 40, 24_000));
             }
             world.run_for(4 * SECOND);
-            world
         },
     );
 }
@@ -169,8 +159,7 @@ fn discovery_with_crashes_partitions_and_restarts() {
             0xfa4d_95f2_1083_949f,
             0x09b7_d3ed_46bf_663e,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let peers: Vec<_> = (0..5).map(NodeId).collect();
             let config = match seed {
                 0 => NodeConfig::with_peers(&peers),
@@ -184,7 +173,7 @@ fn discovery_with_crashes_partitions_and_restarts() {
                 world.create_reader(nodes[at], &topic((at + 2) % 5));
             };
             for at in 0..5 {
-                furnish(&mut world, at);
+                furnish(world, at);
             }
             world.run_for(2 * SECOND);
             world.crash(nodes[0]);
@@ -195,14 +184,13 @@ fn discovery_with_crashes_partitions_and_restarts() {
             );
             world.run_for(5 * SECOND);
             world.restart(nodes[0]);
-            furnish(&mut world, 0);
+            furnish(world, 0);
             world.run_for(12 * SECOND);
             world.restart_as_before(nodes[1]);
-            furnish(&mut world, 1);
+            furnish(world, 1);
             world.move_node(nodes[4]);
             world.note_address(nodes[4]);
             world.run_for(15 * SECOND);
-            world
         },
     );
 }
@@ -215,8 +203,7 @@ fn static_discovery() {
             0x8933_99c5_43ef_3cb1,
             0x41c6_c9d3_367d_6db4,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let announces = [Announces::All, Announces::Itself, Announces::Nothing][seed as usize];
             let brake = Topic::new("Brake").level(7);
             let report = Topic::new("Report").level(3).reliable().keep_all(64);
@@ -243,7 +230,6 @@ fn static_discovery() {
                 world.create_reader(nodes[1], topic);
             }
             world.run_for(15 * SECOND);
-            world
         },
     );
 }
@@ -256,8 +242,7 @@ fn time_based_policies() {
             0x36fa_93bc_888a_beaa,
             0xbefd_6c2d_ef24_39b5,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(3, &NodeConfig::default());
             let timed = Topic::new("Timed")
                 .reliable()
@@ -306,7 +291,6 @@ fn time_based_policies() {
             world.run_for(3 * SECOND);
             world.create_reader(nodes[0], &Topic::new("Automatic").reliable());
             world.run_for(5 * SECOND);
-            world
         },
     );
 }
@@ -319,8 +303,7 @@ fn coherent_sets_of_topics_and_groups() {
             0x8dce_1c48_ab27_39e6,
             0x24d4_e0e2_e58e_d204,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(2, &NodeConfig::default());
             let scopes = [
                 (PresentationAccessScope::Topic, false),
@@ -365,7 +348,6 @@ fn coherent_sets_of_topics_and_groups() {
                 }
             }
             world.run_for(4 * SECOND);
-            world
         },
     );
 }
@@ -397,8 +379,7 @@ fn content_filters_evaluated_by_the_writer() {
             0x9208_384d_8661_2624,
             0x4df9_2ebf_f5a4_2148,
         ],
-        |seed| {
-            let mut world = lossy(seed);
+        |world, seed| {
             let nodes = world.nodes(4, &NodeConfig::default());
             let reliable = Topic::new("Numbers").reliable().keep_all(32).keyed();
             let history = Topic::new("History").reliable().transient_local();
@@ -426,7 +407,6 @@ fn content_filters_evaluated_by_the_writer() {
                 world.create_reader_with(nodes[3], &topic, filter);
             }
             world.run_for(5 * SECOND);
-            world
         },
     );
 }

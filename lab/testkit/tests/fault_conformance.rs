@@ -50,89 +50,36 @@ impl<F: Fixture<Datapath: 'static>, P: Plan> Fixture for With<F, P> {
     }
 }
 
-struct Nothing;
-struct Losses;
-struct Copies;
-struct Delays;
-struct Damage;
-struct Starvation;
-struct Refusals;
-struct Exhaustion;
-struct Everything;
-
 /// Probability of one in eight.
 const OFTEN: u32 = 125_000;
 
-impl Plan for Nothing {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        plan
-    }
+/// Declares plans, each with the faults that it injects often.
+macro_rules! plans {
+    ($($plan:ident: [$($fault:ident),*];)+) => {
+        $(
+            struct $plan;
+
+            impl Plan for $plan {
+                fn with(plan: FaultPlan) -> FaultPlan {
+                    FaultPlan { $($fault: OFTEN,)* ..plan }
+                }
+            }
+        )+
+    };
 }
 
-impl Plan for Losses {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            loss_per_million: OFTEN,
-            ..plan
-        }
-    }
+plans! {
+    Nothing: [];
+    Losses: [loss_per_million];
+    Copies: [duplication_per_million];
+    Delays: [delay_per_million];
+    Damage: [corruption_per_million, shortening_per_million];
+    Starvation: [starvation_per_million];
+    Refusals: [would_block_per_million, unreachable_per_million];
+    Exhaustion: [exhaustion_per_million];
 }
 
-impl Plan for Copies {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            duplication_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
-
-impl Plan for Delays {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            delay_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
-
-impl Plan for Damage {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            corruption_per_million: OFTEN,
-            shortening_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
-
-impl Plan for Starvation {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            starvation_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
-
-impl Plan for Refusals {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            would_block_per_million: OFTEN,
-            unreachable_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
-
-impl Plan for Exhaustion {
-    fn with(plan: FaultPlan) -> FaultPlan {
-        FaultPlan {
-            exhaustion_per_million: OFTEN,
-            ..plan
-        }
-    }
-}
+struct Everything;
 
 impl Plan for Everything {
     fn with(plan: FaultPlan) -> FaultPlan {

@@ -1,7 +1,7 @@
 //! Policies and user data that change while their entity exists: what the other side sees, and which changes create or
 //! end a match.
 
-use isolane_rtps::{ReaderStatus, SetQosError, WriterStatus};
+use isolane_rtps::SetQosError;
 use isolane_sim::{LinkConfig, Topic, World, seeds};
 use isolane_wire::{
     builtin_data::EndpointData,
@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use crate::{
     peer::{Peer, WRITER},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, two_nodes},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, assert_notified, matched, ms, two_nodes},
 };
 
 fn topic() -> Topic {
@@ -72,7 +72,7 @@ fn user_topic_and_group_data_reach_peers_and_follow_their_changes() {
                 && has_changed(a, guids[1])
                 && peers.any(|peer| peer.data.user_data == octets("zone left"))
         });
-        let matched = (world.matched_readers(writer), world.matched_writers(reader));
+        let matched = matched(&world, writer, reader);
         assert_eq!((matched, before), ((1, 1), (1, 1)));
     });
 }
@@ -124,10 +124,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
     // The reader now requests more than the writer offers.
     world.set_reader_qos(reader, deadline(100)).unwrap();
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (0, 0)
-    );
+    assert_eq!(matched(&world, writer, reader), (0, 0));
     let offered = world
         .protocol(a)
         .offered_incompatible(world.writer_id(writer));
@@ -138,13 +135,7 @@ fn a_changed_deadline_breaks_a_match_and_mends_it() {
         let found = found.expect("both are notified");
         assert_eq!((found.policy, found.total), (PolicyId::DEADLINE, 1));
     }
-    let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
-    assert!(statuses.0.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
-    assert!(
-        statuses
-            .1
-            .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
-    );
+    assert_notified(&world, writer, reader);
     // A further change that leaves the mismatch unchanged is not reported again.
     world
         .set_reader_qos(reader, |qos| qos.user_data = octets("still"))
@@ -225,10 +216,7 @@ fn policies_that_the_standard_does_not_let_change_are_refused_by_name() {
         Err(SetQosError::InconsistentPolicy(PolicyId::DEADLINE))
     );
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (1, 1)
-    );
+    assert_eq!(matched(&world, writer, reader), (1, 1));
 }
 
 #[test]
@@ -251,10 +239,7 @@ fn the_others_may_change_all_at_once() {
         .unwrap();
     world.set_reader_qos(reader, change).unwrap();
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (1, 1)
-    );
+    assert_eq!(matched(&world, writer, reader), (1, 1));
     let of_writer = &known(&world, b, world.writer_guid(writer))
         .expect("it is known")
         .qos;

@@ -4,7 +4,10 @@ use isolane_rtps::ChangeKind;
 use isolane_sim::{LinkConfig, Random, ReaderHandle, Sample, Topic, World, WriterHandle, seeds};
 use isolane_wire::qos::OwnershipKind;
 
-use crate::support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written};
+use crate::{
+    filtered_writer::assert_account,
+    support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written},
+};
 
 /// Returns true if the value is a multiple of three.
 fn wants(payload: &[u8]) -> bool {
@@ -30,11 +33,7 @@ fn a_best_effort_reader_sees_what_passes() {
     let (mut world, writer, reader) = a_pair(World::new(1), &topic);
     world.publish(writer, ms(10), values(99));
     world.run_for(2 * SECOND);
-    let ledger = world.reader_ledger(reader);
-    assert_eq!(
-        (ledger.delivered, ledger.content_filtered, ledger.lost),
-        (33, 66, 0)
-    );
+    assert_account(&world, reader, (33, 66, 0));
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use isolane_rtps::{ReaderStatus, WriterStatus};
-use isolane_sim::{LinkConfig, Partition, Sample, Topic, World, seeds};
+use isolane_rtps::{DeadlineMissed, ReaderStatus, WriterStatus};
+use isolane_sim::{LinkConfig, Partition, ReaderHandle, Sample, Topic, World, WriterHandle, seeds};
 
-use crate::support::{SECOND, a_pair, a_pair_in, ms, values};
+use crate::support::{SECOND, a_pair, a_pair_in, ahead, ms, values};
 
 const PERIOD: Duration = ms(100);
 
@@ -15,6 +15,17 @@ fn punctual(topic: Topic) -> Topic {
 
 fn reliable() -> Topic {
     punctual(Topic::new("Punctual").reliable().keep_all(512))
+}
+
+/// Missed deadlines that both ends report.
+fn take_missed(
+    world: &mut World,
+    writer: WriterHandle,
+    reader: ReaderHandle,
+) -> (DeadlineMissed, DeadlineMissed) {
+    let offered = world.take_offered_deadline_missed(writer);
+    let requested = world.take_requested_deadline_missed(reader);
+    (offered.expect("missed"), requested.expect("missed"))
 }
 
 #[test]
@@ -35,10 +46,7 @@ fn each_period_without_a_sample_counts_once_at_both_ends() {
         let (mut world, _, writer, reader) = a_pair(&topic);
         world.enqueue(writer, values(1));
         world.run_for(ms(350));
-        let offered = world.take_offered_deadline_missed(writer).expect("missed");
-        let requested = world
-            .take_requested_deadline_missed(reader)
-            .expect("missed");
+        let (offered, requested) = take_missed(&mut world, writer, reader);
         assert_eq!((offered.total, offered.change), (3, 3));
         assert_eq!((requested.total, requested.change), (3, 3));
         let at_writer = world.writer_statuses(writer);
@@ -93,10 +101,7 @@ fn an_instance_is_watched_until_it_ends() {
     world.run_for(ms(50));
     world.enqueue(writer, [Sample::dispose(1), Sample::unregister(2)]);
     world.run_for(ms(520));
-    let offered = world.take_offered_deadline_missed(writer).expect("missed");
-    let requested = world
-        .take_requested_deadline_missed(reader)
-        .expect("missed");
+    let (offered, requested) = take_missed(&mut world, writer, reader);
     assert_eq!((offered.total, requested.total), (5, 5), "of the third");
     let third = isolane_sim::key_of(&Sample::keyed(3, 1).payload(), false).ok();
     assert_eq!(Some(offered.last_instance), third);
@@ -142,10 +147,7 @@ fn many_instances_are_watched_each_for_itself() {
     world.enqueue(writer, all(2).step_by(2));
     world.run_for(ms(50));
     let missed = u64::from(INSTANCES / 2);
-    let offered = world.take_offered_deadline_missed(writer).expect("missed");
-    let requested = world
-        .take_requested_deadline_missed(reader)
-        .expect("missed");
+    let (offered, requested) = take_missed(&mut world, writer, reader);
     assert_eq!((offered.total, requested.total), (missed, missed));
     world.run_for(ms(110));
     let offered = world.take_offered_deadline_missed(writer).expect("missed");
@@ -162,10 +164,7 @@ fn instances_beyond_what_is_watched_are_counted() {
     let (mut world, (a, b), writer, reader) = a_pair(&topic);
     world.enqueue(writer, (0..6).map(|key| Sample::keyed(key, 1)));
     world.run_for(ms(150));
-    let offered = world.take_offered_deadline_missed(writer).expect("missed");
-    let requested = world
-        .take_requested_deadline_missed(reader)
-        .expect("missed");
+    let (offered, requested) = take_missed(&mut world, writer, reader);
     assert_eq!((offered.total, requested.total), (4, 4));
     for node in [a, b] {
         assert_eq!(world.protocol(node).counters().unwatched, 2);
@@ -209,10 +208,7 @@ fn missed_deadlines_are_reported_after_the_deadline_is_removed_and_counted_on() 
     let endless = isolane_wire::time::Duration::INFINITE;
     world.set_reader_qos(reader, deadline(endless)).unwrap();
     world.set_writer_qos(writer, deadline(endless)).unwrap();
-    let offered = world.take_offered_deadline_missed(writer).expect("missed");
-    let requested = world
-        .take_requested_deadline_missed(reader)
-        .expect("missed");
+    let (offered, requested) = take_missed(&mut world, writer, reader);
     assert_eq!((offered.total, offered.change), (2, 2));
     assert_eq!((requested.total, requested.change), (2, 2));
     world.run_for(SECOND);
@@ -228,10 +224,7 @@ fn missed_deadlines_are_reported_after_the_deadline_is_removed_and_counted_on() 
         .unwrap();
     world.enqueue(writer, values(1));
     world.run_for(ms(150));
-    let offered = world.take_offered_deadline_missed(writer).expect("missed");
-    let requested = world
-        .take_requested_deadline_missed(reader)
-        .expect("missed");
+    let (offered, requested) = take_missed(&mut world, writer, reader);
     assert_eq!((offered.total, offered.change), (3, 1));
     assert_eq!((requested.total, requested.change), (3, 1));
 }
@@ -239,10 +232,7 @@ fn missed_deadlines_are_reported_after_the_deadline_is_removed_and_counted_on() 
 #[test]
 fn a_time_stamp_far_ahead_hides_no_period_without_a_sample() {
     let mut world = World::new(1);
-    let a = world.node(isolane_sim::NodeConfig {
-        stamps_ahead: 3_600 * SECOND,
-        ..isolane_sim::NodeConfig::default()
-    });
+    let a = world.node(ahead(3_600 * SECOND));
     let writer = world.create_writer(a, &reliable());
     world.enqueue(writer, values(1));
     world.run_for(10 * SECOND);

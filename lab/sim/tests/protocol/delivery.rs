@@ -12,7 +12,8 @@ use isolane_wire::message::Submessage;
 
 use crate::peer::for_each_submessage;
 use crate::support::{
-    PATIENCE, SECOND, a_pair, a_pair_in, keyed_samples, ms, taken, two_nodes, values, written,
+    PATIENCE, SECOND, a_pair, a_pair_in, keyed_samples, ms, taken, two_nodes, until_taken, values,
+    written,
 };
 
 /// Counts of the faults and recoveries in a world, to check that the worlds had enough of them.
@@ -202,9 +203,7 @@ fn a_full_history_refuses_and_takes_again_when_a_slow_reader_has_taken() {
     let (mut world, _, writer, reader) = a_pair(&topic);
     world.set_take(reader, Take::OneEvery(ms(50)));
     world.enqueue(writer, values(40));
-    world.run_until("all were taken", PATIENCE, |world| {
-        world.received(reader).len() == 40
-    });
+    until_taken(&mut world, "all were taken", reader, 40);
     assert!(world.refused(writer) > 0);
     assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
 }
@@ -254,9 +253,7 @@ fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_re
         for &writer in &writers {
             world.enqueue(writer, values(60));
         }
-        world.run_until("all were taken", PATIENCE, |world| {
-            world.received(reader).len() == 600
-        });
+        until_taken(&mut world, "all were taken", reader, 600);
         for &writer in &writers {
             assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
         }
@@ -320,9 +317,7 @@ fn a_reader_with_little_room_asks_for_no_more_than_it_can_keep() {
     let reader = world.create_reader(b, &topic.keep_all(4));
     world.set_take(reader, Take::OneEvery(ms(2)));
     let before = world.elapsed();
-    world.run_until("all were taken", PATIENCE, |world| {
-        world.received(reader).len() == 400
-    });
+    until_taken(&mut world, "all were taken", reader, 400);
     assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
     let repaired = world.writer_ledger(writer).repaired;
     assert!(repaired < 500, "{repaired} repairs of 400 samples");

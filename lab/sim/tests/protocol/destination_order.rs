@@ -9,7 +9,7 @@ use isolane_wire::{
     time::Timestamp,
 };
 
-use crate::support::{PATIENCE, SECOND, a_pair_in, ms, two_nodes};
+use crate::support::{PATIENCE, SECOND, a_pair_in, ahead, ms, two_nodes};
 
 fn by_source(topic: Topic) -> Topic {
     topic.qos(|qos| qos.destination_order = DestinationOrderKind::BySourceTimestamp)
@@ -25,10 +25,7 @@ struct Clocks {
 
 fn clocks(topic: &Topic, change: impl Fn(Topic, bool) -> Topic) -> Clocks {
     let mut world = World::new(1);
-    let early = world.node(NodeConfig {
-        stamps_ahead: SECOND,
-        ..NodeConfig::default()
-    });
+    let early = world.node(ahead(SECOND));
     let late = world.node(NodeConfig::default());
     let node = world.node(NodeConfig::default());
     let ahead = world.create_writer(early, &change(topic.clone(), true));
@@ -118,14 +115,9 @@ fn who_wants_the_order_of_writing_needs_a_writer_that_offers_it() {
 fn a_crowd(seed: u64) -> (World, Vec<WriterHandle>, Vec<ReaderHandle>) {
     let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
     let topic = by_source(Topic::new("Places").reliable().keep_last(1).keyed());
-    let node = |world: &mut World, ahead| {
-        world.node(NodeConfig {
-            stamps_ahead: ms(ahead),
-            ..NodeConfig::default()
-        })
-    };
-    let sending: Vec<NodeId> = [0, 7, 30].map(|ahead| node(&mut world, ahead)).to_vec();
-    let reading: Vec<NodeId> = [0, 0].map(|ahead| node(&mut world, ahead)).to_vec();
+    let mut node = |by| world.node(ahead(ms(by)));
+    let sending: Vec<NodeId> = [0, 7, 30].map(&mut node).to_vec();
+    let reading: Vec<NodeId> = [0, 0].map(&mut node).to_vec();
     let writers: Vec<_> = sending
         .iter()
         .map(|&node| world.create_writer(node, &topic))

@@ -9,7 +9,7 @@ use isolane_wire::{guid::EntityId, message::Submessage};
 
 use crate::{
     peer::{Peer, for_each_submessage},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, values},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, until_taken, values},
 };
 
 /// Longer than the default lease of 10 s and one announcement period.
@@ -269,9 +269,7 @@ fn a_short_partition_ends_no_match_and_loses_nothing() {
         let from = world.elapsed() + ms(100);
         world.partition(Partition::between(&[a], &[b]).during(from..from + 4 * SECOND));
         world.publish(writer, ms(50), values(100));
-        world.run_until("all came", PATIENCE, |world| {
-            world.received(reader).len() == 100
-        });
+        until_taken(&mut world, "all came", reader, 100);
         assert!(world.link_ledger().partitioned > 0);
         assert_eq!(world.protocol(b).counters().leases_expired, 0);
         assert_eq!(world.values(reader), (1..=100).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
 use isolane_wire::qos::{DurabilityKind, HistoryKind, PolicyId, QosPolicies};
 
-use crate::support::{PATIENCE, SECOND, ms, two_nodes, values};
+use crate::support::{SECOND, ms, two_nodes, until_taken, values};
 
 const KINDS: [DurabilityKind; 4] = [
     DurabilityKind::Volatile,
@@ -55,9 +55,7 @@ fn every_kind_but_volatile_gives_late_joiners_the_history_while_the_writer_lives
             world.enqueue(writer, values(8));
             world.run_for(SECOND);
             let late = world.create_reader(b, &topic);
-            world.run_until("the history came", PATIENCE, |world| {
-                world.received(late).len() == 5
-            });
+            until_taken(&mut world, "the history came", late, 5);
             assert_eq!(world.values(late), [4, 5, 6, 7, 8]);
             world.delete_writer(writer);
             let too_late = world.create_reader(b, &topic);

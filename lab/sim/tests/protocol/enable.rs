@@ -1,7 +1,7 @@
 //! Disabled endpoints (DDS 1.4 §2.2.2.1.1.7), and *wait_for_historical_data* (§2.2.2.5.3.34).
 
 use isolane_rtps::{ContentFilter, EnableError, WriteError};
-use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
+use isolane_sim::{LinkConfig, NodeId, Sample, Topic, World, seeds};
 
 use crate::support::{PATIENCE, SECOND, endpoints, ms, two_nodes, values};
 
@@ -9,21 +9,25 @@ fn reliable() -> Topic {
     Topic::new("Later").reliable().keep_all(8)
 }
 
-#[test]
-fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
+/// Two nodes, of which the first enables no endpoint by itself.
+fn without_autoenable() -> (World, NodeId, NodeId) {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
+    (world, a, b)
+}
+
+#[test]
+fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
+    let (mut world, a, b) = without_autoenable();
     let writer = world.create_writer(a, &reliable());
     let of_own = world.create_reader(a, &reliable());
     let reader = world.create_reader(b, &reliable());
     world.run_for(5 * SECOND);
     assert_eq!((endpoints(&world, a), endpoints(&world, b)), (1, 0));
     assert_eq!(world.matched_readers(writer), 0);
-    assert_eq!(
-        world.write(writer, Sample::value(1)),
-        Err(WriteError::NotEnabled)
-    );
+    let written = world.write(writer, Sample::value(1));
+    assert_eq!(written, Err(WriteError::NotEnabled));
     assert_eq!(world.writer_ledger(writer).refused, 1);
 
     let (writer_id, own_id) = (world.writer_id(writer), world.reader_id(of_own));
@@ -51,16 +55,12 @@ fn an_endpoint_that_is_not_enabled_is_neither_announced_nor_matched() {
 
 #[test]
 fn a_best_effort_writer_that_is_not_enabled_refuses_and_one_that_goes_so_says_nothing() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
+    let (mut world, a, b) = without_autoenable();
     let topic = Topic::new("Later");
     let writer = world.create_writer(a, &topic);
     let reader = world.create_reader(b, &topic);
-    assert_eq!(
-        world.write(writer, Sample::value(1)),
-        Err(WriteError::NotEnabled)
-    );
+    let written = world.write(writer, Sample::value(1));
+    assert_eq!(written, Err(WriteError::NotEnabled));
     let id = world.writer_id(writer);
     let limit = world.protocol(a).max_payload_bytes(id);
     let enabled = world.with_protocol(a, |protocol, now| protocol.enable_writer(now, id));
@@ -87,9 +87,7 @@ fn a_best_effort_writer_that_is_not_enabled_refuses_and_one_that_goes_so_says_no
 
 #[test]
 fn policies_of_an_endpoint_that_is_not_enabled_change_before_anybody_hears_of_it() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
+    let (mut world, a, b) = without_autoenable();
     let writer = world.create_writer(a, &reliable());
     let deadline = |topic: Topic| topic.qos(|qos| qos.deadline = SECOND.into());
     let reader = world.create_reader(b, &deadline(reliable()));
@@ -133,9 +131,7 @@ fn a_late_reader_has_its_history_when_it_says_so_and_not_before() {
 
 #[test]
 fn another_filter_of_a_reader_that_is_not_enabled_is_not_announced() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
+    let (mut world, a, b) = without_autoenable();
     let filtered = world.create_reader_with(a, &reliable(), ContentFilter::new(|_| true));
     let id = world.reader_id(filtered);
     let filter = Some(ContentFilter::new(|_| false));
@@ -149,9 +145,7 @@ fn another_filter_of_a_reader_that_is_not_enabled_is_not_announced() {
 
 #[test]
 fn a_budget_that_is_taken_back_before_the_writer_is_enabled_holds_nothing_back() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    world.with_protocol(a, |protocol, _| protocol.set_autoenable(false));
+    let (mut world, a, b) = without_autoenable();
     let topic = reliable().qos(|qos| qos.latency_budget = SECOND.into());
     let writer = world.create_writer(a, &topic);
     let reader = world.create_reader(b, &topic);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use isolane_sim::{LinkConfig, Partition, Sample, Take, Topic, World, seeds};
 
 use crate::{
-    filtered_writer::{a_pair, all_accounted, evaluating, multiples},
+    filtered_writer::{
+        a_pair, all_accounted, assert_account, assert_withheld, evaluating, multiples,
+    },
     support::{PATIENCE, SECOND, ms, two_nodes, values},
 };
 
@@ -28,12 +30,7 @@ fn a_keep_last_writer_holds_back_too_and_nothing_of_it_counts_as_lost() {
             (0, 990),
             "{ledger:?}"
         );
-        let ledger = world.writer_ledger(writer);
-        assert_eq!(
-            (ledger.sent, ledger.content_filtered),
-            (10, 990),
-            "{ledger:?}"
-        );
+        assert_withheld(&world, writer, (10, 990));
     }
 }
 
@@ -124,12 +121,7 @@ fn a_late_joiner_counts_a_hole_in_the_history_as_lost_and_rejected_samples_as_fi
         world.run_for(SECOND);
         let reader = world.create_reader_with(b, &topic, multiples(2));
         all_accounted(&mut world, reader, 8);
-        let ledger = world.reader_ledger(reader);
-        assert_eq!(
-            (ledger.delivered, ledger.lost, ledger.content_filtered),
-            (2, 4, 2),
-            "{ledger:?}"
-        );
+        assert_account(&world, reader, (2, 2, 4));
     }
 }
 
@@ -149,12 +141,7 @@ fn samples_written_before_a_volatile_reader_came_are_neither_filtered_nor_lost()
     world.until_matched(&[writer], &[holder, late]);
     world.enqueue(writer, (21..=30).map(Sample::value));
     all_accounted(&mut world, late, 10);
-    let ledger = world.reader_ledger(late);
-    assert_eq!(
-        (ledger.delivered, ledger.content_filtered, ledger.lost),
-        (4, 6, 0),
-        "{ledger:?}"
-    );
+    assert_account(&world, late, (4, 6, 0));
 }
 
 #[test]
@@ -170,12 +157,7 @@ fn what_has_expired_and_was_not_wanted_was_not_lost() {
     world.run_for(cut);
     world.heal();
     all_accounted(&mut world, reader, 31);
-    let ledger = world.reader_ledger(reader);
-    assert_eq!(
-        (ledger.content_filtered, ledger.lost),
-        (20, 10),
-        "{ledger:?}"
-    );
+    assert_account(&world, reader, (1, 20, 10));
 }
 
 #[test]

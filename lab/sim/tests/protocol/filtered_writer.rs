@@ -67,22 +67,34 @@ pub(crate) fn all_accounted(world: &mut World, reader: ReaderHandle, count: u64)
     });
 }
 
+/// Asserts how many samples a reader has delivered, has counted as filtered by content, and has lost.
+pub(crate) fn assert_account(world: &World, reader: ReaderHandle, expected: (u64, u64, u64)) {
+    let ledger = world.reader_ledger(reader);
+    let account = (ledger.delivered, ledger.content_filtered, ledger.lost);
+    assert_eq!(account, expected, "{ledger:?}");
+}
+
+/// Asserts how many samples a writer has sent, and has not sent because of its readers' filters.
+pub(crate) fn assert_withheld(world: &World, writer: WriterHandle, expected: (u64, u64)) {
+    let ledger = world.writer_ledger(writer);
+    assert_eq!(
+        (ledger.sent, ledger.content_filtered),
+        expected,
+        "{ledger:?}"
+    );
+}
+
 #[test]
 fn what_the_only_reader_does_not_want_is_not_sent_and_not_lost() {
     let topic = Topic::new("Numbers").reliable().keep_all(32);
     let (mut world, _, writer, reader) = a_pair(World::new(1), &topic, multiples(3));
     world.publish(writer, ms(2), values(99));
     all_accounted(&mut world, reader, 99);
+    assert_withheld(&world, writer, (33, 66));
     let at_writer = world.writer_ledger(writer);
-    assert_eq!(
-        (at_writer.sent, at_writer.content_filtered),
-        (33, 66),
-        "{at_writer:?}"
-    );
     assert_eq!((at_writer.repaired, at_writer.gaps), (0, 66));
-    let at_reader = world.reader_ledger(reader);
-    assert_eq!((at_reader.delivered, at_reader.content_filtered), (33, 66));
-    assert_eq!((at_reader.lost, at_reader.skipped), (0, 0));
+    assert_account(&world, reader, (33, 66, 0));
+    assert_eq!(world.reader_ledger(reader).skipped, 0);
 }
 
 #[test]
@@ -185,8 +197,7 @@ fn a_run_that_all_filters_reject_holds_no_writer_up() {
     world.run_for(SECOND);
     assert_eq!(world.unwritten(writer), 0, "it was acknowledged all along");
     all_accounted(&mut world, reader, 500);
-    let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.content_filtered), (0, 500));
+    assert_withheld(&world, writer, (0, 500));
 }
 
 #[test]
@@ -218,12 +229,7 @@ fn a_late_joiner_gets_of_the_history_what_it_wants() {
     world.run_for(SECOND);
     let reader = world.create_reader_with(b, &topic, multiples(6));
     all_accounted(&mut world, reader, 60);
-    let ledger = world.reader_ledger(reader);
-    assert_eq!(
-        (ledger.delivered, ledger.content_filtered),
-        (10, 50),
-        "{ledger:?}"
-    );
+    assert_account(&world, reader, (10, 50, 0));
     assert_eq!(world.writer_ledger(writer).history, 10);
 }
 
@@ -264,8 +270,7 @@ fn a_filter_that_the_writer_cannot_read_is_the_readers_alone() {
     let (mut world, _, writer, reader) = a_pair(World::new(8), &topic, strange);
     world.publish(writer, ms(1), values(99));
     all_accounted(&mut world, reader, 99);
-    let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.content_filtered), (99, 0));
+    assert_withheld(&world, writer, (99, 0));
     assert_eq!(world.reader_ledger(reader).delivered, 33);
     // A filter too long to be announced is also evaluated only by the reader.
     let long = announced(&format!("multiple of 3{}", " ".repeat(2_000)), 3);
@@ -286,11 +291,7 @@ fn a_best_effort_reader_judges_for_itself_so_that_what_it_lost_is_known() {
     world.until_matched(&[writer], &[reader]);
     world.publish(writer, ms(5), values(99));
     world.run_for(2 * SECOND);
-    let ledger = world.reader_ledger(reader);
-    assert_eq!(
-        (ledger.delivered, ledger.content_filtered, ledger.lost),
-        (33, 66, 0)
-    );
+    assert_account(&world, reader, (33, 66, 0));
     assert_eq!(world.writer_ledger(writer).content_filtered, 0);
 }
 
@@ -335,8 +336,7 @@ fn any_number_of_readers_may_have_the_same_filter() {
         all_accounted(&mut world, reader, 70);
         assert_eq!(world.reader_ledger(reader).delivered, 10);
     }
-    let ledger = world.writer_ledger(writer);
-    assert_eq!((ledger.sent, ledger.content_filtered), (10, 60));
+    assert_withheld(&world, writer, (10, 60));
 }
 
 #[test]

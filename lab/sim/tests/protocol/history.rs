@@ -9,13 +9,14 @@ use isolane_sim::{
 use isolane_wire::{
     guid::{EntityId, EntityKind},
     message::Submessage,
-    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
 };
 
 use crate::{
     peer::{Peer, for_each_submessage},
-    submessages::full_set,
-    support::{PATIENCE, SECOND, a_pair_in, a_pair_of, ms, taken, two_nodes, values, written},
+    submessages::{full_set, late_joiner},
+    support::{
+        PATIENCE, SECOND, a_pair_in, a_pair_of, ms, taken, two_nodes, until_taken, values, written,
+    },
 };
 
 /// A writer whose samples 1 to 10 have all been acknowledged, and a node for late joiners.
@@ -44,9 +45,7 @@ fn a_late_joiner_gets_the_whole_history_of_keep_all() {
         let (mut world, writer, topic) = an_old_writer(seed, LinkConfig::lossy(0.3), &topic);
         let late = late_reader(&mut world, writer, &topic);
         world.enqueue(writer, (11..=15).map(Sample::value));
-        world.run_until("the history and what followed came", PATIENCE, |world| {
-            world.received(late).len() == 15
-        });
+        until_taken(&mut world, "the history and what followed came", late, 15);
         assert_eq!(taken(&world, late, writer), written(&world, writer, 1));
         assert_eq!(world.reader_ledger(late).lost, 0);
     });
@@ -191,9 +190,7 @@ fn a_keep_last_writer_refuses_an_instance_only_while_all_places_are_taken() {
         (1..=20).map(|value| Sample::keyed(value as u32, value)),
     );
     assert!(world.refused(writer) > 0);
-    world.run_until("all were written", PATIENCE, |world| {
-        world.received(reader).len() == 20
-    });
+    until_taken(&mut world, "all were written", reader, 20);
 }
 
 #[test]
@@ -204,17 +201,13 @@ fn a_durable_keep_all_writer_goes_on_when_its_history_is_full_of_what_all_have_a
         let (mut world, _, writer, reader) =
             a_pair_in(World::new(seed).link(LinkConfig::lossy(0.3)), &topic);
         world.enqueue(writer, values(40));
-        world.run_until("all came", PATIENCE, |world| {
-            world.received(reader).len() == 40
-        });
+        until_taken(&mut world, "all came", reader, 40);
         assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
         assert_eq!(world.writer_ledger(writer).replaced, 32);
         assert_eq!(world.reader_ledger(reader).lost, 0);
         // A late joiner gets only the last of them.
         let late = late_reader(&mut world, writer, &topic);
-        world.run_until("the last came", PATIENCE, |world| {
-            world.received(late).len() == 8
-        });
+        until_taken(&mut world, "the last came", late, 8);
         assert_eq!(taken(&world, late, writer), written(&world, writer, 33));
     });
 }
@@ -277,10 +270,7 @@ fn one_gap_answers_a_hole_longer_than_an_acknack_can_request() {
     world.run_for(SECOND);
     let mut peer = Peer::of(&mut world, node);
     let reader = EntityId::user(2, EntityKind::READER_WITH_KEY);
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::TransientLocal;
-    peer.announce(&mut world, reader, qos);
+    peer.announce(&mut world, reader, late_joiner());
     let pair = (reader, world.writer_guid(writer).entity);
     let gaps = |world: &World| {
         let mut gaps = Vec::new();

@@ -9,7 +9,9 @@ use isolane_wire::guid::{EntityId, EntityKind, Guid, GuidPrefix};
 
 use crate::{
     peer::{KEYED_WRITER, Peer, WRITER},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, values},
+    support::{
+        PATIENCE, SECOND, a_pair, a_pair_in, endpoints, matched, ms, two_nodes, until_taken, values,
+    },
 };
 
 fn topic() -> Topic {
@@ -77,9 +79,7 @@ fn an_ignored_endpoint_goes_and_others_of_its_participant_stay() {
     world.run_for(SECOND);
     assert_eq!(world.matched_writers(late), 1, "of two writers");
     world.enqueue(writers[1], values(3));
-    world.run_until("the other writer is heard", PATIENCE, |world| {
-        world.received(readers[1]).len() == 3
-    });
+    until_taken(&mut world, "the other writer is heard", readers[1], 3);
 }
 
 #[test]
@@ -128,14 +128,9 @@ fn a_participant_that_ignores_itself_does_not_hear_itself() {
     world
         .with_protocol(a, |protocol, now| protocol.ignore_participant(now, prefix))
         .unwrap();
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(own)),
-        (1, 0)
-    );
+    assert_eq!(matched(&world, writer, own), (1, 0));
     world.enqueue(writer, values(2));
-    world.run_until("others hear it", PATIENCE, |world| {
-        world.received(reader).len() == 2
-    });
+    until_taken(&mut world, "others hear it", reader, 2);
     assert!(world.received(own).is_empty());
 }
 

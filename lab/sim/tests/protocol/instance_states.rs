@@ -18,7 +18,7 @@ use isolane_wire::{
     qos::{LivelinessKind, OwnershipKind, PresentationAccessScope},
 };
 
-use crate::support::{SECOND, a_pair, a_pair_of, keyed_samples, ms, two_nodes};
+use crate::support::{Pair, SECOND, a_pair, a_pair_of, keyed_samples, ms, two_nodes};
 
 const ANY: StateMask = StateMask::empty();
 
@@ -35,14 +35,7 @@ fn keyed() -> Topic {
 }
 
 fn looked() -> Looked {
-    let (mut world, nodes, writer, reader) = a_pair(&keyed());
-    world.set_take(reader, Take::OnRequest);
-    Looked {
-        world,
-        nodes,
-        writer,
-        reader,
-    }
+    Looked::of(a_pair(&keyed()))
 }
 
 /// The key hash of an instance of the worlds' type.
@@ -57,7 +50,25 @@ fn mask(mask: StateMask) -> Selection<'static> {
     }
 }
 
+/// Selects the samples of one instance.
+fn of_instance(number: u32) -> Selection<'static> {
+    Selection {
+        which: InstanceSelector::Instance(key(number)),
+        ..Selection::default()
+    }
+}
+
 impl Looked {
+    fn of((mut world, nodes, writer, reader): Pair) -> Self {
+        world.set_take(reader, Take::OnRequest);
+        Self {
+            world,
+            nodes,
+            writer,
+            reader,
+        }
+    }
+
     fn write(&mut self, samples: impl IntoIterator<Item = Sample>) {
         self.world.enqueue(self.writer, samples);
         self.world.run_for(SECOND);
@@ -155,9 +166,8 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
     assert_eq!(all[..5], of_7);
     assert_eq!(all[5..], [[1, 0, 0], [0, 0, 0]]);
     let first_two = Selection {
-        which: InstanceSelector::Instance(key(7)),
         max_samples: 3,
-        ..Selection::default()
+        ..of_instance(7)
     };
     let ranks = ranks(&mut looked, &first_two);
     assert_eq!(ranks, [[2, 1, 2], [1, 1, 2], [0, 0, 1]]);
@@ -167,10 +177,7 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
 fn samples_are_selected_by_state_by_value_by_instance_and_by_number() {
     let mut looked = looked();
     looked.write((1..=6).map(|value| Sample::keyed(value as u32 % 2, value)));
-    let of_one = Selection {
-        which: InstanceSelector::Instance(key(1)),
-        ..Selection::default()
-    };
+    let of_one = of_instance(1);
     assert_eq!(looked.values(&of_one, Then::Leave), [1, 3, 5]);
     let two = Selection {
         max_samples: 2,
@@ -191,10 +198,7 @@ fn samples_are_selected_by_state_by_value_by_instance_and_by_number() {
     };
     assert_eq!(looked.values(&large, Then::Take), [4, 6, 5]);
     assert!(looked.values(&large, Then::Take).is_empty());
-    let unknown = Selection {
-        which: InstanceSelector::Instance(key(9)),
-        ..Selection::default()
-    };
+    let unknown = of_instance(9);
     assert!(looked.values(&unknown, Then::Take).is_empty());
     assert_eq!(looked.values(&Selection::default(), Then::Take), [1, 3, 2]);
     looked.write([Sample::dispose(0)]);
@@ -231,23 +235,9 @@ fn the_next_instance_is_the_one_with_the_next_key_that_has_such_samples() {
 
 #[test]
 fn taking_from_the_middle_gives_its_room_back() {
-    let (mut world, nodes, writer, reader) = a_pair(&keyed().keep_all(4));
-    world.set_take(reader, Take::OnRequest);
-    world.enqueue(
-        writer,
-        (0..12).map(|value| Sample::keyed(value as u32 % 2, value)),
-    );
-    world.run_for(SECOND);
-    let mut looked = Looked {
-        world,
-        nodes,
-        writer,
-        reader,
-    };
-    let of_one = Selection {
-        which: InstanceSelector::Instance(key(1)),
-        ..Selection::default()
-    };
+    let mut looked = Looked::of(a_pair(&keyed().keep_all(4)));
+    looked.write((0..12).map(|value| Sample::keyed(value as u32 % 2, value)));
+    let of_one = of_instance(1);
     assert_eq!(looked.values(&of_one, Then::Take), [1, 3]);
     looked.world.run_for(SECOND);
     assert_eq!(
@@ -404,18 +394,11 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
 /// A keyed pair with a KEEP_LAST 1 reader whose user takes samples only when the test does so. The writer keeps more.
 fn last_only() -> Looked {
     let topic = Topic::new("Keyed").keyed().reliable();
-    let (mut world, (a, b), writer, reader) = a_pair_of(
+    Looked::of(a_pair_of(
         World::new(1),
         &topic.clone().keep_last(8).max_instances(32),
         &topic.keep_last(1).max_instances(4),
-    );
-    world.set_take(reader, Take::OnRequest);
-    Looked {
-        world,
-        nodes: (a, b),
-        writer,
-        reader,
-    }
+    ))
 }
 
 #[test]
@@ -622,14 +605,7 @@ fn with_ordered_access_samples_of_all_instances_keep_their_order() {
             qos.presentation.access_scope = scope;
             qos.presentation.ordered = true;
         });
-        let (mut world, nodes, writer, reader) = a_pair(&topic);
-        world.set_take(reader, Take::OnRequest);
-        let mut looked = Looked {
-            world,
-            nodes,
-            writer,
-            reader,
-        };
+        let mut looked = Looked::of(a_pair(&topic));
         looked.write(interleaved());
         let seen = looked.values(&Selection::default(), Then::Take);
         assert_eq!(seen, expected, "{scope:?}");

@@ -13,7 +13,7 @@ use isolane_wire::{
 
 use crate::{
     peer::{Peer, WRITER, head},
-    support::{PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ms, two_nodes, values},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ahead, ms, two_nodes, values},
 };
 
 const LIFESPAN: Duration = ms(100);
@@ -349,10 +349,7 @@ fn a_wall_clock_that_is_set_neither_expires_what_is_fresh_nor_keeps_what_is_stal
 #[test]
 fn a_time_stamp_far_ahead_keeps_a_sample_no_longer_than_the_clock_can_be_wrong() {
     let mut world = World::new(1);
-    let config = NodeConfig {
-        stamps_ahead: 3_600 * SECOND,
-        ..NodeConfig::default()
-    };
+    let config = ahead(3_600 * SECOND);
     let a = world.node(config);
     let writer = world.create_writer(a, &mortal(reliable().transient_local()));
     world.enqueue(writer, values(4));

@@ -18,7 +18,7 @@ use isolane_wire::{
 use crate::{
     peer::{Peer, WRITER, for_each_submessage, head},
     submessages::heartbeat,
-    support::{Pair, SECOND, a_pair, a_pair_in, ms, two_nodes, values},
+    support::{Pair, SECOND, a_pair, a_pair_in, ahead, ms, two_nodes, values},
 };
 
 const LEASE: Duration = ms(200);
@@ -170,17 +170,11 @@ fn a_writer_that_is_not_asserted_loses_its_liveliness_once() {
         let _ = changed(&mut world, reader);
         world.run_for(5 * SECOND);
         assert_eq!(lost(&mut world, writer), 1, "{kind:?}");
-        assert!(
-            world
-                .writer_statuses(writer)
-                .contains(WriterStatus::LIVELINESS_LOST)
-        );
+        let statuses = world.writer_statuses(writer);
+        assert!(statuses.contains(WriterStatus::LIVELINESS_LOST));
         assert_eq!(changed(&mut world, reader), Some((0, 1)));
-        assert!(
-            world
-                .reader_statuses(reader)
-                .contains(ReaderStatus::LIVELINESS_CHANGED)
-        );
+        let statuses = world.reader_statuses(reader);
+        assert!(statuses.contains(ReaderStatus::LIVELINESS_CHANGED));
 
         // Each write asserts liveliness.
         world.publish(writer, ms(150), values(10));
@@ -381,10 +375,11 @@ fn a_heartbeat_with_the_flag_asserts_a_writer_by_topic_and_one_without_does_not(
 #[test]
 fn a_message_that_cannot_be_read_is_counted_and_says_nothing() {
     let (mut world, peer, reader) = a_lively_peer(LivelinessKind::Automatic);
-    let before = world
-        .protocol(peer.target)
-        .counters()
-        .malformed_announcements;
+    let malformed = |world: &World| {
+        let counters = world.protocol(peer.target).counters();
+        counters.malformed_announcements
+    };
+    let before = malformed(&world);
     for (number, length) in (1..).zip([0usize, 3, 12, 23]) {
         let payload = vec![0; length.next_multiple_of(4)];
         let head = head(EntityId::P2P_MESSAGE_WRITER, number);
@@ -392,11 +387,7 @@ fn a_message_that_cannot_be_read_is_counted_and_says_nothing() {
             message.data(&head, &payload).map(drop)
         });
     }
-    let counted = world
-        .protocol(peer.target)
-        .counters()
-        .malformed_announcements
-        - before;
+    let counted = malformed(&world) - before;
     assert!(counted >= 3, "{counted}");
     world.run_for(LOST);
     assert_eq!(changed(&mut world, reader), Some((0, 1)));
@@ -456,10 +447,7 @@ fn a_silent_writer_whose_lease_becomes_endless_is_alive_and_is_counted_once_when
 fn by_participant_what_is_written_when_the_wall_clock_is_set_asserts_all() {
     let topic = lively(reliable(), LivelinessKind::ManualByParticipant);
     let mut world = World::new(1);
-    let a = world.node(NodeConfig {
-        stamps_ahead: 60 * SECOND,
-        ..NodeConfig::default()
-    });
+    let a = world.node(ahead(60 * SECOND));
     let b = world.node(NodeConfig::default());
     let (writer, other) = (
         world.create_writer(a, &topic),

@@ -1,6 +1,6 @@
 //! Matching: which endpoints match, and why others do not.
 
-use isolane_rtps::{EndpointKind, ReaderStatus, WriterStatus};
+use isolane_rtps::EndpointKind;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, WriterHandle};
 use isolane_wire::{
     qos::{
@@ -10,7 +10,7 @@ use isolane_wire::{
     time,
 };
 
-use crate::support::{PATIENCE, SECOND, endpoints, ms, two_nodes, values};
+use crate::support::{PATIENCE, SECOND, assert_notified, endpoints, ms, two_nodes, values};
 
 fn topic() -> Topic {
     Topic::new("Found").reliable().keep_all(64)
@@ -189,13 +189,7 @@ fn a_mismatch_names_the_policy_on_both_sides() {
             let requested = requested.expect("the reader is notified");
             assert_eq!((requested.policy, requested.total), (policy, 1));
             assert_eq!(requested.other, world.writer_guid(writer));
-            let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
-            assert!(statuses.0.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
-            assert!(
-                statuses
-                    .1
-                    .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
-            );
+            assert_notified(&world, writer, reader);
         }
     }
 }

@@ -4,7 +4,7 @@ use isolane_rtps::SetQosError;
 use isolane_sim::{LinkConfig, NodeConfig, Topic, World, seeds};
 use isolane_wire::qos::{Partition, PolicyId, QosPolicies};
 
-use crate::support::{PATIENCE, SECOND, a_pair, ms, two_nodes, values};
+use crate::support::{PATIENCE, SECOND, a_pair, matched, ms, two_nodes, values};
 
 fn topic() -> Topic {
     Topic::new("Parted").reliable().keep_all(64)
@@ -48,7 +48,7 @@ fn endpoints_meet_where_they_share_a_partition_on_one_host_and_on_two() {
             let writer = world.create_writer(a, &of(offered));
             let reader = world.create_reader(reader_node, &of(requested));
             world.run_for(SECOND);
-            let met = (world.matched_readers(writer), world.matched_writers(reader));
+            let met = matched(&world, writer, reader);
             assert_eq!(met, (do_meet.into(), do_meet.into()), "{name}");
             // Different partitions are no QoS mismatch.
             let protocol = world.protocol(a);
@@ -140,8 +140,5 @@ fn other_policies_of_matching_cannot_change() {
     assert_eq!(refused, Err(level));
     // The refused change had no effect.
     world.run_for(SECOND);
-    assert_eq!(
-        (world.matched_readers(writer), world.matched_writers(reader)),
-        (1, 1)
-    );
+    assert_eq!(matched(&world, writer, reader), (1, 1));
 }

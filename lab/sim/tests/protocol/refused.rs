@@ -173,9 +173,7 @@ fn a_match_that_found_no_place_is_made_when_another_has_gone() {
         let mut world = World::new(1);
         let (small, large) = a_small_node(&mut world, |limits| limits.matches = 4);
         let writer = world.create_writer(small, &topic("Few"));
-        let readers: Vec<_> = (0..3)
-            .map(|_| world.create_reader(large, &topic("Few")))
-            .collect();
+        let readers = [(); 3].map(|()| world.create_reader(large, &topic("Few")));
         world.run_for(10 * SECOND);
         assert_eq!(world.matched_readers(writer), 2);
         assert_eq!(world.protocol(small).counters().matches_refused, 1);
@@ -194,9 +192,7 @@ fn one_that_is_tried_again_is_not_counted_as_incompatible_twice() {
     let (small, large) = a_small_node(&mut world, |limits| limits.matches = 3);
     let writer = world.create_writer(small, &topic("Same"));
     let effort = world.create_writer(small, &Topic::new("Same"));
-    let readers: Vec<_> = (0..2)
-        .map(|_| world.create_reader(large, &topic("Same")))
-        .collect();
+    let readers = [(); 2].map(|()| world.create_reader(large, &topic("Same")));
     world.run_for(SECOND);
     let total = |world: &World| {
         let found = world
@@ -219,9 +215,7 @@ fn endpoints_of_one_participant_that_found_no_place_are_matched_when_there_is_on
     let (small, _) = a_small_node(&mut world, |limits| limits.matches = 3);
     world.run_for(SECOND);
     let writer = world.create_writer(small, &topic("Own"));
-    let readers: Vec<_> = (0..2)
-        .map(|_| world.create_reader(small, &topic("Own")))
-        .collect();
+    let readers = [(); 2].map(|()| world.create_reader(small, &topic("Own")));
     world.run_for(SECOND);
     assert_eq!(world.matched_readers(writer), 1);
     world.delete_reader(readers[0]);
@@ -275,12 +269,8 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
         ..NodeConfig::default()
     });
     let b = world.node(NodeConfig::default());
-    let writers: Vec<_> = (0..8)
-        .map(|_| world.create_writer(a, &topic("Left")))
-        .collect();
-    let readers: Vec<_> = (0..5)
-        .map(|_| world.create_reader(b, &topic("Left")))
-        .collect();
+    let writers = [(); 8].map(|()| world.create_writer(a, &topic("Left")));
+    let readers = [(); 5].map(|()| world.create_reader(b, &topic("Left")));
     world.until_matched(&writers, &readers);
     world.run_for(SECOND);
     let matches = |world: &World| {

@@ -4,13 +4,14 @@ use std::{rc::Rc, time::Duration};
 
 use isolane_rtps::{Announces, CreateError, DeliveryMode, SetQosError, StaticPeerState};
 use isolane_sim::{
-    Description, LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, seeds,
+    Description, LinkConfig, NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World,
+    WriterHandle, seeds,
 };
 use isolane_wire::{guid::EntityId, message::Submessage};
 
 use crate::{
     peer::for_each_submessage,
-    support::{PATIENCE, SECOND, ms, values},
+    support::{PATIENCE, SECOND, matched, ms, until_taken, values},
 };
 
 pub(crate) const A: NodeId = NodeId(0);
@@ -35,14 +36,27 @@ pub(crate) fn one_way(announces: Announces, topics: &[Topic]) -> Description {
 
 /// Creates two nodes with the same description.
 pub(crate) fn two_described(world: &mut World, described: Description) {
-    let described = Some(Rc::new(described));
-    for _ in 0..2 {
-        let described = described.clone();
-        world.node(NodeConfig {
-            described,
-            ..NodeConfig::default()
-        });
+    world.nodes(2, &with_description(described));
+}
+
+fn with_description(described: Description) -> NodeConfig {
+    NodeConfig {
+        described: Some(Rc::new(described)),
+        ..NodeConfig::default()
     }
+}
+
+/// Returns a matched writer on node 0 and reader on node 1, which are described.
+fn described_pair(
+    world: &mut World,
+    announces: Announces,
+    topic: &Topic,
+) -> (WriterHandle, ReaderHandle) {
+    two_described(world, one_way(announces, std::slice::from_ref(topic)));
+    let writer = world.create_writer(A, topic);
+    let reader = world.create_reader(B, topic);
+    world.until_matched(&[writer], &[reader]);
+    (writer, reader)
 }
 
 /// Numbers of SPDP and SEDP submessages since the tap was opened.
@@ -103,9 +117,7 @@ fn no_word_of_sedp_is_said_where_all_endpoints_are_described() {
             let reader = world.create_reader(B, &report());
             world.until_matched(&[writer], &[reader]);
             world.enqueue(writer, values(200));
-            world.run_until("all came", PATIENCE, |world| {
-                world.received(reader).len() == 200
-            });
+            until_taken(&mut world, "all came", reader, 200);
             world.run_for(30 * SECOND);
             assert_eq!(world.values(reader), (1..=200).collect::<Vec<_>>());
             let (spdp, sedp) = of_discovery(&world);
@@ -151,14 +163,9 @@ fn one_that_starts_again_is_met_at_once_and_nothing_of_before_is_left() {
         for restarted in [A, B] {
             seeds::for_each(0..20, |seed| {
                 let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
-                two_described(&mut world, one_way(announces, &[report()]));
-                let mut writer = world.create_writer(A, &report());
-                let mut reader = world.create_reader(B, &report());
-                world.until_matched(&[writer], &[reader]);
+                let (mut writer, mut reader) = described_pair(&mut world, announces, &report());
                 world.publish(writer, ms(1), values(50));
-                world.run_until("all came", PATIENCE, |world| {
-                    world.received(reader).len() == 50
-                });
+                until_taken(&mut world, "all came", reader, 50);
                 world.run_for(ms(200));
                 world.restart(restarted);
                 let before = world.elapsed();
@@ -192,10 +199,7 @@ fn one_that_starts_again_is_met_at_once_and_nothing_of_before_is_left() {
 fn a_late_datagram_of_an_earlier_start_brings_it_not_back() {
     let mut world = World::new(1);
     world.tap();
-    two_described(&mut world, one_way(Announces::Nothing, &[report()]));
-    let first = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[first], &[reader]);
+    let (first, reader) = described_pair(&mut world, Announces::Nothing, &report());
     world.enqueue(first, values(3));
     world.run_for(SECOND);
     let of_first: Vec<Vec<u8>> = world.tapped().to_vec();
@@ -245,10 +249,7 @@ fn one_that_announces_itself_is_gone_with_its_lease_and_back_with_its_first_word
 #[test]
 fn samples_of_one_that_announces_itself_do_not_renew_its_lease() {
     let mut world = World::new(1);
-    two_described(&mut world, one_way(Announces::Itself, &[report()]));
-    let writer = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[writer], &[reader]);
+    let (writer, reader) = described_pair(&mut world, Announces::Itself, &report());
     world.tap();
     world.enqueue(writer, values(3));
     world.run_for(ms(50));
@@ -277,11 +278,7 @@ fn samples_of_one_that_announces_itself_do_not_renew_its_lease() {
 fn one_that_never_comes_is_believed_for_one_lease_and_for_ever_where_it_announces_nothing() {
     for (announces, matched) in [(Announces::Itself, 0), (Announces::Nothing, 1)] {
         let mut world = World::new(1);
-        let described = Some(Rc::new(one_way(announces, &[brake()])));
-        let config = NodeConfig {
-            described,
-            ..NodeConfig::default()
-        };
+        let config = with_description(one_way(announces, &[brake()]));
         world.node(config.clone());
         world.node_down(config);
         let writer = world.create_writer(A, &brake());
@@ -295,10 +292,7 @@ fn one_that_never_comes_is_believed_for_one_lease_and_for_ever_where_it_announce
 fn a_good_bye_parts_at_once_and_what_is_late_does_not_bring_it_back() {
     let mut world = World::new(1);
     world.tap();
-    two_described(&mut world, one_way(Announces::Itself, &[report()]));
-    let writer = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[writer], &[reader]);
+    let (writer, reader) = described_pair(&mut world, Announces::Itself, &report());
     world.enqueue(writer, values(3));
     world.run_for(SECOND);
     let said: Vec<Vec<u8>> = world.tapped().to_vec();
@@ -321,10 +315,7 @@ fn a_good_bye_parts_at_once_and_what_is_late_does_not_bring_it_back() {
 fn a_partition_longer_than_the_lease_heals() {
     seeds::for_each(0..20, |seed| {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
-        two_described(&mut world, one_way(Announces::Itself, &[report()]));
-        let writer = world.create_writer(A, &report());
-        let reader = world.create_reader(B, &report());
-        world.until_matched(&[writer], &[reader]);
+        let (writer, reader) = described_pair(&mut world, Announces::Itself, &report());
         world.enqueue(writer, values(10));
         world.run_for(SECOND);
         world.partition(Partition::between(&[A], &[B]));
@@ -356,10 +347,7 @@ fn descriptions_that_disagree_are_counted_and_connect_nothing_wrongly() {
             one_way(Announces::Itself, &other),
         ];
         for described in described {
-            world.node(NodeConfig {
-                described: Some(Rc::new(described)),
-                ..NodeConfig::default()
-            });
+            world.node(with_description(described));
         }
         let writer = world.create_writer(A, &brake());
         let reader = world.create_reader(B, &other[0]);
@@ -381,11 +369,7 @@ fn descriptions_that_disagree_are_counted_and_connect_nothing_wrongly() {
 #[test]
 fn one_that_has_no_description_is_seen_to_have_none() {
     let mut world = World::new(1);
-    let described = Some(Rc::new(one_way(Announces::All, &[brake()])));
-    world.node(NodeConfig {
-        described,
-        ..NodeConfig::default()
-    });
+    world.node(with_description(one_way(Announces::All, &[brake()])));
     // Another participant uses the described address.
     world.node(NodeConfig::default());
     world.run_for(SECOND);
@@ -402,10 +386,7 @@ fn one_that_has_no_description_is_seen_to_have_none() {
 #[test]
 fn places_of_described_peers_are_kept_for_them() {
     let mut world = World::new(1);
-    let mut config = NodeConfig {
-        described: Some(Rc::new(one_way(Announces::Itself, &[brake()]))),
-        ..NodeConfig::default()
-    };
+    let mut config = with_description(one_way(Announces::Itself, &[brake()]));
     config.limits.participants = 3;
     config.limits.remote_endpoints = 3;
     world.node(config.clone());
@@ -459,8 +440,7 @@ fn a_described_endpoint_meets_the_described_deadline() {
     assert_eq!(create_reader(&mut world, &shorter), Some(refused));
     let writer = world.create_writer(A, &shorter);
     let reader = world.create_reader(B, &longer);
-    let matched = (world.matched_readers(writer), world.matched_writers(reader));
-    assert_eq!(matched, (1, 1));
+    assert_eq!(matched(&world, writer, reader), (1, 1));
 }
 
 #[test]

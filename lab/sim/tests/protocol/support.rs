@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use isolane_rtps::ChangeKind;
+use isolane_rtps::{ChangeKind, ReaderStatus, WriterStatus};
 use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World, WriterHandle};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -40,6 +40,34 @@ pub(crate) fn a_pair_of(mut world: World, offered: &Topic, requested: &Topic) ->
     let reader = world.create_reader(b, requested);
     world.until_matched(&[writer], &[reader]);
     (world, (a, b), writer, reader)
+}
+
+/// Runs until a reader has taken this many changes.
+pub(crate) fn until_taken(world: &mut World, what: &str, reader: ReaderHandle, count: usize) {
+    world.run_until(what, PATIENCE, |world| {
+        world.received(reader).len() == count
+    });
+}
+
+/// Number of matched readers of a writer, and of matched writers of a reader.
+pub(crate) fn matched(world: &World, writer: WriterHandle, reader: ReaderHandle) -> (usize, usize) {
+    (world.matched_readers(writer), world.matched_writers(reader))
+}
+
+/// Asserts that both ends were notified of incompatible policies.
+pub(crate) fn assert_notified(world: &World, writer: WriterHandle, reader: ReaderHandle) {
+    let at_writer = world.writer_statuses(writer);
+    assert!(at_writer.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
+    let at_reader = world.reader_statuses(reader);
+    assert!(at_reader.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS));
+}
+
+/// Configuration of a node whose time stamps are ahead of the world's time.
+pub(crate) fn ahead(by: Duration) -> NodeConfig {
+    NodeConfig {
+        stamps_ahead: by,
+        ..NodeConfig::default()
+    }
 }
 
 /// Number of endpoints of other nodes that a node knows.

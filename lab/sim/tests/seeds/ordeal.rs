@@ -396,18 +396,21 @@ impl Ordeal {
                 self.world.enqueue(life.handle, last);
             }
         }
-        let (writers, readers) = (self.writers.clone(), self.readers.clone());
-        self.world
-            .run_until("what is written in peace comes", PATIENCE, |world| {
-                let live = readers.iter().filter(|reader| !reader.is_gone);
-                live.into_iter().all(|reader| {
-                    let its = |writer: &&WriterLife| !writer.is_gone && writer.kind == reader.kind;
-                    writers
-                        .iter()
-                        .filter(its)
-                        .all(|writer| has_last(world, writer, reader))
-                })
-            });
+        let live = self.readers.iter().filter(|reader| !reader.is_gone);
+        let live: Vec<_> = live.copied().collect();
+        self.until_last("what is written in peace comes", &live);
+    }
+
+    /// Runs until these readers have the last sample of each instance of all writers of their kinds.
+    fn until_last(&mut self, what: &str, readers: &[ReaderLife]) {
+        let writers = &self.writers;
+        self.world.run_until(what, PATIENCE, |world| {
+            readers.iter().all(|reader| {
+                let its = |writer: &&WriterLife| !writer.is_gone && writer.kind == reader.kind;
+                let mut its = writers.iter().filter(its);
+                its.all(|writer| has_last(world, writer, reader))
+            })
+        });
     }
 
     /// Creates late readers, and checks that they get the whole history.
@@ -425,17 +428,7 @@ impl Ordeal {
             self.readers.push(reader);
             late.push(reader);
         }
-        let writers = self.writers.clone();
-        self.world
-            .run_until("who comes late has the history", PATIENCE, |world| {
-                late.iter().all(|reader| {
-                    let its = |writer: &&WriterLife| !writer.is_gone && writer.kind == reader.kind;
-                    writers
-                        .iter()
-                        .filter(its)
-                        .all(|writer| has_last(world, writer, reader))
-                })
-            });
+        self.until_last("who comes late has the history", &late);
     }
 }
 

@@ -8,7 +8,7 @@ use isolane_wire::{
     guid::EntityId,
     locator::Locator,
     message::{AckNack, DataPrefix, Gap, Heartbeat, PayloadKind, StatusInfo},
-    qos::QosPolicies,
+    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -120,6 +120,14 @@ pub(crate) fn endpoint(topic_name: &str, qos: QosPolicies) -> EndpointConfig<'_>
     }
 }
 
+/// Policies of a late joiner that wants the history: RELIABLE and TRANSIENT_LOCAL.
+pub(crate) fn late_joiner() -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    qos
+}
+
 /// Passes a datagram to a participant.
 pub(crate) fn receive(protocol: &mut LocalParticipant, now: Instant, from: Locator, bytes: &[u8]) {
     let mut message = MessageReceiver::new(from);
@@ -148,4 +156,16 @@ pub(crate) fn work(protocol: &mut LocalParticipant, now: Instant, buffer: &mut [
     }
     while protocol.next_status().is_some() {}
     steps
+}
+
+/// Asserts that the ledgers of all local endpoints balance.
+pub(crate) fn assert_balanced(protocol: &LocalParticipant) {
+    for reader in protocol.local_readers() {
+        let ledger = protocol.reader_ledger(reader).expect("it exists");
+        assert!(ledger.balances(), "{ledger:?}");
+    }
+    for writer in protocol.local_writers() {
+        let ledger = protocol.writer_ledger(writer).expect("it exists");
+        assert!(ledger.balances(), "{ledger:?}");
+    }
 }

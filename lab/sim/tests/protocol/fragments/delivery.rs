@@ -5,7 +5,7 @@ use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
 
 use super::{large, padded};
 use crate::support::{
-    PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ms, taken, two_nodes, written,
+    PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, ms, taken, two_nodes, until_taken, written,
 };
 
 /// Sample sizes around each size at which the encoding changes.
@@ -47,9 +47,7 @@ fn reliable_samples_of_mixed_sizes_arrive_once_and_in_order_over_links_that_lose
                 writer,
                 (1..).zip(sizes).map(|(value, bytes)| padded(value, bytes)),
             );
-            world.run_until("all came", PATIENCE, |world| {
-                world.received(reader).len() == sizes.len()
-            });
+            until_taken(&mut world, "all came", reader, sizes.len());
             assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
             world.run_until("all is acknowledged", PATIENCE, |world| {
                 let (node, id) = (isolane_sim::NodeId(0), world.writer_id(writer));
@@ -166,9 +164,7 @@ fn several_large_writers_reach_one_reader() {
             for &writer in &writers {
                 world.enqueue(writer, (1..=4).map(|value| padded(value, 60_000)));
             }
-            world.run_until("all came", PATIENCE, |world| {
-                world.received(reader).len() == 4 * writers.len()
-            });
+            until_taken(&mut world, "all came", reader, 4 * writers.len());
             for &writer in &writers {
                 assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
             }
@@ -191,9 +187,7 @@ fn a_late_joiner_gets_a_history_of_large_samples_in_fragments() {
             );
             world.run_for(SECOND);
             let reader = world.create_reader(b, &topic);
-            world.run_until("the history came", PATIENCE, |world| {
-                world.received(reader).len() == 5
-            });
+            until_taken(&mut world, "the history came", reader, 5);
             assert_eq!(taken(&world, reader, writer), written(&world, writer, 3));
             assert!(
                 world.writer_ledger(writer).history + world.writer_ledger(writer).repaired >= 5

@@ -5,21 +5,19 @@ use isolane_sim::{LinkConfig, Random, World, seeds};
 use isolane_wire::{
     guid::EntityId,
     message::{DataFragPrefix, HEADER_BYTES, Header, HeartbeatFrag, MessageWriter, NackFrag},
-    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    qos::{QosPolicies, ReliabilityKind},
     sequence::{FragmentNumberSet, SequenceNumber},
 };
 
 use super::{
     large, padded,
-    peers::{CYCLONE, Cut, a_reader, part, parts, say},
+    peers::{CYCLONE, Cut, KINDS, a_reader, part, parts, say, say_all, volatile},
 };
 use crate::{
     peer::{Peer, READER, WRITER},
     submessages::set,
     support::{SECOND, a_pair_in, ms, taken, written},
 };
-
-const KINDS: [ReliabilityKind; 2] = [ReliabilityKind::BestEffort, ReliabilityKind::Reliable];
 
 #[test]
 fn sizes_that_contradict_those_of_the_first_fragment_are_not_taken() {
@@ -37,9 +35,7 @@ fn sizes_that_contradict_those_of_the_first_fragment_are_not_taken() {
             say(&mut world, &peer, (liar, &vec![0xee; usize::from(size)]));
         }
         assert_eq!(world.protocol(peer.target).counters().fragments_unused, 3);
-        for &part in &all[1..] {
-            say(&mut world, &peer, part);
-        }
+        say_all(&mut world, &peer, all[1..].iter().copied());
         assert_eq!(world.values(reader), [1]);
         assert!(world.received(reader)[0].sample().is_some());
     }
@@ -49,15 +45,10 @@ fn sizes_that_contradict_those_of_the_first_fragment_are_not_taken() {
 fn a_lie_that_comes_first_keeps_its_sample_from_arriving_for_a_while_and_not_for_good() {
     let (mut world, peer, reader) = a_reader(ReliabilityKind::Reliable);
     let payload = padded(1, 50_000).payload();
-    say(
-        &mut world,
-        &peer,
-        (part(1, 1, 1, CYCLONE, 700_000), &[0xee; 1_344]),
-    );
+    let lie = part(1, 1, 1, CYCLONE, 700_000);
+    say(&mut world, &peer, (lie, &[0xee; 1_344]));
     for round in 0..2 {
-        for part in parts(1, &payload, CYCLONE) {
-            say(&mut world, &peer, part);
-        }
+        say_all(&mut world, &peer, parts(1, &payload, CYCLONE));
         assert_eq!(world.values(reader).len(), round);
         world.run_for(ASSEMBLY_PATIENCE);
     }
@@ -110,25 +101,17 @@ fn what_can_never_be_taken_in_is_refused_for_good() {
         };
         let huge = u32::MAX as usize;
         say(&mut world, &peer, (part(1, 1, 1, tiny, 5_000), &[0; 100]));
-        say(
-            &mut world,
-            &peer,
-            (part(2, 1, 1, CYCLONE, huge), &[0; 1_344]),
-        );
-        say(
-            &mut world,
-            &peer,
-            (part(3, 3_000_000, 1, CYCLONE, huge), &[0; 1_344]),
-        );
+        let lie = part(2, 1, 1, CYCLONE, huge);
+        say(&mut world, &peer, (lie, &[0; 1_344]));
+        let lie = part(3, 3_000_000, 1, CYCLONE, huge);
+        say(&mut world, &peer, (lie, &[0; 1_344]));
         let ledger = world.reader_ledger(reader);
         assert_eq!((ledger.rejected, ledger.too_large), (1, 2), "{ledger:?}");
         assert_eq!(ledger.accounted, 3);
         let counters = world.protocol(peer.target).counters();
         assert_eq!(counters.fragments_unused, 0, "they are counted already");
         let payload = padded(4, 5_000).payload();
-        for part in parts(4, &payload, CYCLONE) {
-            say(&mut world, &peer, part);
-        }
+        say_all(&mut world, &peer, parts(4, &payload, CYCLONE));
         assert_eq!(world.values(reader), [4]);
     }
 }
@@ -169,21 +152,15 @@ fn samples_begun_without_end_take_no_more_than_the_places_there_are_and_honest_o
         let topic = large().reliable().keep_all(8).name("Foreign");
         let (mut world, (_, b), writer, reader) = a_pair_in(world, &topic);
         let mut peer = Peer::of(&mut world, b);
-        let mut qos = QosPolicies::default();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        qos.durability = DurabilityKind::Volatile;
-        peer.announce(&mut world, WRITER, qos);
+        peer.announce(&mut world, WRITER, volatile(ReliabilityKind::Reliable));
         world.publish(writer, ms(20), (1..=20).map(|value| padded(value, 100_000)));
         let mut chance = Random::new(seed).fork();
         let mut spent = 0u32;
         while world.received_from(reader, writer).count() < 20 {
             let sequence = 1 + chance.below(250) as i64;
             let first = 1 + chance.below(700) as u32;
-            say(
-                &mut world,
-                &peer,
-                (part(sequence, first, 1, CYCLONE, 1 << 20), &[7; 1_344]),
-            );
+            let lie = part(sequence, first, 1, CYCLONE, 1 << 20);
+            say(&mut world, &peer, (lie, &[7; 1_344]));
             spent += 1;
             assert!(
                 spent < 20_000,
@@ -275,9 +252,7 @@ fn forged_heartbeat_frags_ask_for_what_was_begun_and_for_nothing_else() {
         });
     }
     let payload = padded(1, 5_000).payload();
-    for (head, bytes) in parts(1, &payload, CYCLONE) {
-        say(&mut world, &peer, (head, bytes));
-    }
+    say_all(&mut world, &peer, parts(1, &payload, CYCLONE));
     assert_eq!(world.values(reader), [1]);
     assert_eq!(world.reader_ledger(reader).lost, 0);
 }

@@ -74,6 +74,24 @@ pub(super) fn say(world: &mut World, peer: &Peer, (head, bytes): (DataFragPrefix
     peer.say(world, |message| message.data_frag(&head, bytes).map(drop));
 }
 
+pub(super) fn say_all<'a>(
+    world: &mut World,
+    peer: &Peer,
+    parts: impl IntoIterator<Item = (DataFragPrefix, &'a [u8])>,
+) {
+    for part in parts {
+        say(world, peer, part);
+    }
+}
+
+/// VOLATILE policies of a peer's writer.
+pub(super) fn volatile(kind: ReliabilityKind) -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = kind;
+    qos.durability = DurabilityKind::Volatile;
+    qos
+}
+
 /// A reader of long samples, and a peer with a matching writer.
 pub(super) fn a_reader(kind: ReliabilityKind) -> (World, Peer, ReaderHandle) {
     let mut world = World::new(1);
@@ -85,10 +103,7 @@ pub(super) fn a_reader(kind: ReliabilityKind) -> (World, Peer, ReaderHandle) {
     let topic = topic.name("Foreign");
     let reader = world.create_reader(node, &topic);
     let mut peer = Peer::of(&mut world, node);
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = kind;
-    qos.durability = DurabilityKind::Volatile;
-    peer.announce(&mut world, WRITER, qos);
+    peer.announce(&mut world, WRITER, volatile(kind));
     assert_eq!(world.matched_writers(reader), 1);
     (world, peer, reader)
 }
@@ -107,7 +122,8 @@ pub(super) fn last_nack_frag(world: &World) -> Option<(i64, Vec<u32>)> {
     last
 }
 
-const KINDS: [ReliabilityKind; 2] = [ReliabilityKind::BestEffort, ReliabilityKind::Reliable];
+pub(super) const KINDS: [ReliabilityKind; 2] =
+    [ReliabilityKind::BestEffort, ReliabilityKind::Reliable];
 
 #[test]
 fn every_way_of_cutting_is_put_together() {
@@ -150,14 +166,10 @@ fn fragments_may_come_in_any_order_twice_and_overlapping() {
         all.reverse();
         let size = usize::from(ONE_BY_ONE.fragment_bytes);
         let overlapping = part(1, 3, 5, ONE_BY_ONE, payload.len());
-        say(
-            &mut world,
-            &peer,
-            (overlapping, &payload[2 * size..7 * size]),
-        );
-        for part in all.iter().flat_map(|&part| [part, part]) {
-            say(&mut world, &peer, part);
-        }
+        let bytes = &payload[2 * size..7 * size];
+        say(&mut world, &peer, (overlapping, bytes));
+        let twice = all.iter().flat_map(|&part| [part, part]);
+        say_all(&mut world, &peer, twice);
         assert_eq!(world.values(reader), [1]);
         assert!(world.received(reader)[0].sample().is_some());
         let unused = world.protocol(peer.target).counters().fragments_unused;
@@ -191,9 +203,7 @@ fn missing_fragments_are_requested_by_nack_frag_and_missing_samples_by_acknack()
         say(&mut world, &peer, first[nth]);
     }
     assert_eq!(world.values(reader), [1]);
-    for part in parts(2, &payloads[1], CYCLONE) {
-        say(&mut world, &peer, part);
-    }
+    say_all(&mut world, &peer, parts(2, &payloads[1], CYCLONE));
     assert_eq!(world.values(reader), [1, 2]);
     peer.heartbeat(&mut world, (1, 2), 2);
     assert_eq!(peer.last_acknack(&world), Some((3, vec![])));
@@ -210,9 +220,7 @@ fn the_whole_sample_is_requested_from_a_writer_that_does_not_answer_nack_frags()
     world.run_for(ASSEMBLY_PATIENCE);
     peer.heartbeat(&mut world, (1, 1), 2);
     assert_eq!(peer.last_acknack(&world), Some((1, vec![1])));
-    for &part in &all {
-        say(&mut world, &peer, part);
-    }
+    say_all(&mut world, &peer, all);
     assert_eq!(world.values(reader), [1]);
 }
 
@@ -243,9 +251,7 @@ fn a_heartbeat_frag_says_how_much_of_a_sample_can_be_missing() {
         last_nack_frag(&world).map(|(_, lacks)| lacks.len()),
         Some(19)
     );
-    for &part in &all {
-        say(&mut world, &peer, part);
-    }
+    say_all(&mut world, &peer, all);
     assert_eq!(world.values(reader), [1]);
 }
 
@@ -264,11 +270,8 @@ fn key_and_status_may_come_with_one_fragment_only() {
     peer.announce(&mut world, writer, QosPolicies::default());
     let alive = Sample::keyed(7, 1).padded(5_000).payload();
     for (head, bytes) in parts(1, &alive, ONE_BY_ONE) {
-        say(
-            &mut world,
-            &peer,
-            (DataFragPrefix { writer, ..head }, bytes),
-        );
+        let head = DataFragPrefix { writer, ..head };
+        say(&mut world, &peer, (head, bytes));
     }
     // The key of an instance's end, followed by superfluous bytes.
     let mut key = Sample::dispose(7).payload();
@@ -309,18 +312,9 @@ fn fragments_for_another_participant_or_of_an_unknown_writer_are_left_alone() {
         Ok(())
     });
     assert_eq!(world.protocol(peer.target).counters().for_others, 1);
-    let unknown = EntityId::user(77, 3);
-    say(
-        &mut world,
-        &peer,
-        (
-            DataFragPrefix {
-                writer: unknown,
-                ..head
-            },
-            bytes,
-        ),
-    );
+    let writer = EntityId::user(77, 3);
+    let unknown = DataFragPrefix { writer, ..head };
+    say(&mut world, &peer, (unknown, bytes));
     assert_eq!(world.protocol(peer.target).counters().unmatched_data, 1);
     assert!(world.received(reader).is_empty());
 }

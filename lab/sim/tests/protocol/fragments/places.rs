@@ -5,12 +5,12 @@ use isolane_sim::{LinkConfig, World};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
     message::DataFragPrefix,
-    qos::{DurabilityKind, LivelinessKind, QosPolicies, ReliabilityKind},
+    qos::{LivelinessKind, ReliabilityKind},
 };
 
 use super::{
     large, padded,
-    peers::{CYCLONE, a_reader, part, say},
+    peers::{CYCLONE, KINDS, a_reader, part, say, volatile},
 };
 use crate::{
     peer::{Peer, WRITER},
@@ -19,19 +19,13 @@ use crate::{
 
 const HUGE: usize = 1 << 20;
 
-/// Fragment of a sample that never becomes complete.
-fn endless(writer: EntityId, sequence: i64, fragment: u32) -> DataFragPrefix {
-    DataFragPrefix {
+/// Says a fragment of a sample that never becomes complete.
+fn say_endless(world: &mut World, peer: &Peer, writer: EntityId, sequence: i64, fragment: u32) {
+    let head = DataFragPrefix {
         writer,
         ..part(sequence, fragment, 1, CYCLONE, HUGE)
-    }
-}
-
-fn reliable() -> QosPolicies {
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::Volatile;
-    qos
+    };
+    say(world, peer, (head, &[7; 1_344]));
 }
 
 #[test]
@@ -39,14 +33,10 @@ fn a_writer_that_begins_a_sample_for_each_place_and_falls_silent_stops_no_repair
     let topic = large().reliable().keep_all(64).name("Foreign");
     let (mut world, (_, b), writer, reader) = a_pair_in(World::new(3), &topic);
     let mut peer = Peer::of(&mut world, b);
-    peer.announce(&mut world, WRITER, reliable());
+    peer.announce(&mut world, WRITER, volatile(ReliabilityKind::Reliable));
     assert_eq!(world.matched_writers(reader), 2);
     for sequence in 1..=ASSEMBLIES as i64 {
-        say(
-            &mut world,
-            &peer,
-            (endless(WRITER, sequence, 1), &[7; 1_344]),
-        );
+        say_endless(&mut world, &peer, WRITER, sequence, 1);
     }
     world.set_link(LinkConfig::losing(0.3));
     world.publish(writer, ms(5), values(60));
@@ -68,17 +58,13 @@ fn a_participant_whose_writers_hold_every_place_makes_way_for_others() {
         .map(|number| EntityId::user(number, EntityKind::WRITER_NO_KEY))
         .collect();
     for &writer in &writers {
-        peer.announce(&mut world, writer, reliable());
+        peer.announce(&mut world, writer, volatile(ReliabilityKind::Reliable));
     }
     assert_eq!(world.matched_writers(reader), 1 + ASSEMBLIES);
     for fragment in 1..=20 {
         // Fast enough that no sample counts as stalled.
         for &writer in &writers {
-            say(
-                &mut world,
-                &peer,
-                (endless(writer, 1, fragment), &[7; 1_344]),
-            );
+            say_endless(&mut world, &peer, writer, 1, fragment);
         }
         if fragment == 2 {
             world.enqueue(writer, (1..=5).map(|value| padded(value, 100_000)));
@@ -95,16 +81,12 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
     let node = world.node(isolane_sim::NodeConfig::default());
     let reader = world.create_reader(node, &topic);
     let mut peer = Peer::of(&mut world, node);
-    let mut qos = reliable();
+    let mut qos = volatile(ReliabilityKind::Reliable);
     qos.liveliness.kind = LivelinessKind::ManualByTopic;
     qos.liveliness.lease = ms(200).into();
     peer.announce(&mut world, WRITER, qos);
     for fragment in 1..=20 {
-        say(
-            &mut world,
-            &peer,
-            (endless(WRITER, 1, fragment), &[7; 1_344]),
-        );
+        say_endless(&mut world, &peer, WRITER, 1, fragment);
         world.run_for(ms(100));
     }
     let changed = world.take_liveliness_changed(reader).expect("it is alive");
@@ -114,10 +96,10 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
     world.run_for(SECOND);
     let changed = world.take_liveliness_changed(reader).expect("it is silent");
     assert_eq!((changed.alive, changed.not_alive), (0, 1));
-    say(&mut world, &peer, (endless(WRITER, 1, 20), &[7; 1_344]));
+    say_endless(&mut world, &peer, WRITER, 1, 20);
     world.run_for(ms(10));
     assert_eq!(world.take_liveliness_changed(reader), None, "nothing new");
-    say(&mut world, &peer, (endless(WRITER, 1, 21), &[7; 1_344]));
+    say_endless(&mut world, &peer, WRITER, 1, 21);
     world.run_for(ms(10));
     let changed = world.take_liveliness_changed(reader).expect("it is back");
     assert_eq!((changed.alive, changed.not_alive), (1, 0));
@@ -125,16 +107,12 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
 
 #[test]
 fn fragments_renew_the_lease_of_a_participant_whose_announcements_are_lost() {
-    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+    for kind in KINDS {
         let (mut world, peer, _) = a_reader(kind);
         peer.announce_itself(&mut world, |data| data.lease = 3 * SECOND);
         let peers = |world: &World| world.protocol(peer.target).remote_participants().count();
         for fragment in 1..=20 {
-            say(
-                &mut world,
-                &peer,
-                (endless(WRITER, 1, fragment), &[7; 1_344]),
-            );
+            say_endless(&mut world, &peer, WRITER, 1, fragment);
             world.run_for(SECOND / 2);
         }
         assert_eq!(peers(&world), 1);

@@ -3,7 +3,7 @@
 use isolane_sim::{LinkConfig, Take, Topic, World, seeds};
 
 use super::padded;
-use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, two_nodes, written};
+use crate::support::{SECOND, a_pair, a_pair_in, ms, taken, two_nodes, until_taken, written};
 
 /// Topic whose long samples share memory, enough for four of maximum size.
 fn unbounded() -> Topic {
@@ -27,9 +27,7 @@ fn short_and_long_samples_arrive_once_and_in_order_though_memory_is_for_four_lon
                 writer,
                 (1..).zip(sizes).map(|(value, bytes)| padded(value, bytes)),
             );
-            world.run_until("all came", PATIENCE, |world| {
-                world.received(reader).len() == 30
-            });
+            until_taken(&mut world, "all came", reader, 30);
             assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
             assert!(world.refused(writer) > 0, "memory was full for a while");
         });
@@ -43,9 +41,7 @@ fn an_acknowledgement_is_demanded_before_long_samples_have_used_their_memory_up(
         let (mut world, _, writer, reader) = a_pair(&topic);
         let begin = world.elapsed();
         world.enqueue(writer, (1..=count).map(|value| padded(value, bytes)));
-        world.run_until("all came", PATIENCE, |world| {
-            world.received(reader).len() == count as usize
-        });
+        until_taken(&mut world, "all came", reader, count as usize);
         let took = world.elapsed() - begin;
         assert!(
             took < ms(100),

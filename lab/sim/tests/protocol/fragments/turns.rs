@@ -6,7 +6,7 @@ use isolane_rtps::{WriteError, limits::STAGED_SAMPLES};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, Topic, World, seeds};
 
 use super::{large, padded};
-use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, written};
+use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, until_taken, written};
 
 #[test]
 fn a_sample_as_critical_as_a_large_one_waits_for_a_fragment_and_not_for_the_rest() {
@@ -191,9 +191,7 @@ fn a_slow_user_of_a_keep_all_reader_loses_nothing() {
         let (mut world, _, writer, reader) = a_pair_in(world, &topic);
         world.set_take(reader, isolane_sim::Take::OneEvery(ms(50)));
         world.enqueue(writer, (1..=30).map(|value| padded(value, 30_000)));
-        world.run_until("all were taken", PATIENCE, |world| {
-            world.received(reader).len() == 30
-        });
+        until_taken(&mut world, "all were taken", reader, 30);
         assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
     });
 }

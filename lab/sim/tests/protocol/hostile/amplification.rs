@@ -11,12 +11,12 @@ use isolane_wire::{
     builtin_data::EndpointData,
     guid::{EntityId, EntityKind, Guid},
     message::AckNack,
-    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    qos::DurabilityKind,
 };
 
 use crate::{
     peer::{Peer, READER},
-    submessages::{SEDP_READERS, acknack, set},
+    submessages::{SEDP_READERS, acknack, late_joiner, set},
     support::{SECOND, a_pair, ms, values},
 };
 
@@ -25,13 +25,6 @@ const EFFORT_READER: EntityId = EntityId::user(3, EntityKind::READER_NO_KEY);
 
 /// Longer than the longest accepted lease.
 const LONG: Duration = Duration::from_secs(400);
-
-fn late_joiner() -> QosPolicies {
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::TransientLocal;
-    qos
-}
 
 fn name(data: &mut EndpointData, topic: &str) {
     data.topic_name = topic.try_into().expect("it fits");

@@ -10,12 +10,11 @@ use isolane_wire::{
     builtin_data::ParticipantData,
     guid::{EntityId, EntityKind},
     message::{AckNack, Heartbeat},
-    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
 };
 
 use crate::{
     peer::{Peer, WRITER, head},
-    submessages::{SEDP_READERS, acknack, full_set, gap, heartbeat},
+    submessages::{SEDP_READERS, acknack, full_set, gap, heartbeat, late_joiner},
     support::{PATIENCE, SECOND, a_pair_in, ms, taken, values, written},
 };
 
@@ -100,13 +99,6 @@ fn counted(honest: &Honest, of: impl Fn(&isolane_rtps::Counters) -> u64) -> u64 
         .sum()
 }
 
-fn reliable() -> QosPolicies {
-    let mut qos = QosPolicies::default();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.durability = DurabilityKind::TransientLocal;
-    qos
-}
-
 #[test]
 fn endless_participants_do_not_disturb_others_and_keep_no_newcomer_out() {
     seeds::for_each(0..10, |seed| {
@@ -142,7 +134,7 @@ fn endless_endpoints_of_one_participant_find_the_tables_full_and_do_not_disturb_
             let is_of_honest_topic = honest.chance.chance(0.5);
             let entity = EntityId::user(number, kind);
             peers[which].announce_with(&mut honest.world, entity, |data| {
-                data.qos = reliable();
+                data.qos = late_joiner();
                 if !is_of_honest_topic {
                     data.topic_name = "Other".try_into().expect("it fits");
                 }
@@ -166,7 +158,7 @@ fn endpoints_that_come_and_go_without_end_leave_nothing_behind() {
         peer.announce_itself(&mut honest.world, |_| {});
         for entity in 1..=5 {
             let entity = EntityId::user(entity, EntityKind::WRITER_NO_KEY);
-            peer.announce(&mut honest.world, entity, reliable());
+            peer.announce(&mut honest.world, entity, late_joiner());
         }
         peer.leave(&mut honest.world);
     }
@@ -193,7 +185,7 @@ fn absurd_numbers_of_a_matched_peer_disturb_only_what_it_says_itself() {
         let mut honest = Honest::new(seed);
         let (world, node) = (&mut honest.world, honest.nodes[1]);
         let mut peer = Peer::of(world, node);
-        peer.announce(world, WRITER, reliable());
+        peer.announce(world, WRITER, late_joiner());
         let discovery = SEDP_READERS.map(|(_, writer)| writer);
         for round in 0..60 {
             let chance = &mut honest.chance;
@@ -232,7 +224,7 @@ fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
     let mut honest = Honest::new(1);
     let (world, node) = (&mut honest.world, honest.nodes[1]);
     let mut peer = Peer::unproven(world, node);
-    peer.announce(world, WRITER, reliable());
+    peer.announce(world, WRITER, late_joiner());
     // Answers to unknown writers: none, after the answers to the announcements have been sent.
     world.run_for(5 * SECOND);
     let stranger = Peer::at(peer.node, node, 77);
@@ -288,7 +280,7 @@ fn acknacks_with_huge_sets_draw_what_is_kept_and_do_not_disturb_others() {
     let (world, node) = (&mut honest.world, honest.nodes[0]);
     let mut peer = Peer::of(world, node);
     let reader = EntityId::user(7, EntityKind::READER_NO_KEY);
-    peer.announce(world, reader, reliable());
+    peer.announce(world, reader, late_joiner());
     let before = world.writer_ledger(honest.writer);
     for count in 1..=ACKNACKS {
         // Acknowledges all sent samples but one, and requests as many as a set can have.

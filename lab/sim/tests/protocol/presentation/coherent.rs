@@ -15,7 +15,7 @@ fn a_group(world: World, topic: Topic) -> Groups {
 fn a_set_is_seen_when_it_has_ended_and_not_before() {
     let mut group = a_group(World::new(1), reliable("Sets").keep_all(8));
     let (writer, reader) = (group.writers[0], group.readers[0]);
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     group.world.enqueue(writer, values(3));
     group.world.run_for(SECOND);
     assert_eq!(group.world.values(reader), []);
@@ -24,7 +24,7 @@ fn a_set_is_seen_when_it_has_ended_and_not_before() {
         (ledger.accounted, ledger.in_sets, ledger.set_ends),
         (3, 3, 0)
     );
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.world.run_for(ms(20));
     assert_eq!(group.world.values(reader), [1, 2, 3]);
     let ledger = group.world.reader_ledger(reader);
@@ -46,16 +46,16 @@ fn a_set_of_instance_scope_is_seen_whole_as_other_implementations_show_it() {
     };
     let topic = reliable("Sets").keep_all(8).keyed();
     let mut group = groups(World::new(1), presentation, &[alike(topic)]);
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     let samples = [
         Sample::keyed(1, 1),
         Sample::keyed(2, 2),
         Sample::keyed(1, 3),
     ];
-    group.world.enqueue(group.writers[0], samples);
+    group.enqueue(0, samples);
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![]]);
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.world.run_for(ms(20));
     assert_eq!(group.values(), [vec![1, 2, 3]]);
 }
@@ -80,13 +80,13 @@ fn what_is_in_no_set_is_seen_at_once_and_keeps_its_place_among_the_sets() {
 #[test]
 fn sets_within_a_set_end_with_the_outermost() {
     let mut group = a_group(World::new(1), reliable("Sets").keep_all(8));
-    group.world.begin_set(group.publisher);
-    group.world.enqueue(group.writers[0], [Sample::value(1)]);
+    group.begin_set();
+    group.enqueue(0, [Sample::value(1)]);
     group.write_set([(0, Sample::value(2))]);
     group.world.run_for(ms(20));
     assert_eq!(group.values(), [vec![]]);
-    group.world.enqueue(group.writers[0], [Sample::value(3)]);
-    group.world.end_set(group.publisher).unwrap();
+    group.enqueue(0, [Sample::value(3)]);
+    group.end_set();
     group.world.run_for(ms(20));
     assert_eq!(group.values(), [vec![1, 2, 3]]);
 }
@@ -241,7 +241,7 @@ fn a_set_larger_than_there_can_be_room_for_is_dropped_and_the_next_one_is_seen()
     group.write_set((7..=10).map(|value| (0, Sample::value(value))));
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![7, 8, 9, 10]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     assert_eq!((ledger.incomplete, ledger.rejected), (6, 0));
 }
 
@@ -272,17 +272,15 @@ fn history_applies_to_a_set_when_it_is_seen() {
     group.world.set_take(reader, Take::OnRequest);
     group.write_set([(0, Sample::keyed(1, 10)), (0, Sample::keyed(2, 20))]);
     group.world.run_for(ms(20));
-    group.world.begin_set(group.publisher);
-    group
-        .world
-        .enqueue(group.writers[0], [Sample::keyed(1, 11)]);
+    group.begin_set();
+    group.enqueue(0, [Sample::keyed(1, 11)]);
     group.world.run_for(ms(20));
     assert_eq!(
         group.world.take(reader, 9),
         2,
         "the first set is there still"
     );
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.write_set([(0, Sample::keyed(1, 12)), (0, Sample::keyed(2, 22))]);
     group.world.run_for(ms(20));
     group.world.take(reader, 9);
@@ -297,7 +295,7 @@ fn a_writer_that_dies_within_a_set_takes_it_along() {
         let (writer, reader) = (group.writers[0], group.readers[0]);
         group.write_set([(0, Sample::keyed(1, 1))]);
         group.world.run_for(ms(20));
-        group.world.begin_set(group.publisher);
+        group.begin_set();
         group
             .world
             .enqueue(writer, [Sample::keyed(1, 2), Sample::keyed(2, 3)]);
@@ -390,14 +388,12 @@ fn samples_in_fragments_are_in_sets_too() {
     let mut group = a_group(world, topic);
     let sample = |value: u64| Sample::keyed(value as u32 % 2, value).padded(15_000);
     let reader = group.readers[0];
-    group.world.begin_set(group.publisher);
-    group
-        .world
-        .enqueue(group.writers[0], [sample(1), sample(2)]);
+    group.begin_set();
+    group.enqueue(0, [sample(1), sample(2)]);
     group.world.run_until("both came", PATIENCE, |world| {
         world.reader_ledger(reader).in_sets == 2
     });
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.world.run_until("they are seen", PATIENCE, |world| {
         world.values(reader) == [1, 2]
     });
@@ -439,7 +435,7 @@ fn a_set_of_which_a_sample_is_too_large_is_dropped_whole() {
     group.write_set([of(1), (0, Sample::value(2).padded(800)), of(3)]);
     group.write_set([of(4), of(5)]);
     group.world.run_for(SECOND);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     assert_eq!(group.values(), [[4, 5]], "{ledger:?}");
     assert_eq!((ledger.too_large, ledger.incomplete), (1, 2), "{ledger:?}");
 }
@@ -448,15 +444,12 @@ fn a_set_of_which_a_sample_is_too_large_is_dropped_whole() {
 fn of_topic_scope_the_set_of_one_writer_is_whole_though_another_goes_within_its_own() {
     let topics = ["Left", "Right"].map(|name| alike(reliable(name).keep_all(8)));
     let mut group = groups(World::new(1), COHERENT_TOPIC, &topics);
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     for (at, value) in [(0, 1), (1, 2), (0, 3)] {
-        group
-            .world
-            .enqueue(group.writers[at], [Sample::value(value)]);
+        group.enqueue(at, [Sample::value(value)]);
     }
     group.world.delete_writer(group.writers[1]);
-    let ended = group.world.end_set(group.publisher);
-    ended.expect("there is room for the end");
+    group.end_set();
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![1, 3], vec![]]);
 }

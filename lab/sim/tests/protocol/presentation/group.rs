@@ -14,14 +14,12 @@ fn two_topics(world: World, presentation: isolane_wire::qos::Presentation) -> Gr
 fn a_set_of_two_writers_is_seen_at_both_readers_at_once() {
     for presentation in [COHERENT_GROUP, BOTH_OF_GROUP] {
         let mut group = two_topics(World::new(1), presentation);
-        group.world.begin_set(group.publisher);
-        group
-            .world
-            .enqueue(group.writers[0], [Sample::value(1), Sample::value(2)]);
-        group.world.enqueue(group.writers[1], [Sample::value(3)]);
+        group.begin_set();
+        group.enqueue(0, [Sample::value(1), Sample::value(2)]);
+        group.enqueue(1, [Sample::value(3)]);
         group.world.run_for(SECOND);
         assert_eq!(group.values(), [vec![], vec![]]);
-        group.world.end_set(group.publisher).unwrap();
+        group.end_set();
         group.world.run_for(ms(20));
         assert_eq!(group.values(), [vec![1, 2], vec![3]]);
         assert_eq!(group.whole_sets(&[vec![(0, 1), (0, 2), (1, 3)]]), 1);
@@ -36,7 +34,7 @@ fn a_writer_without_a_part_in_a_set_holds_nothing_up() {
         group.world.run_for(ms(20));
         assert_eq!(group.values()[0].len() as u64, set + 1);
     }
-    let ledger = group.world.reader_ledger(group.readers[1]);
+    let ledger = group.ledger(1);
     assert_eq!((ledger.set_ends, ledger.delivered), (5, 0));
 }
 
@@ -140,22 +138,22 @@ fn a_set_waits_for_the_slower_of_two_users() {
 #[test]
 fn a_writer_that_goes_within_a_set_takes_the_others_part_along() {
     let mut group = two_topics(World::new(1), COHERENT_GROUP);
-    group.world.begin_set(group.publisher);
-    group.world.enqueue(group.writers[0], [Sample::value(1)]);
-    group.world.enqueue(group.writers[1], [Sample::value(2)]);
+    group.begin_set();
+    group.enqueue(0, [Sample::value(1)]);
+    group.enqueue(1, [Sample::value(2)]);
     group.world.delete_writer(group.writers[1]);
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.world.run_for(SECOND);
     group.write_set([(0, Sample::value(3))]);
     group.world.run_for(SECOND);
     assert_eq!(group.world.values(group.readers[0]), [3]);
-    assert_eq!(group.world.reader_ledger(group.readers[0]).incomplete, 1);
+    assert_eq!(group.ledger(0).incomplete, 1);
 }
 
 #[test]
 fn a_host_that_dies_within_a_set_takes_it_along_and_a_restarted_one_begins_anew() {
     let mut group = two_topics(World::new(1), COHERENT_GROUP);
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     for writer in group.writers.clone() {
         group.world.enqueue(writer, [Sample::value(1)]);
     }
@@ -208,7 +206,7 @@ fn a_reader_that_joins_within_a_set_makes_no_part_of_it_seen() {
         [vec![1]],
         "samples without a reader are not waited for"
     );
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     group.world.enqueue(right, [Sample::value(3)]);
     group.world.run_for(ms(20));
     let reader = group
@@ -217,8 +215,8 @@ fn a_reader_that_joins_within_a_set_makes_no_part_of_it_seen() {
     group.readers.push(reader);
     group.world.until_matched(&[right], &[reader]);
     group.world.enqueue(right, [Sample::value(4)]);
-    group.world.enqueue(group.writers[0], [Sample::value(5)]);
-    group.world.end_set(group.publisher).unwrap();
+    group.enqueue(0, [Sample::value(5)]);
+    group.end_set();
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![1], vec![]]);
     group.write_set([(0, Sample::value(6)), (1, Sample::value(7))]);

@@ -1,11 +1,11 @@
 //! Samples of sets together with those of other writers: only delivered samples determine the latest sample and the
 //! owner of an instance.
 
-use isolane_sim::{NodeConfig, PublisherHandle, ReaderHandle, Sample, Topic, World, WriterHandle};
+use isolane_sim::{PublisherHandle, ReaderHandle, Sample, Topic, World, WriterHandle};
 use isolane_wire::qos::{DestinationOrderKind, OwnershipKind};
 
 use super::{COHERENT_TOPIC, reliable};
-use crate::support::{SECOND, ms};
+use crate::support::{SECOND, ahead, ms};
 
 /// Two writers, each with its own publisher. The clock of one of their nodes is a second ahead.
 struct TwoWriters {
@@ -18,13 +18,7 @@ struct TwoWriters {
 
 fn two_writers(is_set_ahead: bool, change: impl Fn(Topic, bool) -> Topic) -> TwoWriters {
     let mut world = World::new(1);
-    let mut node = |is_ahead: bool| {
-        let stamps_ahead = if is_ahead { SECOND } else { ms(0) };
-        world.node(NodeConfig {
-            stamps_ahead,
-            ..NodeConfig::default()
-        })
-    };
+    let mut node = |is_ahead: bool| world.node(ahead(if is_ahead { SECOND } else { ms(0) }));
     let nodes = [node(is_set_ahead), node(!is_set_ahead), node(false)];
     let topic = |is_in_set| change(reliable("Places").keep_all(16).keyed(), is_in_set);
     let publishers = [nodes[0], nodes[1]].map(|node| world.create_publisher(node, COHERENT_TOPIC));

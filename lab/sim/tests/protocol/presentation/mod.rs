@@ -11,6 +11,7 @@ mod silent;
 mod unseen;
 mod waiting;
 
+use isolane_rtps::ReaderLedger;
 use isolane_sim::{
     NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, SubscriberHandle, Topic, World,
     WriterHandle,
@@ -89,13 +90,29 @@ pub(crate) fn reliable(name: &str) -> Topic {
 impl Groups {
     /// Writes a set of (writer number, sample).
     pub(crate) fn write_set(&mut self, samples: impl IntoIterator<Item = (usize, Sample)>) {
-        self.world.begin_set(self.publisher);
+        self.begin_set();
         for (writer, sample) in samples {
-            self.world.enqueue(self.writers[writer], [sample]);
+            self.enqueue(writer, [sample]);
         }
-        self.world
-            .end_set(self.publisher)
-            .expect("there is room for the end");
+        self.end_set();
+    }
+
+    pub(crate) fn begin_set(&mut self) {
+        self.world.begin_set(self.publisher);
+    }
+
+    pub(crate) fn end_set(&mut self) {
+        let ended = self.world.end_set(self.publisher);
+        ended.expect("there is room for the end");
+    }
+
+    /// Passes samples to a writer.
+    pub(crate) fn enqueue(&mut self, writer: usize, samples: impl IntoIterator<Item = Sample>) {
+        self.world.enqueue(self.writers[writer], samples);
+    }
+
+    pub(crate) fn ledger(&self, reader: usize) -> ReaderLedger {
+        self.world.reader_ledger(self.readers[reader])
     }
 
     /// Values that each reader has taken.

@@ -82,16 +82,14 @@ fn a_silent_writer_holds_the_others_up_for_a_question_and_its_answer() {
     let mut group = groups(World::new(1), ORDERED_GROUP, &topics(&["Left", "Right"]));
     group.world.run_for(SECOND);
     for value in 1..=5 {
-        group
-            .world
-            .enqueue(group.writers[0], [Sample::value(value)]);
+        group.enqueue(0, [Sample::value(value)]);
         group.world.run_for(ms(5));
         assert_eq!(group.values()[0].len() as u64, value);
     }
     // For a second all messages of the writers are lost, answers included. They are queried again.
     let (a, b) = group.nodes;
     group.world.set_link_between(a, b, LinkConfig::losing(1.0));
-    group.world.enqueue(group.writers[0], [Sample::value(6)]);
+    group.enqueue(0, [Sample::value(6)]);
     group.world.run_for(SECOND);
     group.world.set_link_between(a, b, LinkConfig::default());
     group.world.run_for(2 * SECOND);
@@ -103,9 +101,7 @@ fn a_writer_that_is_gone_is_not_waited_for() {
     let mut group = groups(World::new(1), ORDERED_GROUP, &topics(&["Left", "Right"]));
     group.world.run_for(SECOND);
     group.world.delete_writer(group.writers[1]);
-    group
-        .world
-        .enqueue(group.writers[0], [Sample::value(1), Sample::value(2)]);
+    group.enqueue(0, [Sample::value(1), Sample::value(2)]);
     group.world.run_for(SECOND);
     assert_eq!(group.values()[0], [1, 2]);
 }
@@ -121,7 +117,7 @@ fn sets_and_single_samples_keep_their_order() {
         for _ in 0..25 {
             let is_set = chance.below(2) == 0;
             if is_set {
-                group.world.begin_set(group.publisher);
+                group.begin_set();
             }
             for _ in 0..1 + chance.below(3) {
                 value += 1;
@@ -129,7 +125,7 @@ fn sets_and_single_samples_keep_their_order() {
                 group.world.enqueue(writer, [Sample::value(value)]);
             }
             if is_set {
-                group.world.end_set(group.publisher).expect("there is room");
+                group.end_set();
             }
             group.world.run_for(ms(chance.below(10)));
             taken.extend(take_all(&mut group));

@@ -17,23 +17,23 @@ fn a_set_is_dropped_whole_whose_writer_goes_before_its_part_has_come() {
     for ends_before in [false, true] {
         let mut group = three_topics(World::new(1));
         let (a, b) = group.nodes;
-        group.world.begin_set(group.publisher);
-        group.world.enqueue(group.writers[0], [Sample::value(1)]);
+        group.begin_set();
+        group.enqueue(0, [Sample::value(1)]);
         group.world.run_for(ms(20));
         group.world.set_link_between(a, b, LinkConfig::losing(1.0));
-        group.world.enqueue(group.writers[1], [Sample::value(2)]);
+        group.enqueue(1, [Sample::value(2)]);
         if ends_before {
-            group.world.end_set(group.publisher).unwrap();
+            group.end_set();
         }
         group.world.delete_writer(group.writers[1]);
         if !ends_before {
-            group.world.end_set(group.publisher).unwrap();
+            group.end_set();
         }
         group.world.run_for(ms(20));
         group.world.set_link_between(a, b, LinkConfig::default());
         group.world.run_for(5 * SECOND);
         assert_eq!(group.values(), [[]; 3], "a part of it was seen");
-        let ledger = group.world.reader_ledger(group.readers[0]);
+        let ledger = group.ledger(0);
         assert_eq!((ledger.incomplete, ledger.in_sets), (1, 0));
         group.write_set([(0, Sample::value(3)), (2, Sample::value(4))]);
         group.world.run_for(SECOND);
@@ -111,15 +111,13 @@ fn a_set_that_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance
 #[test]
 fn a_reader_that_is_deleted_takes_no_set_of_the_others_along() {
     let mut group = three_topics(World::new(1));
-    group.world.begin_set(group.publisher);
+    group.begin_set();
     for (nth, value) in [(0, 1), (1, 2), (2, 3)] {
-        group
-            .world
-            .enqueue(group.writers[nth], [Sample::value(value)]);
+        group.enqueue(nth, [Sample::value(value)]);
     }
     group.world.run_for(ms(20));
     group.world.delete_reader(group.readers[1]);
-    group.world.end_set(group.publisher).unwrap();
+    group.end_set();
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![1], vec![], vec![3]]);
 }
@@ -129,12 +127,12 @@ fn who_waits_for_a_writer_goes_on_when_it_goes() {
     let topics = ["Left", "Right"].map(|name| alike(reliable(name).keep_all(64)));
     let mut group = groups(World::new(1), BOTH_OF_GROUP, &topics);
     let (a, b) = group.nodes;
-    group.world.enqueue(group.writers[0], [Sample::value(1)]);
+    group.enqueue(0, [Sample::value(1)]);
     group.world.run_for(SECOND);
     assert_eq!(group.values()[0], [1]);
     // The reader's requests are lost.
     group.world.set_link_between(b, a, LinkConfig::losing(1.0));
-    group.world.enqueue(group.writers[0], [Sample::value(2)]);
+    group.enqueue(0, [Sample::value(2)]);
     group.world.run_for(SECOND);
     assert_eq!(group.values()[0], [1]);
     group.world.delete_writer(group.writers[1]);
@@ -149,16 +147,16 @@ fn a_writer_without_a_part_that_is_deleted_within_a_set_takes_nothing_along() {
     let mut group = three_topics(World::new(1));
     group.write_set([(0, Sample::value(1)), (1, Sample::value(2))]);
     group.world.run_for(SECOND);
-    group.world.begin_set(group.publisher);
-    group.world.enqueue(group.writers[0], [Sample::value(3)]);
+    group.begin_set();
+    group.enqueue(0, [Sample::value(3)]);
     group.world.run_for(ms(20));
     group.world.delete_writer(group.writers[2]);
     group.world.run_for(SECOND);
-    group.world.enqueue(group.writers[1], [Sample::value(4)]);
-    group.world.end_set(group.publisher).unwrap();
+    group.enqueue(1, [Sample::value(4)]);
+    group.end_set();
     group.world.run_for(SECOND);
     assert_eq!(group.values(), [vec![1, 3], vec![2, 4], vec![]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     assert_eq!((ledger.incomplete, ledger.in_sets), (0, 0));
 }
 

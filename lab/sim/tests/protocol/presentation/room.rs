@@ -45,14 +45,14 @@ impl Groups {
 fn a_set_larger_than_the_room_does_not_wait_for_a_user_who_only_looks() {
     for requested in both_kinds(4) {
         let mut group = untaken(requested);
-        group.world.enqueue(group.writers[0], [Sample::keyed(0, 1)]);
+        group.enqueue(0, [Sample::keyed(0, 1)]);
         group.world.run_for(ms(20));
         group.write_set((1..=6).map(|key| (0, Sample::keyed(key, 1 + u64::from(key)))));
         group.write_set((1..=2).map(|key| (0, Sample::keyed(key, 7 + u64::from(key)))));
         group.world.run_for(SECOND);
         assert_eq!(group.available(), 3);
         assert_eq!(group.taken(), [1, 8, 9]);
-        let ledger = group.world.reader_ledger(group.readers[0]);
+        let ledger = group.ledger(0);
         assert_eq!((ledger.incomplete, ledger.in_sets), (6, 0));
     }
 }
@@ -211,7 +211,7 @@ fn of_a_set_keep_last_holds_what_it_would_show() {
     group.write_set((1..=5).map(|value| (0, Sample::value(value))));
     group.world.run_for(ms(20));
     assert_eq!(group.values(), [[4, 5]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     assert_eq!((ledger.evicted, ledger.incomplete), (3, 0));
 }
 
@@ -345,5 +345,5 @@ fn ends_of_sets_of_others_make_room_for_each_other() {
     }
     group.world.run_for(SECOND);
     assert_eq!(group.values()[0].last(), Some(&299));
-    assert_eq!(group.world.reader_ledger(group.readers[1]).set_ends, 300);
+    assert_eq!(group.ledger(1).set_ends, 300);
 }

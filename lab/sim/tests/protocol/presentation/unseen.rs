@@ -34,7 +34,7 @@ fn what_is_not_wanted_of_a_set_needs_no_room() {
     group.write_set(samples.map(|(key, value)| (0, Sample::keyed(key, value))));
     group.world.run_for(ms(50));
     assert_eq!(group.values(), [[1, 2]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     assert_eq!(
         (ledger.content_filtered, ledger.incomplete),
         (2, 0),
@@ -48,7 +48,7 @@ fn what_is_not_wanted_of_a_set_pushes_nothing_of_it_out() {
     group.write_set([1, 200].map(|value| (0, Sample::keyed(1, value))));
     group.world.run_for(ms(50));
     assert_eq!(group.values(), [[1]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     let counts = (ledger.content_filtered, ledger.evicted, ledger.incomplete);
     assert_eq!(counts, (1, 0, 0), "{ledger:?}");
 }
@@ -71,7 +71,7 @@ fn of_a_set_the_end_of_an_instance_that_another_still_writes_is_no_sample() {
     group.write_set([(0, Sample::keyed(1, 1)), (0, Sample::unregister(1))]);
     group.world.run_for(ms(50));
     assert_eq!(group.values(), [[100, 1]]);
-    let ledger = group.world.reader_ledger(group.readers[0]);
+    let ledger = group.ledger(0);
     let counts = (ledger.unregistered, ledger.in_sets, ledger.incomplete);
     assert_eq!(counts, (1, 0, 0), "{ledger:?}");
 }
@@ -96,7 +96,7 @@ fn in_an_order_the_end_of_an_instance_that_another_still_writes_moves_no_sample(
         (1, Sample::keyed(2, 3)),
     ];
     for (writer, change) in changes {
-        group.world.enqueue(group.writers[writer], [change]);
+        group.enqueue(writer, [change]);
         group.world.run_for(ms(50));
     }
     let in_order = std::iter::from_fn(|| group.world.take_in_order(group.subscriber));
@@ -120,10 +120,10 @@ fn in_an_order_the_end_of_instances_whose_writer_has_gone_comes_after_what_was_s
     for &reader in &group.readers {
         group.world.set_take(reader, Take::OnRequest);
     }
-    group.world.enqueue(group.writers[0], [Sample::keyed(1, 1)]);
+    group.enqueue(0, [Sample::keyed(1, 1)]);
     group.world.run_for(ms(50));
     assert_eq!(group.world.take(left, 1), 1);
-    group.world.enqueue(group.writers[1], [Sample::keyed(2, 2)]);
+    group.enqueue(1, [Sample::keyed(2, 2)]);
     group.world.run_for(ms(50));
     group.world.delete_writer(group.writers[0]);
     group.world.run_for(ms(50));
