@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands, build_examples};
-use isolane_support::{Result, command, packages};
+use isolane_support::{Result, command, json, packages};
 
 use paths::{HALVES, Half};
 use report::{Limit, PathReport, Report, limits_of};
@@ -84,7 +84,7 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
         tools::stripped_bytes(&metadata.isolane(), &programs.folder)?,
     );
     if let Some(file) = json {
-        report.write(file)?;
+        json::write(&report, file)?;
     }
     eprintln!("{}", report.table());
     let limits = limits_of(&report);

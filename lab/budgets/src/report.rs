@@ -2,9 +2,7 @@
 //! aim, which is only printed.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use isolane_support::{Result, json};
 use serde::Serialize;
 
 use super::paths::{Half, ROUND_TRIP};
@@ -52,11 +50,6 @@ impl Report {
             resident_bytes,
             binary_bytes,
         }
-    }
-
-    /// Writes the JSON to `file`; `-` is standard output.
-    pub(super) fn write(&self, file: &Path) -> Result<()> {
-        json::write(self, file)
     }
 
     /// Formats the table, with one line for each row.

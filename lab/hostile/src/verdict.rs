@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isolane_support::steps::Check;
-use isolane_support::{Result, json};
 use serde::{Deserialize, Serialize};
 
 use super::PERIOD;
@@ -271,10 +269,6 @@ fn counted(seen: &Seen) -> Vec<String> {
 impl Report {
     pub(super) fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
-    }
-
-    pub(super) fn write(&self, file: &Path) -> Result<()> {
-        json::write(self, file)
     }
 }
 
