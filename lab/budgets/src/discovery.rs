@@ -14,7 +14,7 @@ use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command, json};
 use serde::{Deserialize, Serialize};
 
-use crate::tools::{collected_instructions, number};
+use crate::tools::{instructions_inside, number};
 
 const SCENARIO: &str = include_str!("../scenarios/discovery.toml");
 
@@ -78,13 +78,9 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let mut endpoints = Vec::new();
     for &count in &scenario.endpoints {
         eprintln!("{count} endpoints ...");
-        let mut valgrind = Command::new("valgrind");
-        valgrind
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .arg("--toggle-collect=*::measured_discovery")
-            .arg(examples.join("discovery_cost"))
-            .arg(count.to_string());
-        let instructions = collected_instructions(&mut valgrind)?;
+        let mut example = Command::new(examples.join("discovery_cost"));
+        example.arg(count.to_string());
+        let instructions = instructions_inside("*::measured_discovery", &example)?;
         endpoints.push(EndpointsReport {
             endpoints: count,
             instructions,
@@ -154,33 +150,24 @@ impl Report {
     }
 
     fn table(&self, scenario: &Scenario) -> String {
-        let mut endpoints = vec![
-            ["endpoints", "instructions", "an endpoint"]
-                .map(str::to_owned)
-                .to_vec(),
-        ];
-        for row in &self.endpoints {
-            let an_endpoint = format!("{:.0}", row.instructions_an_endpoint);
-            endpoints.push(vec![
+        let head = |names: &[&str]| names.iter().copied().map(String::from).collect::<Vec<_>>();
+        let mut endpoints = vec![head(&["endpoints", "instructions", "an endpoint"])];
+        endpoints.extend(self.endpoints.iter().map(|row| {
+            vec![
                 row.endpoints.to_string(),
                 row.instructions.to_string(),
-                an_endpoint,
-            ]);
-        }
-        let mut participants = vec![
-            ["participants", "seconds", "datagrams", "a pair"]
-                .map(str::to_owned)
-                .to_vec(),
-        ];
-        for row in &self.participants {
-            let a_pair = format!("{:.0}", row.datagrams_a_pair);
-            participants.push(vec![
+                format!("{:.0}", row.instructions_an_endpoint),
+            ]
+        }));
+        let mut participants = vec![head(&["participants", "seconds", "datagrams", "a pair"])];
+        participants.extend(self.participants.iter().map(|row| {
+            vec![
                 row.participants.to_string(),
                 format!("{:.1}", row.took_s),
                 row.datagrams.to_string(),
-                a_pair,
-            ]);
-        }
+                format!("{:.0}", row.datagrams_a_pair),
+            ]
+        }));
         let kept = |value: f64, most: f64| match value <= most {
             true => format!("at most {most}: met"),
             false => format!("at most {most}: FAILED: {value}"),

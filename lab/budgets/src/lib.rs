@@ -19,10 +19,10 @@ use std::time::Instant;
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands, build_examples};
-use isolane_support::{Result, command, packages};
+use isolane_support::{Result, command, json, packages};
 
 use paths::{HALVES, Half};
-use report::{Kept, PathReport, Report, limits_of};
+use report::{Limit, PathReport, Report, limits_of};
 use tools::Walk;
 
 /// Arguments of `cargo xtask budgets`.
@@ -84,19 +84,22 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
         tools::stripped_bytes(&metadata.isolane(), &programs.folder)?,
     );
     if let Some(file) = json {
-        report.write(file)?;
+        json::write(&report, file)?;
     }
     eprintln!("{}", report.table());
     let limits = limits_of(&report);
     for limit in limits.iter().filter(|limit| !limit.holds()) {
         eprintln!("{}", limit.sentence());
     }
-    let of = |kept| limits.iter().filter(move |limit| limit.kept() == kept);
-    let (passed, failed) = (of(Kept::Gate(true)).count(), of(Kept::Gate(false)).count());
+    let count = |is_gate, holds| {
+        let is_of = |limit: &&Limit| (limit.is_gate, limit.holds()) == (is_gate, holds);
+        limits.iter().filter(is_of).count()
+    };
+    let (passed, failed) = (count(true, true), count(true, false));
     eprintln!(
         "{passed} gates hold, {failed} do not; {} aims are met, {} are not ({:.0} s)",
-        of(Kept::Aim(true)).count(),
-        of(Kept::Aim(false)).count(),
+        count(false, true),
+        count(false, false),
         start.elapsed().as_secs_f64()
     );
     Ok((passed, failed))

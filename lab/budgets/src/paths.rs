@@ -91,12 +91,9 @@ const KINDS: [(&str, &str, Side, f64, f64); 8] = [
 
 /// All rows: each of [`KINDS`] with a small and a large payload, and [`ROUND_TRIP`].
 pub(super) static HALVES: LazyLock<Vec<Half>> = LazyLock::new(|| {
-    let datapath = |path: &str| {
-        if path.starts_with("lane-") {
-            "xdp"
-        } else {
-            "udp"
-        }
+    let datapath = |path: &str| match path.starts_with("lane-") {
+        true => "xdp",
+        false => "udp",
     };
     let sizes = [("64 B", "64", false), ("1 KiB", "1024", true)];
     let halves = KINDS

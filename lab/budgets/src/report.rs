@@ -2,9 +2,7 @@
 //! aim, which is only printed.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use isolane_support::{Result, json};
 use serde::Serialize;
 
 use super::paths::{Half, ROUND_TRIP};
@@ -52,11 +50,6 @@ impl Report {
             resident_bytes,
             binary_bytes,
         }
-    }
-
-    /// Writes the JSON to `file`; `-` is standard output.
-    pub(super) fn write(&self, file: &Path) -> Result<()> {
-        json::write(self, file)
     }
 
     /// Formats the table, with one line for each row.
@@ -111,19 +104,13 @@ const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
 /// Aim for the size of the command without symbols.
 const BINARY_BYTES: f64 = 8.0 * 1_024.0 * 1_024.0;
 
-/// Kind of a limit, and whether it holds. A gate that does not hold fails the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    Gate(bool),
-    Aim(bool),
-}
-
 /// Counted number and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
     /// Counted quantity and its subject.
     what: String,
-    is_gate: bool,
+    /// A gate that does not hold fails the command.
+    pub(super) is_gate: bool,
     value: f64,
     at_most: f64,
 }
@@ -133,20 +120,13 @@ impl Limit {
         self.value <= self.at_most
     }
 
-    pub(super) fn kept(&self) -> Kept {
-        match self.is_gate {
-            true => Kept::Gate(self.holds()),
-            false => Kept::Aim(self.holds()),
-        }
-    }
-
     /// Formats a line about the number and its limit.
     pub(super) fn sentence(&self) -> String {
-        let word = match self.kept() {
-            Kept::Gate(true) => "holds",
-            Kept::Gate(false) => "FAILS",
-            Kept::Aim(true) => "met",
-            Kept::Aim(false) => "aim missed",
+        let word = match (self.is_gate, self.holds()) {
+            (true, true) => "holds",
+            (true, false) => "FAILS",
+            (false, true) => "met",
+            (false, false) => "aim missed",
         };
         let Self {
             what,
@@ -254,7 +234,7 @@ mod tests {
 
     fn failing(report: &Report) -> Vec<String> {
         let limits = limits_of(report).into_iter();
-        let failing = limits.filter(|limit| limit.kept() == Kept::Gate(false));
+        let failing = limits.filter(|limit| limit.is_gate && !limit.holds());
         failing.map(|limit| limit.what).collect()
     }
 
@@ -312,7 +292,7 @@ mod tests {
         assert_eq!(failing(&report), [""; 0]);
         let missed = limits_of(&report)
             .iter()
-            .filter(|limit| limit.kept() == Kept::Aim(false))
+            .filter(|limit| !limit.is_gate && !limit.holds())
             .count();
         assert_eq!(missed, 2);
     }

@@ -52,9 +52,9 @@ impl Walk {
         eprintln!("{path} ...");
         let (program, folder) = (&programs.budget, &programs.folder);
         let allocations = allocations(program, path)?;
-        let calls = calls_by_side(program, path, ROUNDS, folder)?;
+        let calls = calls_by_side(program, path, folder)?;
         let copies = match path.ends_with("-1024") {
-            true => Some(copies_by_side(program, path, ROUNDS, folder)?),
+            true => Some(copies_by_side(program, path, folder)?),
             false => None,
         };
         let mut halves = [Counts::default(), Counts::default()];
@@ -66,7 +66,7 @@ impl Walk {
             }
             let function = FUNCTIONS[side];
             *counts = Counts {
-                instructions: instructions(program, path, ROUNDS, function, folder)?,
+                instructions: instructions(program, path, function, folder)?,
                 allocations: allocations[side],
                 payload_copies: copies.map(|copies| copies[side]),
                 system_calls: calls[side].values().sum(),
@@ -75,8 +75,8 @@ impl Walk {
         }
         let locks = match path.starts_with("handle") {
             // `WriterHandle` is meant for other threads, so it is counted in a separate thread.
-            true => futexes_between_marks(&programs.hundred_thousand, folder)?,
-            false => futexes(program, path, ROUNDS_WITHOUT_FUTEX, folder)?,
+            true => futexes(Command::new(&programs.hundred_thousand), path, folder)?,
+            false => futexes(example(program, path, ROUNDS_WITHOUT_FUTEX), path, folder)?,
         };
         Ok(Self { halves, locks })
     }
@@ -104,17 +104,14 @@ impl Walk {
 /// Counts the instructions of a round trip over bare AF_XDP, both ends together.
 pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     eprintln!("bare AF_XDP ...");
-    let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    valgrind.arg("--toggle-collect=*in_turn*").arg(program);
-    valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
-    let collected = collected_instructions(&mut valgrind)?;
-    Ok(collected as f64 / f64::from(ROUNDS))
+    let mut bare = Command::new(program);
+    bare.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
+    Ok(instructions_inside("*in_turn*", &bare)? as f64 / f64::from(ROUNDS))
 }
 
 /// Checks the copy counter: for the same path with an intentional copy, it must count one copy more.
 pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
-    let count = |path| copies_by_side(program, path, ROUNDS, folder);
+    let count = |path| copies_by_side(program, path, folder);
     let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
     let side = Side::Give as usize;
     if copied[side] == plain[side] + 1.0 {
@@ -130,8 +127,7 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
 /// Returns the allocations per round, by half, as the example's counting allocator reports them.
 fn allocations(program: &Path, path: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
-    let mut example = example(program, path, rounds);
-    let printed = command::quiet_output(&mut example)?;
+    let printed = command::quiet_output(&mut example(program, path, rounds))?;
     let of = |name| -> Result<f64> { Ok(number::<f64>(&printed, name)? / f64::from(rounds)) };
     Ok([of("allocations_of_give")?, of("allocations_of_get")?])
 }
@@ -164,34 +160,38 @@ fn example(program: &Path, path: &str, rounds: u32) -> Command {
     example
 }
 
-/// Returns the command of a tool that runs the example on one path.
-fn tool(name: &str, arguments: &[&str], program: &Path, path: &str, rounds: u32) -> Command {
+/// Returns the command of a tool that runs a program.
+fn tool(name: &str, arguments: &[&str], program: &Command) -> Command {
     let mut tool = Command::new(name);
-    tool.args(arguments).arg(program);
-    tool.args([path, &rounds.to_string()]);
+    tool.args(arguments).arg(program.get_program());
+    tool.args(program.get_args());
     tool
 }
 
 /// Counts the instructions per round inside a function. The kernel's instructions are not counted.
-pub(super) fn instructions(
-    program: &Path,
-    path: &str,
-    rounds: u32,
-    function: &str,
-    folder: &Path,
-) -> Result<f64> {
+fn instructions(program: &Path, path: &str, function: &str, folder: &Path) -> Result<f64> {
     let profile = folder.join(format!("callgrind.{path}.{function}"));
     let arguments = [
         "--tool=callgrind",
         &format!("--toggle-collect=*::{function}"),
         &format!("--callgrind-out-file={}", profile.display()),
     ];
-    let mut callgrind = tool("valgrind", &arguments, program, path, rounds);
-    Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(rounds))
+    let mut callgrind = tool("valgrind", &arguments, &example(program, path, ROUNDS));
+    Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(ROUNDS))
+}
+
+/// Counts the instructions of a program inside the functions of this pattern.
+pub(crate) fn instructions_inside(pattern: &str, program: &Command) -> Result<u64> {
+    let arguments = [
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        &format!("--toggle-collect={pattern}"),
+    ];
+    collected_instructions(&mut tool("valgrind", &arguments, program))
 }
 
 /// Runs callgrind, and returns the number of instructions that it counted.
-pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
+fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
     let output = command::captured(callgrind)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let collected = collected(&said).filter(|&count| count > 0 && output.status.success());
@@ -234,12 +234,7 @@ struct Point {
 }
 
 /// Counts the payload copies per round, by half.
-pub(super) fn copies_by_side(
-    program: &Path,
-    path: &str,
-    rounds: u32,
-    folder: &Path,
-) -> Result<[f64; 2]> {
+fn copies_by_side(program: &Path, path: &str, folder: &Path) -> Result<[f64; 2]> {
     let file = folder.join(format!("dhat.{path}.json"));
     let arguments = [
         "--quiet",
@@ -249,12 +244,13 @@ pub(super) fn copies_by_side(
         "--num-callers=64",
         &format!("--dhat-out-file={}", file.display()),
     ];
-    command::quiet_output(&mut tool("valgrind", &arguments, program, path, rounds))?;
+    let example = example(program, path, ROUNDS);
+    command::quiet_output(&mut tool("valgrind", &arguments, &example))?;
     let profile = serde_json::from_slice::<Profile>(&fs::read(&file)?)?;
     if profile.mode != "copy" {
         return Err(format!("{}: the mode is {}", file.display(), profile.mode).into());
     }
-    Ok(FUNCTIONS.map(|function| profile.payload_copies(function) as f64 / f64::from(rounds)))
+    Ok(FUNCTIONS.map(|function| profile.payload_copies(function) as f64 / f64::from(ROUNDS)))
 }
 
 impl Profile {
@@ -279,25 +275,21 @@ const BEGIN: &str = "the samples begin";
 const END: &str = "the samples end";
 
 /// Counts the system calls per round, by half and name.
-pub(super) fn calls_by_side(
-    program: &Path,
-    path: &str,
-    rounds: u32,
-    folder: &Path,
-) -> Result<[BTreeMap<String, f64>; 2]> {
+fn calls_by_side(program: &Path, path: &str, folder: &Path) -> Result<[BTreeMap<String, f64>; 2]> {
     let trace = folder.join(format!("strace.{path}"));
     let arguments = ["-q", "-o", &trace.display().to_string()];
-    command::quiet_output(&mut tool("strace", &arguments, program, path, rounds))?;
+    let example = example(program, path, ROUNDS);
+    command::quiet_output(&mut tool("strace", &arguments, &example))?;
     let lines = BufReader::new(File::open(&trace)?).lines();
     let mut counts = [BTreeMap::new(), BTreeMap::new()];
     let marks = count_between_marks(lines.map_while(std::io::Result::ok), &mut counts);
     fs::remove_file(&trace)?;
-    if marks != 3 * u64::from(rounds) {
+    if marks != 3 * u64::from(ROUNDS) {
         return Err(
-            format!("strace saw {marks} marks of {rounds} rounds on the path {path}").into(),
+            format!("strace saw {marks} marks of {ROUNDS} rounds on the path {path}").into(),
         );
     }
-    let a_round = |count: u64| count as f64 / f64::from(rounds);
+    let a_round = |count: u64| count as f64 / f64::from(ROUNDS);
     Ok(counts.map(|counts| {
         let counts = counts.into_iter();
         counts.map(|(name, count)| (name, a_round(count))).collect()
@@ -328,45 +320,26 @@ fn call(line: &str) -> Option<&str> {
     name.bytes().all(is_name).then_some(name)
 }
 
-/// Counts the futex calls of all rounds together. strace stops the program only at futexes and writes, so many rounds
-/// take little time.
-pub(super) fn futexes(program: &Path, path: &str, rounds: u32, folder: &Path) -> Result<u64> {
-    let mut example = example(program, path, rounds);
+/// Counts the futex calls of a program between its lines `BEGIN` and `END`. Those of start and exit vary. strace stops
+/// all threads only at futexes and writes, so many rounds take little time.
+fn futexes(program: Command, path: &str, folder: &Path) -> Result<u64> {
     let trace = folder.join(format!("futexes.{path}"));
-    between_marks(&mut example, &trace)
-}
-
-/// Counts the futex calls of the example `hundred_thousand` while samples flow between its threads.
-pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64> {
-    let trace = folder.join("futexes.hundred_thousand");
-    between_marks(&mut Command::new(program), &trace)
-}
-
-/// Counts the futex calls of a program between its lines `BEGIN` and `END`. Those of start and exit vary.
-fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
-    let mut strace = Command::new("strace");
-    strace.args(watching("trace=futex,write", trace));
-    strace.arg(program.get_program()).args(program.get_args());
-    command::quiet_output(&mut strace)?;
-    let lines = fs::read_to_string(trace)?;
-    fs::remove_file(trace)?;
-    let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;
-    let end = lines.find(END).ok_or("no mark of the last sample")?;
-    Ok(lines[begin..end].matches("futex(").count() as u64)
-}
-
-/// Returns the arguments with which strace stops all threads only at these calls.
-fn watching(calls: &str, trace: &Path) -> [String; 7] {
-    [
+    let file = trace.display().to_string();
+    let arguments = [
         "-f",
         "--seccomp-bpf",
         "-q",
         "-e",
-        calls,
+        "trace=futex,write",
         "-o",
-        &trace.display().to_string(),
-    ]
-    .map(str::to_owned)
+        &file,
+    ];
+    command::quiet_output(&mut tool("strace", &arguments, &program))?;
+    let lines = fs::read_to_string(&trace)?;
+    fs::remove_file(trace)?;
+    let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;
+    let end = lines.find(END).ok_or("no mark of the last sample")?;
+    Ok(lines[begin..end].matches("futex(").count() as u64)
 }
 
 #[cfg(test)]

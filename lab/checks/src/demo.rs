@@ -114,32 +114,8 @@ enum Fault {
 
 /// Returns the fault of a report, if any.
 fn fault(report: &Value) -> Option<Fault> {
-    if report["schema"] != "isolane/rtt/1" {
-        return Some(Fault::Wrong(format!("schema is {}", report["schema"])));
-    }
     let runs = report["runs"].as_array().map_or(&[][..], Vec::as_slice);
-    let has_lanes = report["left_out"].as_array().is_none_or(Vec::is_empty);
-    if !has_lanes && std::env::var_os("CI").is_some() {
-        let left_out = &report["left_out"];
-        return Some(Fault::Wrong(format!(
-            "left out where CI is set: {left_out}"
-        )));
-    }
-    let expected = RUNS - if has_lanes { 0 } else { LANE_RUNS };
-    if runs.len() != expected {
-        return Some(Fault::Wrong(format!(
-            "{} runs instead of {expected}",
-            runs.len()
-        )));
-    }
-    let wrong = runs
-        .iter()
-        .enumerate()
-        .find_map(|(at, run)| run_fault(run).map(|fault| format!("runs[{at}]: {fault}")));
-    if let Some(wrong) = wrong {
-        return Some(Fault::Wrong(wrong));
-    }
-    if let Some(wrong) = comparison_fault(runs) {
+    if let Some(wrong) = wrong(report, runs) {
         return Some(Fault::Wrong(wrong));
     }
     // On a stalled machine, a disturbance may have been too small.
@@ -152,13 +128,31 @@ fn fault(report: &Value) -> Option<Fault> {
     if *drops != 0 {
         return Some(Fault::Stalled(format!("cable.ingress_drops is {drops}")));
     }
-    let mut invalid = runs.iter().filter_map(|run| run["invalid"].as_str());
-    invalid
-        .next()
-        .map(|why| match why.starts_with("the flood reached") {
-            true => Fault::Stalled(why.to_owned()),
-            false => Fault::Wrong(format!("a run is invalid: {why}")),
-        })
+    let why = runs.iter().find_map(|run| run["invalid"].as_str())?;
+    Some(match why.starts_with("the flood reached") {
+        true => Fault::Stalled(why.to_owned()),
+        false => Fault::Wrong(format!("a run is invalid: {why}")),
+    })
+}
+
+/// Returns the fault of a report that no stall of the machine explains, except a run that says it is invalid.
+fn wrong(report: &Value, runs: &[Value]) -> Option<String> {
+    if report["schema"] != "isolane/rtt/1" {
+        return Some(format!("schema is {}", report["schema"]));
+    }
+    let left_out = &report["left_out"];
+    let has_lanes = left_out.as_array().is_none_or(Vec::is_empty);
+    if !has_lanes && std::env::var_os("CI").is_some() {
+        return Some(format!("left out where CI is set: {left_out}"));
+    }
+    let expected = RUNS - if has_lanes { 0 } else { LANE_RUNS };
+    if runs.len() != expected {
+        return Some(format!("{} runs instead of {expected}", runs.len()));
+    }
+    let mut numbered = runs.iter().enumerate();
+    numbered
+        .find_map(|(at, run)| run_fault(run).map(|fault| format!("runs[{at}]: {fault}")))
+        .or_else(|| comparison_fault(runs))
 }
 
 /// Checks the comparison of job orders: less urgent work precedes the critical sample in FIFO order, but never in the
@@ -275,6 +269,7 @@ fn run_fault(run: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::mem::discriminant;
 
     /// A valid report: the runs with disturbances from inside have their positions, and all other runs are equal.
     fn report() -> Value {
@@ -332,62 +327,19 @@ mod tests {
         runs.iter_mut().find(is_row).unwrap()
     }
 
-    #[test]
-    fn an_inversion_by_priority_is_a_fault_and_so_is_none_in_fifo_order() {
-        let mut inverted = report();
-        of(&mut inverted, "bulk", "priority")["inversions"]["all_levels"] = json!(1);
-        assert!(matches!(fault(&inverted), Some(Fault::Wrong(_))));
-        let mut smooth = report();
-        of(&mut smooth, "repair", "fifo")["inversions"]["total"] = json!(0);
-        assert!(matches!(fault(&smooth), Some(Fault::Wrong(_))));
-        for (disturbance, order, count) in [
-            ("bulk", "fifo", "total"),
-            ("bulk", "priority", "all_levels"),
-        ] {
-            let mut unknown = report();
-            of(&mut unknown, disturbance, order)["inversions"][count] = json!(null);
-            assert!(matches!(fault(&unknown), Some(Fault::Wrong(_))), "{count}");
+    /// Change of a report, with its description.
+    type Change = (&'static str, fn(&mut Value));
+
+    /// Checks that the report has a fault of this kind after each change.
+    #[track_caller]
+    fn faulty<const N: usize>(kind: fn(String) -> Fault, changes: [Change; N]) {
+        for (what, change) in changes {
+            let mut report = report();
+            change(&mut report);
+            let fault = fault(&report).unwrap_or_else(|| panic!("{what}: no fault"));
+            let (found, expected) = (discriminant(&fault), discriminant(&kind(String::new())));
+            assert_eq!(found, expected, "{what}: {fault:?}");
         }
-    }
-
-    #[test]
-    fn a_disturbance_that_did_too_little_is_tried_again() {
-        let mut weak = report();
-        let row = of(&mut weak, "joining", "fifo");
-        row["disturbed"]["enough"] = json!(false);
-        row["inversions"]["total"] = json!(0);
-        assert!(matches!(fault(&weak), Some(Fault::Stalled(_))));
-    }
-
-    #[test]
-    fn a_bulk_sample_that_never_came_is_a_fault_and_so_is_uncounted_bulk() {
-        let mut lost = report();
-        of(&mut lost, "bulk", "fifo")["disturbed"]["bulk_delivered"] = json!(8);
-        assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));
-        for nothing in [json!(null), json!(0)] {
-            let mut silent = report();
-            let disturbed = &mut of(&mut silent, "repair", "priority")["disturbed"];
-            disturbed["bulk_written"] = nothing.clone();
-            disturbed["bulk_delivered"] = nothing;
-            assert!(matches!(fault(&silent), Some(Fault::Wrong(_))));
-        }
-    }
-
-    #[test]
-    fn a_run_without_the_ledgers_of_both_topics_is_a_fault() {
-        let mut without = report();
-        without["runs"][QUIET]["flows"] = json!([]);
-        assert!(matches!(fault(&without), Some(Fault::Wrong(_))));
-        let mut one = report();
-        one["runs"][QUIET]["flows"].as_array_mut().unwrap().pop();
-        assert!(matches!(fault(&one), Some(Fault::Wrong(_))));
-    }
-
-    #[test]
-    fn a_row_that_is_not_there_is_a_fault() {
-        let mut without = report();
-        of(&mut without, "repair", "priority")["disturbance"] = json!("flood");
-        assert!(matches!(fault(&without), Some(Fault::Wrong(_))));
     }
 
     #[test]
@@ -396,34 +348,82 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_faulty_without_runs_or_when_the_cable_dropped() {
-        let mut without_runs = report();
-        without_runs["runs"] = json!([]);
-        assert!(fault(&without_runs).is_some());
-        let mut dropped = report();
-        dropped["cable"]["ingress_drops"] = json!(3);
-        assert!(matches!(fault(&dropped), Some(Fault::Stalled(_))));
+    fn a_report_that_is_wrong_is_a_fault() {
+        faulty(
+            Fault::Wrong,
+            [
+                ("an inversion in the order of priority", |report| {
+                    of(report, "bulk", "priority")["inversions"]["all_levels"] = json!(1);
+                }),
+                ("no inversion in FIFO order", |report| {
+                    of(report, "repair", "fifo")["inversions"]["total"] = json!(0);
+                }),
+                ("an unknown number of inversions in FIFO order", |report| {
+                    of(report, "bulk", "fifo")["inversions"]["total"] = json!(null);
+                }),
+                ("an unknown number of inversions by priority", |report| {
+                    of(report, "bulk", "priority")["inversions"]["all_levels"] = json!(null);
+                }),
+                ("a bulk sample that never came", |report| {
+                    of(report, "bulk", "fifo")["disturbed"]["bulk_delivered"] = json!(8);
+                }),
+                ("uncounted bulk samples", |report| {
+                    let disturbed = &mut of(report, "repair", "priority")["disturbed"];
+                    disturbed["bulk_written"] = json!(null);
+                    disturbed["bulk_delivered"] = json!(null);
+                }),
+                ("no bulk sample", |report| {
+                    let disturbed = &mut of(report, "repair", "priority")["disturbed"];
+                    disturbed["bulk_written"] = json!(0);
+                    disturbed["bulk_delivered"] = json!(0);
+                }),
+                ("a run without ledgers", |report| {
+                    report["runs"][QUIET]["flows"] = json!([]);
+                }),
+                ("a run with the ledger of one topic", |report| {
+                    let flows = &mut report["runs"][QUIET]["flows"];
+                    flows.as_array_mut().unwrap().pop();
+                }),
+                ("a row that is not there", |report| {
+                    of(report, "repair", "priority")["disturbance"] = json!("flood");
+                }),
+                ("no runs", |report| report["runs"] = json!([])),
+                ("a sample that no hop accounts for", |report| {
+                    report["runs"][0]["flows"][0]["delivered"] = json!(1996);
+                }),
+                ("an undisturbed run without a round trip", |report| {
+                    report["runs"][QUIET]["rtt_us"]["median"] = json!(null);
+                }),
+                ("a run without one of its keys", |report| {
+                    let run = report["runs"][0].as_object_mut().unwrap();
+                    run.remove("rate_hz");
+                }),
+            ],
+        );
     }
 
     #[test]
-    fn a_sample_that_no_hop_accounts_for_is_a_fault() {
-        let mut lost = report();
-        lost["runs"][0]["flows"][0]["delivered"] = json!(1996);
-        assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));
+    fn what_a_stalled_machine_explains_is_tried_again() {
+        faulty(
+            Fault::Stalled,
+            [
+                ("a disturbance that did too little", |report| {
+                    let row = of(report, "joining", "fifo");
+                    row["disturbed"]["enough"] = json!(false);
+                    row["inversions"]["total"] = json!(0);
+                }),
+                ("frames dropped before the cable", |report| {
+                    report["cable"]["ingress_drops"] = json!(3);
+                }),
+            ],
+        );
     }
 
     #[test]
-    fn an_undisturbed_run_has_a_round_trip_and_every_run_its_keys() {
+    fn a_disturbed_run_may_lose_every_round_trip() {
         let mut silent = report();
         silent["runs"][QUIET]["rtt_us"]["median"] = json!(null);
-        assert!(fault(&silent).is_some());
         silent["runs"][QUIET]["disturbance"] = json!("flood");
         assert_eq!(fault(&silent), None);
-        let mut incomplete = report();
-        incomplete["runs"][0]
-            .as_object_mut()
-            .unwrap()
-            .remove("rate_hz");
-        assert!(fault(&incomplete).is_some());
     }
 }

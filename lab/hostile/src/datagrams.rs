@@ -32,7 +32,6 @@ const REGULARS: u8 = 8;
 const RECENT: usize = 16;
 
 /// Boundary values of sequence numbers.
-#[rustfmt::skip]
 const EDGES: [i64; 10] = [
     1,
     2,

@@ -35,7 +35,7 @@ use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_support::process::Killed;
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
-use isolane_support::{CABLE_COMMAND, Result, command, packages};
+use isolane_support::{CABLE_COMMAND, Result, command, json, packages};
 
 pub use sender::{SENDER_COMMAND, SenderArguments, run as run_sender};
 use verdict::Report;
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let report = attack(&metadata, arguments.seconds)?;
     eprint!("\n{report}");
     if let Some(file) = &arguments.json {
-        report.write(file)?;
+        json::write(&report, file)?;
     }
     Ok(report.passed())
 }
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = attack(metadata, STEP_SECONDS)?;
     eprint!("{report}");
-    report.write(&folder(metadata).join("report.json"))?;
+    json::write(&report, &folder(metadata).join("report.json"))?;
     Ok(Outcome::of(&report.checks))
 }
 

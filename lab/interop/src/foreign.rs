@@ -51,18 +51,13 @@ fn compile(
     add_arguments: impl FnOnce(&mut Command),
 ) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
-    let program = program_of(source, folder);
+    let program = folder.join(source.file_stem().unwrap_or_default());
     let mut compiler = Command::new(compiler);
     compiler.args([standard, "-O2", "-Wall", "-Wextra", "-Werror"]);
     compiler.arg("-o").arg(&program).arg(source);
     add_arguments(&mut compiler);
     command::run(&mut compiler)?;
     Ok(program)
-}
-
-/// Path of the program, named after its source.
-fn program_of(source: &Path, folder: &Path) -> PathBuf {
-    folder.join(source.file_stem().unwrap_or_default())
 }
 
 /// "NAME VERSION" with the upstream version of a Debian package; an error if it is not installed.

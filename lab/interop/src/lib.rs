@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
-use isolane_support::{Result, command, packages};
+use isolane_support::{Result, command, json, packages};
 
 use combination::{AXES, Axis, Cell};
 use extra_runs::ExtraRun;
@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         arguments.capture.as_deref(),
     )?;
     if let Some(file) = &arguments.json {
-        report.write(file)?;
+        json::write(&report, file)?;
     }
     let counts = Counts::of(report.all());
     eprintln!("{counts}");
@@ -114,7 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let wanted = Wanted::chosen(false, &[]);
     let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
-    report.write(&metadata.target_directory.join("interop/cells.json"))?;
+    let file = metadata.target_directory.join("interop/cells.json");
+    json::write(&report, &file)?;
     Ok(Counts::of(report.all()).outcome())
 }
 

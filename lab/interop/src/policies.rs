@@ -22,7 +22,7 @@ use super::runner::Runner;
 use super::shapes::case::{Case, case, every, late};
 use super::shapes::judge::{
     Judgement, Sample, Sides, at_least, begins_after_the_first, begins_with_the_first, each_pair,
-    ends_as_written, incompatible, matched, missed, tells_end, unchanged, unmatched,
+    ends_as_written, incompatible, matched, missed, require, tells_end, unchanged, unmatched,
 };
 use super::shapes::pair::{Pair, Programs, Task, Vendor};
 use super::side::Peer;
@@ -309,14 +309,10 @@ fn newest_only(sides: &Sides) -> Judgement {
 }
 
 fn few(taken: &[Sample], written: &[Sample]) -> Judgement {
-    match taken.len() * 2 <= written.len() {
-        true => Ok(()),
-        false => Err(format!(
-            "{} of {} came instead of at most half",
-            taken.len(),
-            written.len()
-        )),
-    }
+    let (taken, written) = (taken.len(), written.len());
+    require(taken * 2 <= written, || {
+        format!("{taken} of {written} came instead of at most half")
+    })
 }
 
 /// TIME_BASED_FILTER or LIFESPAN removes most samples; without loss, some arrive.
@@ -355,12 +351,9 @@ fn lively(sides: &Sides) -> Judgement {
 
 fn saw_liveliness(sides: &Sides, counts: &str) -> Judgement {
     let reported = sides.subscriber.reported("on_liveliness_changed");
-    match reported.iter().any(|line| line.ends_with(counts)) {
-        true => Ok(()),
-        false => Err(format!(
-            "the subscriber reported {reported:?} instead of a writer {counts}"
-        )),
-    }
+    require(reported.iter().any(|line| line.ends_with(counts)), || {
+        format!("the subscriber reported {reported:?} instead of a writer {counts}")
+    })
 }
 
 /// The writer asserted nothing for longer than its lease, and both sides report it.

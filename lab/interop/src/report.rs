@@ -1,10 +1,8 @@
 //! Verdicts and results of runs, and their JSON, `isolane/interop/1`.
 
 use std::fmt;
-use std::path::Path;
 
 use isolane_support::steps::Outcome;
-use isolane_support::{Result, json};
 use serde::Serialize;
 use strum::Display;
 
@@ -69,7 +67,7 @@ pub(super) struct Judged {
 
 impl Judged {
     /// Passed run with a description of what arrived, or failed run with the reason.
-    pub(super) fn new(judged: std::result::Result<String, String>, account: String) -> Self {
+    pub(super) fn new(judged: Result<String, String>, account: String) -> Self {
         let (verdict, detail) = match judged {
             Ok(detail) => (Verdict::Pass, detail),
             Err(detail) => (Verdict::Fail, detail),
@@ -101,11 +99,6 @@ impl Report {
     pub(super) fn all(&self) -> impl Iterator<Item = &RunReport> {
         let reports = self.cells.iter().chain(&self.policies);
         reports.chain(&self.extra_runs)
-    }
-
-    /// Writes the JSON to `file`; `-` is standard output.
-    pub(super) fn write(&self, file: &Path) -> Result<()> {
-        json::write(self, file)
     }
 }
 

@@ -64,10 +64,8 @@ pub(super) fn judge(cell: Cell, observed: &Observed<'_>) -> Result<Received, Str
         let events = events(printed)?;
         samples.extend(judge_samples(cell, life, written, &events)?);
         let is_last = life + 1 == observed.printed.len();
-        let before_leaving = match is_last {
-            true => printed.get(..observed.bytes_before_leaving),
-            false => None,
-        };
+        let before_leaving = printed.get(..observed.bytes_before_leaving);
+        let before_leaving = before_leaving.filter(|_| is_last);
         let seen = self::events(before_leaving.unwrap_or(printed))?.len();
         end = judge_ends(cell, &events, seen, is_last)?;
     }
@@ -140,17 +138,13 @@ pub(super) fn unbroken(numbers: &[u32]) -> &[u32] {
 fn stretches(cell: Cell, subscriber_life: usize, written: u32) -> Vec<Stretch> {
     let again = RESTARTED_FROM..RESTARTED_FROM.saturating_add(written);
     if cell.restarts(Role::Publisher) {
-        let killed = Stretch {
-            numbers: 0..RESTARTED_FROM,
+        let lives = [(0..RESTARTED_FROM, false), (again, true)];
+        let stretch = |(numbers, to_end)| Stretch {
+            numbers,
             from_start: true,
-            to_end: false,
+            to_end,
         };
-        let restarted = Stretch {
-            numbers: again,
-            from_start: true,
-            to_end: true,
-        };
-        return vec![killed, restarted];
+        return lives.map(stretch).into();
     }
     let first_life = subscriber_life == 0;
     vec![Stretch {
@@ -170,11 +164,9 @@ impl Stretch {
         if reliability == Reliability::BestEffort {
             return Ok(());
         }
-        let begins_anywhere = !self.from_start && unbroken(part).len() >= UNBROKEN;
-        let part = if begins_anywhere {
-            unbroken(part)
-        } else {
-            part
+        let part = match unbroken(part) {
+            match_on if !self.from_start && match_on.len() >= UNBROKEN => match_on,
+            _ => part,
         };
         let gap = part.windows(2).find(|pair| pair[0] + 1 != pair[1]);
         let missing = match gap {
@@ -238,11 +230,7 @@ fn judge_ends(
 /// publisher.
 fn early_end(cell: Cell, early: &[Event]) -> Option<State> {
     let between_lives = |index: usize| {
-        let before = early[..index]
-            .iter()
-            .copied()
-            .filter_map(number)
-            .next_back();
+        let before = early[..index].iter().rev().copied().find_map(number);
         let after = early[index..].iter().copied().find_map(number);
         cell.restarts(Role::Publisher)
             && before.is_some_and(|number| number < RESTARTED_FROM)
@@ -407,17 +395,21 @@ mod tests {
 
     #[test]
     fn the_right_end_passes() {
-        let disposed = judge_output(ending(End::Dispose), "0 1 2 3 disposed").unwrap();
-        assert_eq!(disposed.samples, [4]);
-        assert_eq!(disposed.end, Some(State::Disposed));
-        let unregistered = judge_output(ending(End::Unregister), "0 1 2 3 no-writers").unwrap();
-        assert_eq!(unregistered.samples, [4]);
-        assert_eq!(unregistered.end, Some(State::NoWriters));
-        passes(ending(End::Dispose), &["0 1 2 3 disposed | disposed"]);
-        passes(
-            ending(End::Unregister),
-            &["0 1 2 3 no-writers | no-writers"],
-        );
+        for (end, word, state) in [
+            (End::Dispose, "disposed", State::Disposed),
+            (End::Unregister, "no-writers", State::NoWriters),
+        ] {
+            let received = judge_output(ending(end), &format!("0 1 2 3 {word}")).unwrap();
+            let (samples, end_seen) = (vec![4], Some(state));
+            assert_eq!(
+                received,
+                Received {
+                    samples,
+                    end: end_seen
+                }
+            );
+            passes(ending(end), &[&format!("0 1 2 3 {word} | {word}")]);
+        }
         passes(plain(), &["0 1 2 3 | no-writers"]);
     }
 
@@ -505,17 +497,12 @@ mod tests {
             };
             judge(cell, &observed).is_ok()
         };
-        let holes_then = |from| {
-            [10, 12, 15]
-                .into_iter()
-                .chain(from..200)
-                .collect::<Vec<_>>()
-        };
+        let holes_then = |from| [10, 12, 15].into_iter().chain(from..200).collect();
         let volatile = restarted(Role::Subscriber);
         assert!(passes(volatile, holes_then(100)));
         assert!(passes(volatile, holes_then(150)));
         assert!(!passes(volatile, holes_then(151)));
-        let mut ends_early = holes_then(100);
+        let mut ends_early: Vec<_> = holes_then(100);
         ends_early.pop();
         assert!(!passes(volatile, ends_early));
         let transient_local = Cell {

@@ -39,8 +39,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     let mut iterations = 0;
     while !output::is_stopped() && options.num_iterations.is_none_or(|most| iterations < most) {
         let size = size(options, iterations);
-        let set = CoherentSets::of(options);
-        if set.is_begun_before(iterations) {
+        if is_between_sets(options.coherent_sample_count, iterations) {
             publisher.begin_coherent_changes()?;
             say!("Started Coherent Set");
         }
@@ -49,7 +48,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
             write_to_all(&writers, &instance.shape, options)?;
         }
         iterations += 1;
-        if set.is_ended_after(iterations) {
+        if is_between_sets(options.coherent_sample_count, iterations) {
             end_set(&publisher)?;
             say!("Finished Coherent Set");
         }
@@ -62,23 +61,10 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     Ok(())
 }
 
-/// Number of iterations per coherent set; `None` without coherent sets.
-struct CoherentSets(Option<u64>);
-
-impl CoherentSets {
-    fn of(options: &Options) -> Self {
-        Self(options.coherent_sample_count.map(u64::from))
-    }
-
-    /// Returns whether a set begins before this iteration, counted from 0.
-    fn is_begun_before(&self, iteration: u64) -> bool {
-        self.0.is_some_and(|count| iteration.is_multiple_of(count))
-    }
-
-    /// Returns whether a set ends after this many iterations.
-    fn is_ended_after(&self, iterations: u64) -> bool {
-        self.is_begun_before(iterations)
-    }
+/// Returns whether one coherent set of `count` iterations ends after this many iterations, and the next one begins;
+/// false without coherent sets.
+fn is_between_sets(count: Option<u32>, iterations: u64) -> bool {
+    count.is_some_and(|count| iterations.is_multiple_of(count.into()))
 }
 
 /// Ends a coherent set as soon as the histories have room.
@@ -193,24 +179,19 @@ mod tests {
 
     #[test]
     fn sets_begin_and_end_around_the_given_number_of_iterations() {
-        let begun_and_ended = |sets: CoherentSets| -> Vec<(bool, bool)> {
-            let of_iteration = |iteration| {
-                let is_ended = sets.is_ended_after(iteration + 1);
-                (sets.is_begun_before(iteration), is_ended)
-            };
-            (0..4).map(of_iteration).collect()
+        let begun_and_ended = |count| {
+            let at = |iterations| is_between_sets(count, iterations);
+            [0, 1, 2, 3].map(|iteration| (at(iteration), at(iteration + 1)))
         };
         let (begun, ended, neither) = ((true, false), (false, true), (false, false));
-        assert_eq!(begun_and_ended(CoherentSets(None)), [neither; 4]);
-        assert_eq!(begun_and_ended(CoherentSets(Some(1))), [(true, true); 4]);
-        assert_eq!(
-            begun_and_ended(CoherentSets(Some(2))),
-            [begun, ended, begun, ended]
-        );
-        assert_eq!(
-            begun_and_ended(CoherentSets(Some(3))),
-            [begun, neither, ended, begun]
-        );
+        for (count, expected) in [
+            (None, [neither; 4]),
+            (Some(1), [(true, true); 4]),
+            (Some(2), [begun, ended, begun, ended]),
+            (Some(3), [begun, neither, ended, begun]),
+        ] {
+            assert_eq!(begun_and_ended(count), expected, "{count:?}");
+        }
     }
 
     #[test]

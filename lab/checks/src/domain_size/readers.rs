@@ -106,10 +106,7 @@ impl Readers {
             program.args(["pub", TOPIC, "--period", PERIOD]);
             start(place(program, 0), &folder, "writer")
         };
-        let mut writer = match self.writer_first {
-            true => Some(start_writer()?),
-            false => None,
-        };
+        let mut writer = self.writer_first.then(start_writer).transpose()?;
         if writer.is_some() {
             thread::sleep(Duration::from_secs(1));
         }

@@ -50,11 +50,8 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     fs::create_dir_all(&folder)?;
     let harness = prepare(&fs::read_to_string(&page)?, &folder)?;
 
-    let document = String::from_utf8(command::output(
-        chromium(&folder)
-            .args(["--virtual-time-budget=10000", "--dump-dom"])
-            .arg(address(&harness)),
-    )?)?;
+    let arguments = ["--virtual-time-budget=10000", "--dump-dom"];
+    let document = String::from_utf8(open(&harness, &arguments, &folder)?)?;
     let seen = read(&document)?;
     for look in &seen {
         eprintln!(
@@ -64,19 +61,12 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     }
     for (name, size) in [("desk.png", "1280,2400"), ("phone.png", "500,3200")] {
         let screenshot = format!("--screenshot={}", folder.join(name).display());
-        command::output(
-            chromium(&folder)
-                .args([screenshot, format!("--window-size={size}")])
-                .arg(address(&page)),
-        )?;
+        let size = format!("--window-size={size}");
+        open(&page, &[&screenshot, &size], &folder)?;
     }
     let paper = folder.join("paper.pdf");
     let print = format!("--print-to-pdf={}", paper.display());
-    command::output(
-        chromium(&folder)
-            .args([&print, "--no-pdf-header-footer"])
-            .arg(address(&page)),
-    )?;
+    open(&page, &[&print, "--no-pdf-header-footer"], &folder)?;
     if !fs::read(&paper)?.starts_with(b"%PDF-") {
         return Ok(Outcome::Failed(
             "Chromium printed something that is no PDF".into(),
@@ -151,8 +141,9 @@ fn read(document: &str) -> Result<Vec<Seen>> {
     }
 }
 
-/// Returns Chromium's command, without network, with an empty profile, and without its sandbox, which root cannot use.
-fn chromium(folder: &Path) -> Command {
+/// Opens a file in Chromium and returns its output, without network, with an empty profile, and without its sandbox,
+/// which root cannot use.
+fn open(file: &Path, arguments: &[&str], folder: &Path) -> Result<Vec<u8>> {
     let mut command = Command::new("unshare");
     command.args([
         "--net",
@@ -171,11 +162,8 @@ fn chromium(folder: &Path) -> Command {
         "--user-data-dir={}",
         folder.join("profile").display()
     ));
-    command
-}
-
-fn address(file: &Path) -> String {
-    format!("file://{}", file.display())
+    command.args(arguments);
+    command::output(command.arg(format!("file://{}", file.display())))
 }
 
 #[cfg(test)]
@@ -206,16 +194,11 @@ mod tests {
             change(&mut look);
             fault(&look, 12).unwrap_or_default()
         };
-        assert_eq!(
-            with(|look| look.scroll_width = 400),
-            "at 360 px: scrolls sideways, 400 px"
-        );
-        assert_eq!(with(|look| look.pictures = 0), "at 360 px: 0 pictures");
-        assert_eq!(with(|look| look.pictures = 3), "at 360 px: 3 pictures");
-        assert_eq!(
-            with(|look| look.rows = 11),
-            "at 360 px: 11 rows for 12 runs"
-        );
+        let says = |change, fault: &str| assert_eq!(with(change), format!("at 360 px: {fault}"));
+        says(|look| look.scroll_width = 400, "scrolls sideways, 400 px");
+        says(|look| look.pictures = 0, "0 pictures");
+        says(|look| look.pictures = 3, "3 pictures");
+        says(|look| look.rows = 11, "11 rows for 12 runs");
         assert!(with(|look| look.unreadable = vec!["2 ms".into()]).contains("cannot be read"));
         assert!(with(|look| look.requests = vec!["x.js".into()]).contains("asks for x.js"));
         assert!(with(|look| look.slips = vec!["NaN".into()]).contains("NaN"));

@@ -7,18 +7,20 @@ pub(crate) type Judgement = Result<(), String>;
 /// discovery is complete do not arrive.
 const MIN_SAMPLES: usize = 5;
 
+/// Ok where it holds, else the objection.
+pub(crate) fn require(holds: bool, objection: impl FnOnce() -> String) -> Judgement {
+    holds.then_some(()).ok_or_else(objection)
+}
+
 fn some(samples: &[Sample]) -> Judgement {
     at_least(MIN_SAMPLES, samples)
 }
 
 pub(crate) fn at_least(minimum: usize, samples: &[Sample]) -> Judgement {
     let count = samples.len();
-    match count >= minimum {
-        true => Ok(()),
-        false => Err(format!(
-            "{count} samples came instead of at least {minimum}"
-        )),
-    }
+    require(count >= minimum, || {
+        format!("{count} samples came instead of at least {minimum}")
+    })
 }
 
 pub(crate) fn flows(sides: &Sides, color: &str) -> Judgement {
@@ -68,11 +70,9 @@ pub(crate) fn red_flows(sides: &Sides) -> Judgement {
 fn reported(sides: [(&Printed, &str, &str); 2]) -> Judgement {
     for (side, listener, words) in sides {
         let reported = side.reported(listener);
-        if !reported.iter().any(|line| line.ends_with(words)) {
-            return Err(format!(
-                "{listener} reported {reported:?} instead of {words}"
-            ));
-        }
+        require(reported.iter().any(|line| line.ends_with(words)), || {
+            format!("{listener} reported {reported:?} instead of {words}")
+        })?;
     }
     Ok(())
 }
@@ -97,10 +97,8 @@ pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
 }
 
 pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
-    match sides.subscriber.samples().len() {
-        0 => Ok(()),
-        some => Err(format!("{some} samples came instead of none")),
-    }
+    let some = sides.subscriber.samples().len();
+    require(some == 0, || format!("{some} samples came instead of none"))
 }
 
 /// Endpoints without a common partition are not incompatible: neither side reports anything.
@@ -138,14 +136,10 @@ pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
 /// The samples that arrived are the last that were written: those written before the match are lost.
 pub(crate) fn ends_as_written(sides: &Sides) -> Judgement {
     let (written, taken) = (sides.publisher.samples(), sides.subscriber.samples());
-    match written.ends_with(&taken) {
-        true => Ok(()),
-        false => Err(format!(
-            "{} written; the {} taken are not the last of them",
-            written.len(),
-            taken.len()
-        )),
-    }
+    require(written.ends_with(&taken), || {
+        let (written, taken) = (written.len(), taken.len());
+        format!("{written} written; the {taken} taken are not the last of them")
+    })
 }
 
 /// Far fewer samples than were written, but some.
@@ -163,11 +157,9 @@ pub(crate) fn few_of_many(sides: &Sides) -> Judgement {
 pub(crate) fn repeats(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
-    let repeated = samples.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    match repeated {
-        0 => Err("no sample was read twice".into()),
-        _ => Ok(()),
-    }
+    require(samples.windows(2).any(|pair| pair[0] == pair[1]), || {
+        "no sample was read twice".into()
+    })
 }
 
 /// Two instances that are written alternately arrive alternately.
@@ -185,19 +177,17 @@ const LOOKS_AT_SETS: &str = "Reading coherent sets";
 /// Each read returns whole sets, with `size` iterations of each topic.
 pub(crate) fn whole_sets(sides: &Sides, size: usize) -> Judgement {
     for line in ["Started Coherent Set", "Finished Coherent Set"] {
-        if !sides.publisher.has(line) {
-            return Err(format!("the publisher did not print: {line}"));
-        }
+        require(sides.publisher.has(line), || {
+            format!("the publisher did not print: {line}")
+        })?;
     }
     some(&sides.subscriber.samples())?;
     for round in sides.subscriber.rounds(LOOKS_AT_SETS) {
         for topic in ["Square", "Square1"] {
             let count = round.iter().filter(|it| it.topic == topic).count();
-            if count % size != 0 {
-                return Err(format!(
-                    "{count} samples of {topic} came at once: no whole sets"
-                ));
-            }
+            require(count % size == 0, || {
+                format!("{count} samples of {topic} came at once: no whole sets")
+            })?;
         }
     }
     Ok(())
@@ -225,9 +215,9 @@ pub(crate) fn sets_of_both_topics(sides: &Sides) -> Judgement {
 pub(crate) fn in_order_of_writing(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     let topics = ["Square", "Square1"].map(|topic| samples.iter().any(|it| it.topic == topic));
-    if topics != [true; 2] {
-        return Err(format!("not both topics have samples: {topics:?}"));
-    }
+    require(topics == [true; 2], || {
+        format!("not both topics have samples: {topics:?}")
+    })?;
     let begin = samples.iter().position(|it| it.topic == "Square1");
     let both = &samples[begin.unwrap_or(0)..];
     each_pair(both, "the order of writing", |before, sample| {
@@ -276,10 +266,9 @@ pub(crate) fn ends(sides: &Sides, state: &str) -> Judgement {
 
 /// The subscriber reported the end of an instance.
 pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
-    match sides.subscriber.ends(state) {
-        0 => Err(format!("no instance became {state}")),
-        _ => Ok(()),
-    }
+    require(sides.subscriber.ends(state) > 0, || {
+        format!("no instance became {state}")
+    })
 }
 
 /// Checks whether the publisher and the subscriber reported missed deadlines.
@@ -287,12 +276,11 @@ pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
     let offered = sides.publisher.reported("on_offered_deadline_missed");
     let requested = sides.subscriber.reported("on_requested_deadline_missed");
     let reported = [!offered.is_empty(), !requested.is_empty()];
-    match reported == expected {
-        true => Ok(()),
-        false => Err(format!(
+    require(reported == expected, || {
+        format!(
             "missed deadlines reported by [publisher, subscriber]: {reported:?} instead of {expected:?}"
-        )),
-    }
+        )
+    })
 }
 
 pub(crate) fn from_the_first(sides: &Sides) -> Judgement {
@@ -307,19 +295,17 @@ pub(crate) fn not_from_the_first(sides: &Sides) -> Judgement {
 
 /// The first sample that arrived is the first that was written, which has the size 1.
 pub(crate) fn begins_with_the_first(sides: &Sides) -> Judgement {
-    match sides.subscriber.samples().first() {
-        Some(first) if first.size == 1 => Ok(()),
-        first => Err(format!(
-            "the first sample that arrived is {first:?}, not the first one written"
-        )),
-    }
+    let samples = sides.subscriber.samples();
+    let first = samples.first();
+    require(first.is_some_and(|first| first.size == 1), || {
+        format!("the first sample that arrived is {first:?}, not the first one written")
+    })
 }
 
 pub(crate) fn begins_after_the_first(sides: &Sides) -> Judgement {
-    match begins_with_the_first(sides) {
-        Ok(()) => Err("it begins with the first sample".into()),
-        Err(_) => Ok(()),
-    }
+    require(begins_with_the_first(sides).is_err(), || {
+        "it begins with the first sample".into()
+    })
 }
 
 /// Sample that a program printed.
@@ -437,12 +423,10 @@ impl Sides {
             (&self.publisher, "publisher"),
             (&self.subscriber, "subscriber"),
         ] {
-            if side.last() != Some("Done.") {
-                return Err(format!(
-                    "the {name} does not end with `Done.`, but with {:?}",
-                    side.last()
-                ));
-            }
+            let last = side.last();
+            require(last == Some("Done."), || {
+                format!("the {name} does not end with `Done.`, but with {last:?}")
+            })?;
         }
         let created = ["Create topic: Square", "Create reader for topic: Square"];
         match created.iter().find(|line| !self.subscriber.has(line)) {
@@ -468,14 +452,13 @@ mod tests {
         format!("{topic:<10} RED        010 010 [{size}]\n")
     }
 
+    fn printed(samples: &[(&str, i32)]) -> String {
+        let samples = samples.iter();
+        samples.map(|&(topic, size)| sample(topic, size)).collect()
+    }
+
     fn looks(rounds: &[&[(&str, i32)]]) -> String {
-        let round = |round: &&[(&str, i32)]| -> String {
-            let samples = round.iter().map(|&(topic, size)| sample(topic, size));
-            format!(
-                "{LOOKS_AT_SETS}, iteration 1\n{}",
-                samples.collect::<String>()
-            )
-        };
+        let round = |round: &&[_]| format!("{LOOKS_AT_SETS}, iteration 1\n{}", printed(round));
         rounds.iter().map(round).collect()
     }
 
@@ -524,12 +507,6 @@ mod tests {
 
     #[test]
     fn what_comes_out_of_its_order_is_seen() {
-        let printed = |places: &[(&str, i32)]| -> String {
-            places
-                .iter()
-                .map(|&(topic, size)| sample(topic, size))
-                .collect()
-        };
         let judge = |places: &[(&str, i32)]| in_order_of_writing(&sides("", &printed(places)));
         // Samples of the first topic before the second is matched are not judged.
         let begun = [("Square", 7), ("Square1", 7), ("Square", 8), ("Square1", 8)];

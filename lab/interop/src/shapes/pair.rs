@@ -14,7 +14,7 @@ use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::super::combination::Loss;
+use super::super::combination::{Axis, Loss};
 use super::super::network::Network;
 use super::super::program::{Ending, Program, wait_until};
 use super::super::report::{Judged, Verdict};
@@ -41,12 +41,6 @@ pub(crate) enum Vendor {
     Isolane,
     CycloneDds,
     FastDds,
-}
-
-impl Vendor {
-    pub(crate) fn word(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl From<Peer> for Vendor {
@@ -78,16 +72,14 @@ impl Programs {
                 &folder.join("cyclonedds").join(representation),
             )
         };
+        let source = sources.join("fastdds/shape_main.cpp");
         Ok(Self {
             isolane: metadata.isolane().with_file_name("isolane-shape-main"),
             cyclonedds: [
                 cyclonedds("xcdr1", &["-D", "PLAIN"])?,
                 cyclonedds("xcdr2", &[])?,
             ],
-            fastdds: foreign::build_fastdds(
-                &sources.join("fastdds/shape_main.cpp"),
-                &folder.join("fastdds"),
-            )?,
+            fastdds: foreign::build_fastdds(&source, &folder.join("fastdds"))?,
         })
     }
 
@@ -126,12 +118,8 @@ pub(crate) struct Pair {
 
 impl fmt::Display for Pair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{} to {}",
-            self.publisher.word(),
-            self.subscriber.word()
-        )
+        let (publisher, subscriber) = (self.publisher.word(), self.subscriber.word());
+        write!(formatter, "{publisher} to {subscriber}")
     }
 }
 
@@ -146,8 +134,8 @@ fn tries(task: &Task<'_>) -> usize {
 
 impl Pair {
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        Vendor::VARIANTS.iter().flat_map(|&publisher| {
-            Vendor::VARIANTS.iter().map(move |&subscriber| Self {
+        Vendor::ALL.iter().flat_map(|&publisher| {
+            Vendor::ALL.iter().map(move |&subscriber| Self {
                 publisher,
                 subscriber,
             })

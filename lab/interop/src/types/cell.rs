@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use strum::{IntoStaticStr, VariantArray};
+use strum::{Display, EnumIter, IntoEnumIterator, IntoStaticStr, VariantArray};
 
 use super::super::combination::Axis;
 use super::Peer;
@@ -49,29 +49,31 @@ pub(super) struct Cell {
     pub(super) theirs: Side,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Outcome of a cell, displayed with its word in the table.
+#[derive(Clone, Copy, Debug, Display, EnumIter, PartialEq, Eq)]
 pub(super) enum Outcome {
+    /// This version of the peer cannot create such an endpoint.
+    #[strum(serialize = "impossible")]
+    Impossible(&'static str),
     /// All samples and the end of the instance arrive.
+    #[strum(serialize = "delivered")]
     Delivered,
     /// Both sides report DATA_REPRESENTATION as incompatible.
+    #[strum(serialize = "not matched")]
     NotMatched,
     /// The endpoints match and the reader rejects the samples: a type's extensibility is not announced.
+    #[strum(serialize = "refused")]
     Refused,
-    /// This version of the peer cannot create such an endpoint.
-    Impossible(&'static str),
-    /// This version of the peer has a known deviation.
-    Known(Known),
-}
-
-/// Known deviation of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    /// The peer does not announce its representation and matches any; only isolane reports the mismatch.
+    /// Known deviation: the peer does not announce its representation and matches any; only isolane reports the
+    /// mismatch.
+    #[strum(serialize = "not matched (by isolane)")]
     OneSided,
-    /// The peer requests a representation that it cannot read for the cell's type: the endpoints match and no sample
-    /// arrives.
+    /// Known deviation: the peer requests a representation that it cannot read for the cell's type; the endpoints match
+    /// and no sample arrives.
+    #[strum(serialize = "silent")]
     Silent,
-    /// The peer reads the samples, but not the end of the instance.
+    /// Known deviation: the peer reads the samples, but not the end of the instance.
+    #[strum(serialize = "delivered, without the end")]
     EndUnread,
 }
 
@@ -130,10 +132,7 @@ impl Cell {
     }
 
     pub(super) fn all() -> Vec<Self> {
-        let directions = Direction::ALL.iter();
-        directions
-            .flat_map(|&direction| Self::of(direction))
-            .collect()
+        Direction::ALL.iter().copied().flat_map(Self::of).collect()
     }
 
     /// Topic name. Its first word selects the extensibility in isolane's program.
@@ -168,10 +167,8 @@ impl Cell {
 
     /// Required outcome with a peer.
     pub(super) fn expected(self, peer: Peer) -> Outcome {
-        if let Some(known) = peer.known(self) {
-            return known;
-        }
-        self.by_the_standards()
+        let known = peer.known(self);
+        known.unwrap_or_else(|| self.by_the_standards())
     }
 
     /// Outcome by the standards: representations are matched, and extensibility is part of the type.
@@ -186,21 +183,6 @@ impl Cell {
         match is_alike {
             true => Outcome::Delivered,
             false => Outcome::Refused,
-        }
-    }
-}
-
-impl Outcome {
-    /// Word in the table.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::NotMatched => "not matched",
-            Self::Refused => "refused",
-            Self::Impossible(_) => "impossible",
-            Self::Known(Known::OneSided) => "not matched (by isolane)",
-            Self::Known(Known::Silent) => "silent",
-            Self::Known(Known::EndUnread) => "delivered, without the end",
         }
     }
 }
@@ -229,6 +211,7 @@ impl Lines {
 }
 
 /// Output of both sides.
+#[derive(Default)]
 pub(super) struct Seen {
     pub(super) ours: Lines,
     pub(super) theirs: Lines,
@@ -280,9 +263,9 @@ impl Seen {
                 is_silent && has(reader, encapsulation)
             }
             Outcome::Impossible(_) => begins(theirs, "impossible"),
-            Outcome::Known(Known::OneSided) => is_apart(ours) && !begins(reader, "sample"),
-            Outcome::Known(Known::Silent) => is_silent,
-            Outcome::Known(Known::EndUnread) => are_read && !is_ended,
+            Outcome::OneSided => is_apart(ours) && !begins(reader, "sample"),
+            Outcome::Silent => is_silent,
+            Outcome::EndUnread => are_read && !is_ended,
         };
         match holds {
             true => Ok(()),
@@ -293,18 +276,8 @@ impl Seen {
     /// Returns the outcome that a cell's output shows: the expected one if it fits, otherwise the first that fits;
     /// `None` if none does.
     pub(super) fn outcome(&self, cell: Cell, expected: Outcome) -> Option<Outcome> {
-        let all = [
-            expected,
-            Outcome::Impossible(""),
-            Outcome::Delivered,
-            Outcome::NotMatched,
-            Outcome::Refused,
-            Outcome::Known(Known::OneSided),
-            Outcome::Known(Known::Silent),
-            Outcome::Known(Known::EndUnread),
-        ];
-        all.into_iter()
-            .find(|&outcome| self.is(cell, outcome).is_ok())
+        let mut all = [expected].into_iter().chain(Outcome::iter());
+        all.find(|&outcome| self.is(cell, outcome).is_ok())
     }
 }
 
@@ -353,25 +326,24 @@ mod tests {
         let twice = ["matched", first, first, second, third, "disposed"];
         let written = ["matched", "written"];
         let incompatible = ["incompatible DATA_REPRESENTATION"];
-        let known = |deviation| Some(Outcome::Known(deviation));
         let cases: [(&[&str], &[&str], Option<Outcome>); 9] = [
             (&read, &written, Some(Outcome::Delivered)),
-            (&read[..4], &written, known(Known::EndUnread)),
+            (&read[..4], &written, Some(Outcome::EndUnread)),
             (&twice, &written, None),
             (&incompatible, &incompatible, Some(Outcome::NotMatched)),
-            (&incompatible, &["matched"], known(Known::OneSided)),
+            (&incompatible, &["matched"], Some(Outcome::OneSided)),
             // The encapsulation of an appendable type, but its type is final.
             (
                 &["matched", "rejected D_CDR2_LE"],
                 &written,
-                known(Known::Silent),
+                Some(Outcome::Silent),
             ),
             (
                 &["matched", "rejected CDR2_LE"],
                 &written,
                 Some(Outcome::Refused),
             ),
-            (&["matched"], &written, known(Known::Silent)),
+            (&["matched"], &written, Some(Outcome::Silent)),
             (
                 &[],
                 &["impossible Bad Parameter"],

@@ -26,7 +26,7 @@ use super::combination::{Axis, Loss};
 use super::network::Network;
 use super::program::{Program, wait_until};
 use crate::foreign;
-use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation, Seen, Side};
+use cell::{Cell, Direction, Extensibility, Outcome, Representation, Seen, Side};
 
 /// Timeout of all cells of a peer together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
@@ -64,14 +64,8 @@ pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
 fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
     // The tests have already built both programs with the same features.
     let mut build = cargo();
-    build.args([
-        "build",
-        "--workspace",
-        "--bin",
-        "isolane",
-        "--example",
-        "typed",
-    ]);
+    build.args(["build", "--workspace"]);
+    build.args(["--bin", "isolane", "--example", "typed"]);
     command::run(&mut build)?;
     let programs = metadata.target_directory.join("debug");
     let (mut passed, mut failed) = (0, 0);
@@ -103,8 +97,7 @@ fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
 fn failure(peer: Peer, cell: Cell, seen: &Seen) -> Option<String> {
     let expected = cell.expected(peer);
     let error = seen.is(cell, expected).err()?;
-    let word = expected.word();
-    Some(format!("{}: not {word}, but {error}", cell.topic()))
+    Some(format!("{}: not {expected}, but {error}", cell.topic()))
 }
 
 /// Ok when `isolane why`, run on isolane's host, gave the expected reason; the error is its output.
@@ -154,10 +147,7 @@ fn run_all(
     let mut ours = start(Host::A, typed, &Cell::all(), "isolane")?;
 
     let look = |ours: &Program, theirs: &[Program]| -> Result<Seen> {
-        let mut seen = Seen {
-            ours: Lines::default(),
-            theirs: Lines::default(),
-        };
+        let mut seen = Seen::default();
         seen.ours.add(&ours.printed()?);
         for program in theirs {
             seen.theirs.add(&program.printed()?);
@@ -165,10 +155,8 @@ fn run_all(
         Ok(seen)
     };
     let is_done = |seen: &Seen| {
-        let cells = Cell::all();
-        cells
-            .into_iter()
-            .all(|cell| failure(peer, cell, seen).is_none())
+        let mut cells = Cell::all().into_iter();
+        cells.all(|cell| failure(peer, cell, seen).is_none())
     };
     wait_until(LONGEST_RUN, || Ok(is_done(&look(&ours, &theirs)?)))?;
     thread::sleep(SILENCE);
@@ -215,9 +203,8 @@ fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
                     ours,
                     theirs,
                 };
-                let word = seen
-                    .outcome(cell, cell.expected(peer))
-                    .map_or("other", Outcome::word);
+                let outcome = seen.outcome(cell, cell.expected(peer));
+                let word = outcome.map_or("other".into(), |outcome| outcome.to_string());
                 let _ = write!(text, " {word} |");
             }
             text.push('\n');
@@ -278,14 +265,12 @@ impl Peer {
             Self::CycloneDds
                 if is_read && is_appendable && by_the_standards == Outcome::Delivered =>
             {
-                Some(Outcome::Known(Known::EndUnread))
+                Some(Outcome::EndUnread)
             }
             Self::FastDds if theirs.representation != Representation::Xcdr1 => {
                 Some(Outcome::Impossible("Fast CDR 1.0 has no XCDR2"))
             }
-            Self::FastDds if by_the_standards == Outcome::NotMatched => {
-                Some(Outcome::Known(Known::OneSided))
-            }
+            Self::FastDds if by_the_standards == Outcome::NotMatched => Some(Outcome::OneSided),
             // The endpoints are created and match, but XCDR1 of an appendable type is neither written nor read.
             Self::CycloneDdsPython
                 if is_appendable && has_xcdr1 && by_the_standards == Outcome::Delivered =>
@@ -293,7 +278,7 @@ impl Peer {
                 let sends_xcdr2 = cell.ours.representation == Representation::Xcdr2;
                 match is_read {
                     true if sends_xcdr2 => None,
-                    true => Some(Outcome::Known(Known::Silent)),
+                    true => Some(Outcome::Silent),
                     false => Some(Outcome::Impossible(
                         "appendable types are in XCDR2 only: dds_write, Bad Parameter",
                     )),
@@ -326,10 +311,8 @@ impl Peer {
                 })
             }
             Self::FastDds => {
-                let program = foreign::build_fastdds(
-                    &sources.join("fastdds/typed.cpp"),
-                    &folder.join("fastdds"),
-                )?;
+                let source = sources.join("fastdds/typed.cpp");
+                let program = foreign::build_fastdds(&source, &folder.join("fastdds"))?;
                 Ok(Installed {
                     identity: foreign::identity("fastdds", foreign::FASTDDS)?,
                     programs: [vec![program.clone()], vec![program]],
