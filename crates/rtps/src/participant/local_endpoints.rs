@@ -287,6 +287,7 @@ impl LocalParticipant {
             .inspect_err(|_| {
                 self.writers.by_entity.remove(&data.guid.entity);
                 self.writers.table.remove(index);
+                self.update_highest_level();
             })?;
         self.shared.sample_bytes += sample_bytes;
         self.begin_writer(now, index);
@@ -410,12 +411,14 @@ impl LocalParticipant {
             .table
             .insert(reader)
             .map_err(|_| self.table_full())?;
+        self.shared.highest_level = self.shared.highest_level.max(Some(level));
         self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
             self.publish(now, WriterId(SUBSCRIPTIONS), &data)
                 .inspect_err(|_| {
                     self.readers.table.remove(index);
+                    self.update_highest_level();
                 })?;
             self.begin_reader(now, index);
         }
@@ -455,6 +458,7 @@ impl LocalParticipant {
         self.writers.by_entity.remove(&data.guid.entity);
         self.writers.by_topic.remove(&data.topic_name, id);
         self.writers.table.remove(id);
+        self.update_highest_level();
         if was_enabled {
             self.retract(now, WriterId(PUBLICATIONS), &data);
         }
@@ -494,6 +498,7 @@ impl LocalParticipant {
         self.readers.leave_subscriber(id);
         self.readers.by_topic.remove(&data.topic_name, id);
         self.readers.table.remove(id);
+        self.update_highest_level();
         if was_enabled {
             self.retract(now, WriterId(SUBSCRIPTIONS), &data);
         }
@@ -566,6 +571,7 @@ impl LocalParticipant {
             .map_err(|_| self.table_full())?;
         self.writers.by_entity.insert(entity, index);
         if let Some(writer) = self.writers.get(index) {
+            self.shared.highest_level = self.shared.highest_level.max(writer.level);
             self.shared.work_queue.open(writer.data_priority());
             self.shared.work_queue.open(writer.protocol_priority());
         }

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) next_entity: u32,
     /// Bytes of sample memory of the user's endpoints.
     pub(crate) sample_bytes: usize,
+    /// Highest level of the user's endpoints.
+    pub(crate) highest_level: Option<Level>,
 }
 
 /// Read-only tables of other parts, in which readers look up facts.
@@ -122,6 +124,7 @@ impl LocalParticipant {
             remote_participants: 0,
             next_entity: 0,
             sample_bytes: 0,
+            highest_level: None,
             config,
         };
         let mut protocol = Self {
@@ -184,7 +187,12 @@ impl LocalParticipant {
         }
     }
 
-    fn highest_level(&self) -> Option<Level> {
+    /// Looks for the highest level again, after an endpoint was removed.
+    pub(crate) fn update_highest_level(&mut self) {
+        self.shared.highest_level = self.highest_level_by_search();
+    }
+
+    fn highest_level_by_search(&self) -> Option<Level> {
         let writers = self
             .writers
             .table
@@ -200,12 +208,13 @@ impl LocalParticipant {
 
     /// Returns whether `level` is the highest level in use here, or that of discovery.
     pub(crate) fn is_highest(&self, level: Option<Level>) -> bool {
-        level.is_none() || level == self.highest_level()
+        level.is_none() || level == self.shared.highest_level
     }
 
     /// Returns whether a topic has a local endpoint of the highest level in use.
     pub(crate) fn is_most_critical(&self, topic_name: &str) -> bool {
-        let highest = self.highest_level();
+        let highest = self.shared.highest_level;
+        debug_assert_eq!(highest, self.highest_level_by_search());
         let is_critical = |level: Option<Level>| level.is_some() && level == highest;
         let writers = self.writers.by_topic.first(topic_name);
         let mut writers = core::iter::successors(writers, |&at| self.writers.by_topic.next(at));
