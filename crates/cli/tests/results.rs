@@ -192,7 +192,7 @@ fn each_quoted_line_is_that_of_a_measurement() {
     }
 }
 
-/// Numbers of a text with the unit of their last digit other than 0: 12,300 is known to 100.
+/// Numbers of a text, each with the unit of its last digit that is not a trailing zero: 12,300 has 100.
 fn numbers(text: &str) -> Vec<(f64, f64)> {
     let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
     let words = text.split(|c: char| !is_of_number(c) && !c.is_alphabetic());

@@ -6,7 +6,7 @@
 //! A seed determines the samples to the bit: each seed is booted twice, and both results are compared in full.
 //!
 //! `ablation` measures round trips by a lane under the flood in the same way: with the full host set-up, and without one
-//! measure at a time. Other receive modes are measured with and without the flood. Each seed is booted once.
+//! part at a time. Other receive modes are measured with and without the flood. Each seed is booted once.
 //!
 //! The files of both are in `lab/testbed/scenarios`.
 
@@ -91,13 +91,14 @@ fn run(bench: &Bench, name: &str, file: &str) -> Result<bool> {
     }
     let faults: Vec<String> = seeds.iter().flat_map(Seed::faults).collect();
     let repeated = seeds.iter().filter(|seed| seed.is_repeatable).count();
-    let text = format!(
-        "{}\n{repeated} of {} seeds had the same result in {} boots\n{}",
-        table::text(&experiment, &seeds),
-        seeds.len(),
-        experiment.boots,
-        failed(&faults)
-    );
+    let repeatable = match experiment.boots.get() {
+        1 => String::new(),
+        boots => format!(
+            "\n{repeated} of {} seeds had the same result in {boots} boots\n",
+            seeds.len()
+        ),
+    };
+    let text = table::text(&experiment, &seeds) + &repeatable + &failed(&faults);
     bench.publish(
         (&experiment.title, &experiment.about),
         (&began, file),

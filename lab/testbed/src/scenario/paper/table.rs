@@ -91,7 +91,7 @@ impl Seed {
         cells.find(|cell| cell.set_up == set_up && cell.disturbance == disturbance)
     }
 
-    /// Faults that invalidate the numbers: aims may be missed, but reproducibility may not.
+    /// Faults that make the numbers invalid. A missed aim is none.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if !self.is_repeatable {

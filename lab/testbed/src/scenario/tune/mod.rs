@@ -29,7 +29,7 @@ use host::{A, B, Host, Ran};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "tune",
-    shows: "two hosts are set up by `isolane tune`, do what they were set up for, and are what they were",
+    shows: "two hosts are set up by `isolane tune`, checked, and rolled back",
     run,
     inside,
 };
@@ -319,7 +319,7 @@ fn apply(record: &mut Record, host: Host, which: &str) -> Result<()> {
 }
 
 /// Applies the plan again while a lane is attached: the driver requests its interrupts anew for a lane, so their
-/// threads start with the default priority, which `verify` must notice.
+/// threads start with the default priority, which `tune status` must report.
 fn apply_with_lane(record: &mut Record, host: Host) -> Result<()> {
     let status = with_state(host, "tune status");
     record.commands.push(host.run(&status)?.expecting(1));
