@@ -121,7 +121,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let Some(name) = arguments.scenario.as_deref().filter(|_| !arguments.list) else {
         for scenario in scenario::ALL {
-            println!("{:6} {}", scenario.name, scenario.shows);
+            println!("{:8} {}", scenario.name, scenario.shows);
         }
         return Ok(true);
     };
