@@ -1,7 +1,7 @@
 //! `cargo xtask discovery`: the cost of discovery as the number of endpoints and of participants grows.
 //!
 //! - Instructions to announce, receive and match an endpoint, of both sides together. callgrind counts them inside the
-//!   example `discovery_cost` of isolane-rtps. Their number for an endpoint must not grow with that of endpoints.
+//!   example `discovery_cost` of isolane-rtps. Their number for an endpoint may grow little with that of endpoints.
 //! - Datagrams until each participant knows all others. The simulator's example `participants` counts them. Their number
 //!   for each ordered pair of participants has a limit.
 
@@ -32,6 +32,8 @@ struct Scenario {
     max_growth: f64,
     /// Numbers of participants.
     participants: Vec<u32>,
+    /// Aim for the seconds from the last start until all participants know each other.
+    aim_s: f64,
     /// Maximum average number of datagrams that a participant receives from another.
     max_datagrams_a_pair: f64,
 }
@@ -67,7 +69,7 @@ struct ParticipantsReport {
     datagrams_a_pair: f64,
 }
 
-/// Runs the command. Returns true when both bounds hold.
+/// Runs the command. Returns true when both limits hold; the aim may be missed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let scenario = Scenario::parse(SCENARIO)?;
     let metadata = Metadata::read()?;
@@ -173,11 +175,19 @@ impl Report {
             false => format!("at most {most}: FAILED: {value}"),
         };
         let (growth, a_pair) = (self.growth(), self.datagrams_a_pair());
+        let times = self.participants.iter().map(|row| row.took_s);
+        let took_s = times.fold(0.0, f64::max);
+        let aim = if took_s <= scenario.aim_s {
+            "met"
+        } else {
+            "missed"
+        };
         format!(
-            "{}growth {growth:.2}, {}\n\n{}a pair {a_pair:.0}, {}\n",
+            "{}growth {growth:.2}, {}\n\n{}seconds {took_s:.1}, aim {}: {aim}\na pair {a_pair:.0}, {}\n",
             aligned(&endpoints, 0),
             kept(growth, scenario.max_growth),
             aligned(&participants, 0),
+            scenario.aim_s,
             kept(a_pair, scenario.max_datagrams_a_pair)
         )
     }
@@ -198,7 +208,7 @@ mod tests {
             endpoints: vec![row(100, 1_000.0), row(10_000, of_most)],
             participants: vec![ParticipantsReport {
                 participants: 500,
-                took_s: 0.0,
+                took_s: 6.5,
                 datagrams: 0,
                 datagrams_a_pair,
             }],
@@ -216,6 +226,7 @@ mod tests {
             table.contains("growth 1.50, at most 1.5: FAILED: 1.501"),
             "{table}"
         );
+        assert!(table.contains("seconds 6.5, aim 5: missed"), "{table}");
         let one = SCENARIO.replace("[100, 1_000, 10_000]", "[100]");
         assert!(Scenario::parse(&one).is_err());
     }

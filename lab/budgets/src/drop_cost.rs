@@ -1,6 +1,6 @@
 //! `cargo xtask drop-cost`: the time that a dropped datagram takes, by the classifier and by a full socket.
 //!
-//! The example `drop_cost` of isolane-datapath-xdp makes and drops the frames in a network namespace of its own.
+//! The example `drop_cost` of isolane-datapath-xdp makes and drops the frames in a new network namespace.
 
 use std::num::NonZeroU32;
 use std::process::Command;

@@ -321,7 +321,7 @@ fn call(line: &str) -> Option<&str> {
 }
 
 /// Counts the futex calls of a program between its lines `BEGIN` and `END`. Those of start and exit vary. strace stops
-/// all threads only at futexes and writes, so many rounds take little time.
+/// all threads only at futexes and writes, which keeps the run short.
 fn futexes(program: Command, path: &str, folder: &Path) -> Result<u64> {
     let trace = folder.join(format!("futexes.{path}"));
     let file = trace.display().to_string();

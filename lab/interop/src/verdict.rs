@@ -165,7 +165,7 @@ impl Stretch {
             return Ok(());
         }
         let part = match unbroken(part) {
-            match_on if !self.from_start && match_on.len() >= UNBROKEN => match_on,
+            tail if !self.from_start && tail.len() >= UNBROKEN => tail,
             _ => part,
         };
         let gap = part.windows(2).find(|pair| pair[0] + 1 != pair[1]);
@@ -400,14 +400,8 @@ mod tests {
             (End::Unregister, "no-writers", State::NoWriters),
         ] {
             let received = judge_output(ending(end), &format!("0 1 2 3 {word}")).unwrap();
-            let (samples, end_seen) = (vec![4], Some(state));
-            assert_eq!(
-                received,
-                Received {
-                    samples,
-                    end: end_seen
-                }
-            );
+            assert_eq!(received.samples, [4]);
+            assert_eq!(received.end, Some(state));
             passes(ending(end), &[&format!("0 1 2 3 {word} | {word}")]);
         }
         passes(plain(), &["0 1 2 3 | no-writers"]);

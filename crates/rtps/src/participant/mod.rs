@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) next_entity: u32,
     /// Bytes of sample memory of the user's endpoints.
     pub(crate) sample_bytes: usize,
-    /// Highest level of the user's endpoints.
+    /// Highest level of the user's endpoints, enabled or not; `None` without any.
     pub(crate) highest_level: Option<Level>,
 }
 
@@ -192,6 +192,12 @@ impl LocalParticipant {
         self.shared.highest_level = self.highest_level_by_search();
     }
 
+    fn highest_level(&self) -> Option<Level> {
+        let kept = self.shared.highest_level;
+        debug_assert_eq!(kept, self.highest_level_by_search());
+        kept
+    }
+
     fn highest_level_by_search(&self) -> Option<Level> {
         let writers = self
             .writers
@@ -208,13 +214,12 @@ impl LocalParticipant {
 
     /// Returns whether `level` is the highest level in use here, or that of discovery.
     pub(crate) fn is_highest(&self, level: Option<Level>) -> bool {
-        level.is_none() || level == self.shared.highest_level
+        level.is_none() || level == self.highest_level()
     }
 
     /// Returns whether a topic has a local endpoint of the highest level in use.
     pub(crate) fn is_most_critical(&self, topic_name: &str) -> bool {
-        let highest = self.shared.highest_level;
-        debug_assert_eq!(highest, self.highest_level_by_search());
+        let highest = self.highest_level();
         let is_critical = |level: Option<Level>| level.is_some() && level == highest;
         let writers = self.writers.by_topic.first(topic_name);
         let mut writers = core::iter::successors(writers, |&at| self.writers.by_topic.next(at));

@@ -52,7 +52,7 @@ pub(super) struct Cell {
 /// Outcome of a cell, displayed with its word in the table.
 #[derive(Clone, Copy, Debug, Display, EnumIter, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// This version of the peer cannot create such an endpoint.
+    /// The peer's version cannot create an endpoint with the cell's representation and extensibility.
     #[strum(serialize = "impossible")]
     Impossible(&'static str),
     /// All samples and the end of the instance arrive.

@@ -122,15 +122,15 @@ impl Aim {
         };
         let ratios: Option<Vec<f64>> = seeds.iter().map(ratio).collect();
         let ratios = ratios.unwrap_or_default();
-        let meets = |ratio: &f64| match self.limit {
-            Limit::AtMost(most) => *ratio <= most,
-            Limit::AtLeast(least) => *ratio >= least,
+        let mut all = ratios.iter();
+        let (limit, is_kept) = match self.limit {
+            Limit::AtMost(most) => (format!("at most {most}"), all.all(|&ratio| ratio <= most)),
+            Limit::AtLeast(least) => (
+                format!("at least {least}"),
+                all.all(|&ratio| ratio >= least),
+            ),
         };
-        let limit = match self.limit {
-            Limit::AtMost(most) => format!("at most {most}"),
-            Limit::AtLeast(least) => format!("at least {least}"),
-        };
-        let is_met = !ratios.is_empty() && ratios.iter().all(meets);
+        let is_met = is_kept && !ratios.is_empty();
         let word = if is_met { "met" } else { "missed" };
         let [of, to] = [&self.of, &self.to].map(|(set_up, load)| {
             let load: &str = load.into();
