@@ -7,10 +7,10 @@ use isolane_wire::time::Instant;
 use crate::limits::{MAX_BURST, MAX_MESSAGES};
 use crate::pool::Frame;
 
-/// Received datagram: the filled part of its frame.
+/// Received datagram, or datagrams of one segmented burst: the filled part of their frame.
 #[derive(Debug)]
 pub struct ReceivedFrame {
-    /// Frame of the datagram; dropping it returns it to its pool.
+    /// Frame of the datagrams; dropping it returns it to its pool.
     pub frame: Frame,
     /// Source locator.
     pub from: Locator,
@@ -162,6 +162,35 @@ impl TransmitBurst {
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut [Frame], &[Message]) {
         (&mut self.frames, &self.messages)
+    }
+
+    /// Returns the last frame.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<&Frame> {
+        self.frames.last()
+    }
+
+    /// Returns the last frame mutably.
+    #[inline]
+    pub fn last_mut(&mut self) -> Option<&mut Frame> {
+        self.frames.last_mut()
+    }
+
+    /// Returns whether the last frame has exactly these destinations, in this order.
+    #[inline]
+    #[must_use]
+    pub fn last_goes_to(&self, places: &[Locator]) -> bool {
+        let Some(first) = self.messages.len().checked_sub(places.len()) else {
+            return false;
+        };
+        let (before, own) = self.messages.split_at(first);
+        let last = self.frames.len().wrapping_sub(1) as u8;
+        before.last().is_none_or(|message| message.frame != last)
+            && own
+                .iter()
+                .map(|message| (message.frame, &message.to))
+                .eq(places.iter().map(|to| (last, to)))
     }
 
     /// Removes and returns the last frame, and removes its destinations.

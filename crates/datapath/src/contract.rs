@@ -64,6 +64,9 @@ pub struct Capabilities {
     pub priorities: bool,
     /// True if lanes support rate limits.
     pub shaping: bool,
+    /// True if a transmit frame may be a [segmented burst](crate::Frame::set_segment_bytes). Received frames may be
+    /// segmented in any case.
+    pub segmentation: bool,
 }
 
 /// Degradation of a datapath that otherwise works.
@@ -129,9 +132,9 @@ pub trait Datapath {
     /// Multicast locators that the lane has joined, for announcements. Empty without multicast.
     fn multicast(&self, lane: Lane) -> &[Locator];
 
-    /// Takes at most `limit` datagrams from the lane, no more than the burst has room for, and appends them to
-    /// `burst`. Returns the number of datagrams taken. Dropped ones count, so each call is bounded. Fewer than `limit`
-    /// means that the lane is empty, or that no frame was free.
+    /// Takes at most `limit` frames from the lane, no more than the burst has room for, and appends them to `burst`. A
+    /// frame has one datagram or a segmented burst. Returns the number of frames taken. Dropped datagrams count as
+    /// frames, so each call is bounded. Fewer than `limit` means that the lane is empty, or that no frame was free.
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize;
 
     /// Sends the burst in order and empties it. Refused datagrams are counted in the ledger by reason, and not retried.

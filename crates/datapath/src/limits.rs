@@ -15,6 +15,10 @@ pub const FRAME_BYTES: usize = 65_536;
 /// Maximum UDP payload over IPv4: 65,535 less 20 bytes of IPv4 and 8 of UDP header.
 pub const MAX_UDP_PAYLOAD: usize = 65_507;
 
+/// Maximum datagrams in a frame. Linux segments a packet into at most 64 datagrams (UDP_MAX_SEGMENTS; 128 since 6.9), and
+/// receives as many as one.
+pub const MAX_SEGMENTS: usize = 64;
+
 /// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is received.
 pub const RECEIVE_FRAMES: usize = MAX_BURST + 4;
 
@@ -56,17 +60,17 @@ pub const MAX_OWN_RECEIVE_DROPS: usize = 16;
 /// Maximum number of refusal reasons that one datapath adds: AF_XDP has two.
 pub const MAX_OWN_REFUSALS: usize = 8;
 
-/// Maximum number of kinds of events that a datapath counts: AF_XDP has eighteen.
-pub const MAX_EVENTS: usize = 24;
+/// Maximum number of kinds of events that one datapath adds: AF_XDP has eighteen.
+pub const MAX_OWN_EVENTS: usize = 24;
 
 /// Maximum number of warnings of a datapath: about one for each socket and interface.
 pub const MAX_WARNINGS: usize = 64;
 
-/// Default queue size of a memory datapath lane in bytes: Linux' default for a UDP socket (`net.core.rmem_default`).
-pub const MEMORY_QUEUE_BYTES: usize = 212_992;
+/// Default queue size of a memory datapath lane in bytes: that of a participant's socket, so that a large sample fits.
+pub const MEMORY_QUEUE_BYTES: usize = 1 << 20;
 
-/// Default queue size of a memory datapath lane in datagrams.
-pub const MEMORY_QUEUE_DATAGRAMS: usize = 256;
+/// Default queue size of a memory datapath lane in datagrams: as many maximal frames as fit these bytes.
+pub const MEMORY_QUEUE_DATAGRAMS: usize = 768;
 
 /// Maximum participants in a memory network: one for each value of the address' last byte.
 pub const MEMORY_MEMBERS: usize = 256;

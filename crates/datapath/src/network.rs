@@ -53,6 +53,9 @@ pub struct NetworkConfig {
     /// before it waits in the socket's queue. Stamps cost the kernel a clock reading for each packet of the host, and
     /// this program 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Off by default.
     pub timestamps: bool,
+    /// True to send and receive segmented bursts (UDP_SEGMENT, UDP_GRO) where the kernel can. Each socket and each
+    /// interface without it falls back to single datagrams.
+    pub segmentation: bool,
     /// Frame pool.
     pub pool: PoolConfig,
 }
@@ -77,6 +80,7 @@ impl NetworkConfig {
             discovery_level: None,
             receive_buffer_bytes: None,
             timestamps: false,
+            segmentation: true,
             pool: PoolConfig::default(),
         }
     }

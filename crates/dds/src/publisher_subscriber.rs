@@ -254,7 +254,7 @@ impl Publisher {
         }
         for level in Level::ALL.into_iter().rev() {
             if levels & 1 << level.get() != 0 {
-                state.work(monotonic_now(), Priority::of_data(level), BURST);
+                state.work(monotonic_now(), Priority::of_data(level), BURST, None);
             }
         }
     }

@@ -142,6 +142,7 @@ impl Unix {
                 timestamps: false,
                 priorities: false,
                 shaping: false,
+                segmentation: false,
             },
             network,
             sockets: Default::default(),

@@ -3,7 +3,7 @@
 //! A counter is an index into an array of the lane's ledger. The first indexes are common to all datapaths. A datapath
 //! defines the others, and names them in its [`CounterNames`]. Only reports need names.
 
-use crate::limits::{MAX_EVENTS, MAX_OWN_RECEIVE_DROPS, MAX_OWN_REFUSALS};
+use crate::limits::{MAX_OWN_EVENTS, MAX_OWN_RECEIVE_DROPS, MAX_OWN_REFUSALS};
 
 /// Reason for not delivering a datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,21 +134,49 @@ impl Refusal {
 pub struct Event(u8);
 
 impl Event {
-    /// Returns event `number` of those that a datapath counts.
+    /// Segmented bursts sent: several datagrams in one packet of the kernel (UDP_SEGMENT).
+    pub const SEGMENTED: Event = Event(0);
+    /// Segmented bursts received: several datagrams in one packet of the kernel (UDP_GRO).
+    pub const COALESCED: Event = Event(1);
+    /// Segmented bursts sent as single datagrams, because the interface has no checksum offload (EIO).
+    pub const NO_CHECKSUM_OFFLOAD: Event = Event(2);
+    /// Segmented bursts sent as single datagrams, because the kernel refused their size (EINVAL, EMSGSIZE): a datagram
+    /// exceeds the MTU, or the kernel does not segment.
+    pub const SEGMENTS_REFUSED: Event = Event(3);
+
+    /// Names of the events common to all datapaths, by index.
+    const NAMES: [(Event, &'static str); 4] = [
+        (Event::SEGMENTED, "segmented"),
+        (Event::COALESCED, "coalesced"),
+        (Event::NO_CHECKSUM_OFFLOAD, "no_checksum_offload"),
+        (Event::SEGMENTS_REFUSED, "segments_refused"),
+    ];
+    /// Number of events.
+    const COUNT: usize = Event::NAMES.len() + MAX_OWN_EVENTS;
+
+    /// Returns event `number` of those that a datapath adds.
     ///
     /// # Panics
-    /// If `number` is not below [`MAX_EVENTS`]. In a constant, this is a compile error.
+    /// If `number` is not below [`MAX_OWN_EVENTS`]. In a constant, this is a compile error.
     #[must_use]
     pub const fn own(number: u8) -> Event {
-        assert!((number as usize) < MAX_EVENTS);
-        Event(number)
+        assert!((number as usize) < MAX_OWN_EVENTS);
+        Event(Event::NAMES.len() as u8 + number)
     }
 }
 
 /// Event counters of a lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventCounts {
-    of: [u64; MAX_EVENTS],
+    of: [u64; Event::COUNT],
+}
+
+impl Default for EventCounts {
+    fn default() -> EventCounts {
+        EventCounts {
+            of: [0; Event::COUNT],
+        }
+    }
 }
 
 impl EventCounts {
@@ -247,9 +275,9 @@ impl CounterNames {
         Refusal::NAMES.iter().chain(self.refusals).copied()
     }
 
-    /// Iterates over the events.
+    /// Iterates over the events, both those common to all datapaths and the datapath's own.
     pub fn events(&self) -> impl Iterator<Item = (Event, &'static str)> {
-        self.events.iter().copied()
+        Event::NAMES.iter().chain(self.events).copied()
     }
 
     /// Returns a name that two counters of a kind share, if there is one.
@@ -279,7 +307,7 @@ fn find<T: PartialEq>(
 }
 
 // An index must fit into a byte.
-const _: () = assert!(ReceiveDrop::COUNT <= 256 && Refusal::COUNT <= 256 && MAX_EVENTS <= 256);
+const _: () = assert!(ReceiveDrop::COUNT <= 256 && Refusal::COUNT <= 256 && Event::COUNT <= 256);
 
 #[cfg(test)]
 mod tests {

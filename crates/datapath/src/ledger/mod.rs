@@ -121,8 +121,14 @@ impl TransmitLedger {
     /// Counts a sent datagram of `bytes` bytes.
     #[inline]
     pub fn note_sent(&mut self, bytes: usize) {
-        self.offered += 1;
-        self.sent += 1;
+        self.note_sent_all(1, bytes);
+    }
+
+    /// Counts `count` sent datagrams of `bytes` bytes in total.
+    #[inline]
+    pub fn note_sent_all(&mut self, count: u64, bytes: usize) {
+        self.offered += count;
+        self.sent += count;
         self.sent_bytes += bytes as u64;
     }
 

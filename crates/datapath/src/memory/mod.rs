@@ -114,6 +114,7 @@ impl Network {
                 timestamps: false,
                 priorities: true,
                 shaping: false,
+                segmentation: false,
             },
             reached_by: Default::default(),
         }

@@ -35,6 +35,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU16;
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -454,9 +455,10 @@ fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
     panic!("{range:?} is no part of a frame of {capacity} bytes")
 }
 
-/// Owned memory for one datagram; dropping a frame returns it to its class.
+/// Owned memory for a datagram, or for several of equal size; dropping a frame returns it to its class.
 ///
-/// A frame is a buffer with a *filled part*, the datagram:
+/// A frame is a buffer with a *filled part*, the datagram or a *segmented burst*: datagrams of equal size one after the
+/// other, the last of which may be shorter.
 ///
 /// ```text
 ///   | head room | filled part (what the frame derefs to) | tail room |
@@ -474,6 +476,8 @@ pub struct Frame {
     end: u32,
     /// Index of the lane whose reader holds the frame, or [`NO_LANE`].
     held_by: u8,
+    /// Size of each datagram but the last, in bytes; 0 for a single datagram.
+    segment_bytes: u16,
 }
 
 impl Frame {
@@ -488,6 +492,7 @@ impl Frame {
             start: range.start as u32,
             end: range.end as u32,
             held_by: NO_LANE,
+            segment_bytes: 0,
         }
     }
 
@@ -538,6 +543,43 @@ impl Frame {
         check_range(&range, self.capacity());
         self.start = range.start as u32;
         self.end = range.end as u32;
+    }
+
+    /// Divides the filled part into datagrams of `bytes` bytes each, the last of which may be shorter; 0 makes it a
+    /// single datagram.
+    #[inline]
+    pub fn set_segment_bytes(&mut self, bytes: u16) {
+        self.segment_bytes = bytes;
+    }
+
+    /// Size of each datagram but the last, in bytes; `None` for a single datagram.
+    #[inline]
+    #[must_use]
+    pub fn segment_bytes(&self) -> Option<NonZeroU16> {
+        NonZeroU16::new(self.segment_bytes)
+    }
+
+    /// Number of datagrams in the frame.
+    #[inline]
+    #[must_use]
+    pub fn datagram_count(&self) -> usize {
+        match self.segment_bytes() {
+            None => 1,
+            Some(bytes) => self.len().div_ceil(bytes.get().into()).max(1),
+        }
+    }
+
+    /// Returns the datagram that begins at offset `at` of the filled part. `None` at the end, which an empty datagram
+    /// does not have.
+    #[inline]
+    #[must_use]
+    pub fn datagram_at(&self, at: usize) -> Option<&[u8]> {
+        let rest = self.get(at..)?;
+        let bytes = match self.segment_bytes() {
+            None => rest.len(),
+            Some(bytes) => rest.len().min(bytes.get().into()),
+        };
+        (bytes > 0 || at == 0).then(|| &rest[..bytes])
     }
 
     /// Returns the whole buffer.

@@ -54,6 +54,16 @@ pub struct Interface {
     pub is_multicast: bool,
 }
 
+impl Interface {
+    /// Returns whether the address is in a network of the interface.
+    pub(super) fn reaches(&self, address: [u8; 4]) -> bool {
+        self.addresses.iter().any(|own| {
+            let differing = u32::from_be_bytes(own.address) ^ u32::from_be_bytes(address);
+            differing.leading_zeros() >= u32::from(own.prefix_bits)
+        })
+    }
+}
+
 /// Lists all interfaces that are up and have an IPv4 address, in the kernel's order.
 ///
 /// # Errors

@@ -310,6 +310,10 @@ impl Opener<'_> {
                 "stamp received datagrams",
             )?;
         }
+        if self.config.segmentation {
+            // Before Linux 5.0, the kernel passes only single datagrams.
+            let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        }
         if let Some(wanted) = self.config.receive_buffer_bytes {
             let got = socket.set_receive_buffer(wanted);
             let got = got.map_err(|error| OpenError::of("set a receive buffer", error))?;

@@ -25,6 +25,7 @@
 //! | receive, otherwise (also an empty lane) | 2 recvmmsg; 1 if the lane has no group |
 //! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each refused one |
 //! | send, the kernel stops within a burst | 1 recvmsg for the error, and 1 sendmmsg |
+//! | send, the kernel refuses a segmented burst | 1 sendmsg for each of its datagrams; the next ones leave by sendmmsg |
 //! | an error reported by a host (ICMP) | 1 recvmsg for each, up to 16, and the call again |
 //! | reading the ledger | 1 getsockopt a socket |
 //! | checking the interfaces | 1 recv, 1 ioctl for each multicast interface, a few more after a change |
@@ -71,7 +72,7 @@ use isolane_wire::{level::Level, locator::Locator};
 use self::interfaces::{AddressChanges, Interface};
 pub use self::lane::SMALL_RECEIVE_BUFFER;
 use self::lane::{FlowSocket, OpenLane, Opener};
-use self::transfer::{Egress, SendArrays, Source};
+use self::transfer::{Egress, Segmentation, SendArrays, Source};
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
 use crate::contract::{Capabilities, Datapath, OpenError, Wakeup, Warning};
 use crate::kind::{DatapathFactory, DatapathKind, OptionError, Options};
@@ -129,6 +130,7 @@ pub struct Udp {
     /// Level of discovery's socket; `None` while closed.
     discovery_level: Option<Level>,
     send_arrays: SendArrays,
+    segmentation: Segmentation,
     pool: Pool,
     capabilities: Capabilities,
     ledger: Ledger,
@@ -145,7 +147,7 @@ impl Udp {
         Udp::with_pool(config, pool)
     }
 
-    fn with_pool(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
+    fn with_pool(mut config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
         crate::ports::last_participant_id(config.domain)?;
         if let Some(base) = config.sample_ports {
             crate::ports::check_sample_ports(base, config.domain)?;
@@ -177,6 +179,9 @@ impl Udp {
             Some(_) => pool_config.frame_bytes,
             None => pool_config.frame_bytes - pool_config.head_room_bytes,
         };
+        // A segmented packet of the kernel must fit a receive frame.
+        config.segmentation &= pool_config.frame_bytes >= MAX_UDP_PAYLOAD;
+        let segmentation = Segmentation::new(config.segmentation);
         let capabilities = Capabilities {
             max_frame_bytes: max_frame_bytes.min(MAX_UDP_PAYLOAD),
             head_room_bytes: 0,
@@ -189,6 +194,7 @@ impl Udp {
             timestamps: config.timestamps,
             priorities: true,
             shaping: false,
+            segmentation: config.segmentation,
         };
         Ok(Udp {
             config,
@@ -200,6 +206,7 @@ impl Udp {
             has_flows: false,
             discovery_level: None,
             send_arrays: SendArrays::new(),
+            segmentation,
             pool,
             capabilities,
             ledger: Ledger::default(),
@@ -291,7 +298,9 @@ impl Udp {
     ///
     /// # Errors
     /// Those of [`Udp::new`].
-    pub fn embedded(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
+    pub fn embedded(mut config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
+        // The embedding datapath sends and receives single datagrams.
+        config.segmentation = false;
         let mut udp = Udp::with_pool(config, pool)?;
         udp.has_flows = true;
         Ok(udp)
@@ -394,7 +403,11 @@ impl Datapath for Udp {
         let opened = opener.open(lane);
         let warnings = opener.warnings;
         self.warn_all(warnings);
-        self.lanes[lane.index()] = Some(Box::new(opened?));
+        let opened = opened?;
+        if !opened.own.socket.segments() {
+            self.capabilities.segmentation = false;
+        }
+        self.lanes[lane.index()] = Some(Box::new(opened));
         if let Err(error) = self.set_discovery_class() {
             self.lanes[lane.index()] = None;
             return Err(error);
@@ -474,12 +487,19 @@ impl Datapath for Udp {
         let changes = self.address_changes.as_ref();
         self.is_address_list_due |= changes.is_some_and(AddressChanges::take);
         let is_moved = self.is_address_list_due && self.follow_addresses();
+        let mut is_any_back = is_moved;
         for egress in &mut self.egress {
+            let was_present = egress.is_present;
             let mut interfaces = self.interfaces.iter_mut();
             let interface = interfaces.find(|interface| interface.index == egress.index);
             if let Some(interface) = interface {
                 interfaces::rejoin_if_returned(interface, egress, &self.lanes);
             }
+            is_any_back |= egress.is_present && !was_present;
+        }
+        if is_any_back {
+            // An interface that has returned may be another device.
+            self.segmentation = Segmentation::new(self.config.segmentation);
         }
         is_moved
     }

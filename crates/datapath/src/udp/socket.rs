@@ -75,6 +75,11 @@ impl Socket {
         Ok(value)
     }
 
+    /// Returns whether the kernel supports UDP_SEGMENT (since Linux 4.18); an older one would ignore it.
+    pub(super) fn segments(&self) -> bool {
+        self.get(libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
+    }
+
     /// Joins a group on an interface.
     pub(super) fn join(&self, group: [u8; 4], interface: u32) -> io::Result<()> {
         let request = libc::ip_mreqn {

@@ -8,6 +8,13 @@
 //! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one
 //! message for each interface. Control data (IP_PKTINFO) names the interface, so one socket and one call suffice.
 //!
+//! # Segmented bursts
+//!
+//! A segmented burst is one message: the kernel passes it through the stack as one packet, and the device or the
+//! kernel divides it into datagrams (UDP_SEGMENT, udp(7)). If the kernel refuses, the datagrams are sent singly, and
+//! [`Segmentation`] remembers for the interface what was refused. Sockets receive such packets whole (UDP_GRO), and a
+//! frame then has several datagrams.
+//!
 //! # Receiving
 //!
 //! The sockets of a lane are served in turn, so that none starves. Frames stay armed between calls: only those filled
@@ -27,20 +34,21 @@ use isolane_wire::time::Instant;
 use libc::{c_int, iovec, mmsghdr, sockaddr_in};
 
 use super::Udp;
+use super::interfaces::Interface;
 use super::lane::OpenLane;
 use super::socket::{Socket, for_each_control, internet_address, socket_address};
 use crate::burst::{Message, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 use crate::clock::{ArrivalClock, nanos_of};
 use crate::lane::Lane;
-use crate::ledger::{LaneLedger, ReceiveDrop, Refusal, TransmitLedger};
-use crate::limits::{MAX_BURST, MAX_MESSAGES};
+use crate::ledger::{Event, EventCounts, LaneLedger, ReceiveDrop, Refusal, TransmitLedger};
+use crate::limits::{MAX_BURST, MAX_INTERFACES, MAX_MESSAGES};
 use crate::pool::{Class, Frame, Pool};
 
-/// Words of control data of a sent datagram: an in_pktinfo (12 bytes) after its header (16).
-const SEND_CONTROL_WORDS: usize = 4;
+/// Words of control data of a sent message: an in_pktinfo (12 bytes) and a segment size (2), each after a header (16).
+const SEND_CONTROL_WORDS: usize = 7;
 
-/// Words of control data of a received datagram: drop counter (24 bytes) and receive stamp (32).
-const RECEIVE_CONTROL_WORDS: usize = 8;
+/// Words of control data of a received message: drop counter (24 bytes), receive stamp (32) and segment size (24).
+const RECEIVE_CONTROL_WORDS: usize = 11;
 
 /// Multicast TTL for the local network: routers do not forward.
 pub(super) const ON_THE_NETWORK: u8 = 1;
@@ -100,7 +108,76 @@ impl<const N: usize, const WORDS: usize> MessageArrays<N, WORDS> {
 }
 
 /// Arrays of sendmmsg.
-pub(super) type SendArrays = MessageArrays<MAX_MESSAGES, SEND_CONTROL_WORDS>;
+pub(super) struct SendArrays {
+    messages: MessageArrays<MAX_MESSAGES, SEND_CONTROL_WORDS>,
+    /// Division of each message.
+    segments: Box<[Segments; MAX_MESSAGES]>,
+}
+
+impl SendArrays {
+    pub(super) fn new() -> SendArrays {
+        SendArrays {
+            messages: MessageArrays::new(),
+            segments: Box::new([Segments::NONE; MAX_MESSAGES]),
+        }
+    }
+}
+
+/// Division of a message into datagrams.
+#[derive(Clone, Copy)]
+struct Segments {
+    /// Size of each datagram but the last, in bytes; 0 for a single datagram.
+    bytes: u16,
+    /// Index of the interface in [`Segmentation`].
+    way: u8,
+}
+
+impl Segments {
+    const NONE: Segments = Segments { bytes: 0, way: 0 };
+
+    /// Number of datagrams in a message of this size.
+    fn count(self, message_bytes: usize) -> usize {
+        match self.bytes {
+            0 => 1,
+            bytes => message_bytes.div_ceil(bytes.into()),
+        }
+    }
+}
+
+/// Size of the largest datagrams that segmented bursts may have on each interface, and last on routes through others.
+pub(super) struct Segmentation([u16; MAX_INTERFACES + 1]);
+
+impl Segmentation {
+    pub(super) fn new(is_on: bool) -> Segmentation {
+        let largest = if is_on { u16::MAX } else { 0 };
+        Segmentation([largest; MAX_INTERFACES + 1])
+    }
+
+    /// Index of the interface through which an address is reached.
+    fn way_to(&self, address: [u8; 4], interfaces: &[Interface]) -> u8 {
+        let place = interfaces.iter().position(|one| one.reaches(address));
+        place.unwrap_or(MAX_INTERFACES).min(MAX_INTERFACES) as u8
+    }
+
+    /// Index of an interface with this number.
+    fn way_by(&self, index: u32, interfaces: &[Interface]) -> u8 {
+        let place = interfaces.iter().position(|one| one.index == index);
+        place.unwrap_or(MAX_INTERFACES).min(MAX_INTERFACES) as u8
+    }
+
+    /// Returns whether datagrams of this size may leave as a segmented burst.
+    fn permits(&self, segments: Segments) -> bool {
+        segments.bytes <= self.0[usize::from(segments.way)]
+    }
+
+    /// Notes that the kernel refused a segmented burst.
+    fn note_refused(&mut self, segments: Segments, error: Event) {
+        self.0[usize::from(segments.way)] = match error {
+            Event::NO_CHECKSUM_OFFLOAD => 0,
+            _ => segments.bytes.saturating_sub(1),
+        };
+    }
+}
 
 /// Interface on which multicast is sent.
 #[derive(Clone, Copy)]
@@ -138,10 +215,12 @@ impl Udp {
         except: Option<u32>,
     ) -> SendReport {
         let mut report = SendReport::default();
-        let ledger = &mut self.ledger.lane_mut(lane).transmit;
+        let ledger = self.ledger.lane_mut(lane);
         let Some(open) = self.lanes[lane.index()].as_deref_mut() else {
-            let refused = selected(burst, which).count() as u32;
-            ledger.note_refused(Refusal::LANE_CLOSED, refused.into());
+            let datagrams = |message| burst.frame(message).datagram_count();
+            let refused = selected(burst, which).map(datagrams).sum::<usize>() as u32;
+            let transmit = &mut ledger.transmit;
+            transmit.note_refused(Refusal::LANE_CLOSED, refused.into());
             report.refused = refused;
             return report;
         };
@@ -149,21 +228,35 @@ impl Udp {
         if is_near && selected(burst, which).any(|message| message.to.is_multicast()) {
             set_hops(open, ON_THE_NETWORK);
         }
-        let mut batch = Batch::new(&mut self.send_arrays, &open.own.socket, ledger, &mut report);
+        let LaneLedger {
+            transmit, events, ..
+        } = ledger;
+        let mut batch = Batch {
+            arrays: &mut self.send_arrays,
+            segmentation: &mut self.segmentation,
+            interfaces: &self.interfaces,
+            socket: &open.own.socket,
+            ledger: transmit,
+            events,
+            report: &mut report,
+            count: 0,
+        };
         let max_frame_bytes = self.capabilities.max_frame_bytes;
         for message in selected(burst, which) {
-            let bytes = burst.frame(message);
-            match destination(message, bytes.len(), max_frame_bytes) {
-                Err(reason) => batch.refuse(reason, 1),
-                Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
-                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NO_MULTICAST, 1),
+            let frame = burst.frame(message);
+            match destination(message, frame.len(), max_frame_bytes) {
+                Err(reason) => batch.refuse(reason, frame.datagram_count()),
+                Ok(to) if !message.to.is_multicast() => batch.push(frame, to, None),
+                Ok(_) if self.egress.is_empty() => {
+                    batch.refuse(Refusal::NO_MULTICAST, frame.datagram_count());
+                }
                 Ok(to) => {
                     let others = |egress: &&Egress| Some(egress.index) != except;
                     for egress in self.egress.iter().filter(others) {
                         if egress.is_present {
-                            batch.push(bytes, to, Some(*egress));
+                            batch.push(frame, to, Some(*egress));
                         } else {
-                            batch.refuse(Refusal::INTERFACE_GONE, 1);
+                            batch.refuse(Refusal::INTERFACE_GONE, frame.datagram_count());
                         }
                     }
                 }
@@ -189,17 +282,21 @@ impl Udp {
         };
         let (mut ledger, mut report) = (TransmitLedger::default(), SendReport::default());
         set_hops(open, ON_THIS_HOST);
-        let mut batch = Batch::new(
-            &mut self.send_arrays,
-            &open.own.socket,
-            &mut ledger,
-            &mut report,
-        );
+        let mut batch = Batch {
+            arrays: &mut self.send_arrays,
+            segmentation: &mut self.segmentation,
+            interfaces: &self.interfaces,
+            socket: &open.own.socket,
+            ledger: &mut ledger,
+            events: &mut EventCounts::default(),
+            report: &mut report,
+            count: 0,
+        };
         for message in selected(burst, which) {
-            let bytes = burst.frame(message);
-            let to = destination(message, bytes.len(), self.capabilities.max_frame_bytes);
+            let frame = burst.frame(message);
+            let to = destination(message, frame.len(), self.capabilities.max_frame_bytes);
             if let Ok(to) = to {
-                batch.push(bytes, to, Some(by));
+                batch.push(frame, to, Some(by));
             }
         }
         batch.flush();
@@ -246,67 +343,106 @@ fn destination(
 /// Messages collected for one call of sendmmsg; borrows their bytes.
 struct Batch<'a> {
     arrays: &'a mut SendArrays,
+    segmentation: &'a mut Segmentation,
+    interfaces: &'a [Interface],
     socket: &'a Socket,
     ledger: &'a mut TransmitLedger,
+    events: &'a mut EventCounts,
     report: &'a mut SendReport,
     count: usize,
 }
 
-/// Writes the interface and source address of a message as control data.
-fn write_egress(header: &mut libc::msghdr, egress: Egress) {
-    let info = libc::in_pktinfo {
-        ipi_ifindex: egress.index as c_int,
-        ipi_spec_dst: internet_address(egress.address),
-        ipi_addr: internet_address([0; 4]),
-    };
-    let len = size_of_val(&info) as libc::c_uint;
-    // SAFETY: the header points to its control data, which has CMSG_SPACE of an in_pktinfo (checked below), is aligned
-    // for the header, and has no other use.
+/// Bytes of a control message with a value of `T`.
+const fn control_bytes<T>() -> usize {
+    // SAFETY: pure arithmetic.
+    unsafe { libc::CMSG_SPACE(size_of::<T>() as libc::c_uint) as usize }
+}
+
+/// Appends a control message to the control data of a prepared header.
+fn append_control<T: Copy>(header: &mut libc::msghdr, level: c_int, kind: c_int, value: T) {
+    // A usize with glibc, a socklen_t with musl.
+    #[allow(clippy::unnecessary_cast)]
+    let at = header.msg_controllen as usize;
+    assert!(at + control_bytes::<T>() <= SEND_CONTROL_WORDS * 8);
+    // SAFETY: the header points to SEND_CONTROL_WORDS words of control data without another use. The message lies
+    // within them (checked above), and begins at a multiple of the header's alignment, as CMSG_SPACE is one.
     unsafe {
-        header.msg_controllen = libc::CMSG_SPACE(len) as _;
-        let message = libc::CMSG_FIRSTHDR(ptr::from_ref(header));
-        (*message).cmsg_level = libc::IPPROTO_IP;
-        (*message).cmsg_type = libc::IP_PKTINFO;
-        (*message).cmsg_len = libc::CMSG_LEN(len) as _;
-        let data = libc::CMSG_DATA(message).cast::<libc::in_pktinfo>();
-        data.write_unaligned(info);
+        let message = header.msg_control.add(at).cast::<libc::cmsghdr>();
+        (*message).cmsg_level = level;
+        (*message).cmsg_type = kind;
+        (*message).cmsg_len = libc::CMSG_LEN(size_of::<T>() as libc::c_uint) as _;
+        let data = libc::CMSG_DATA(message).cast::<T>();
+        data.write_unaligned(value);
     }
+    header.msg_controllen = (at + control_bytes::<T>()) as _;
 }
 
 const _: () = {
-    // SAFETY: pure arithmetic.
-    let space = unsafe { libc::CMSG_SPACE(size_of::<libc::in_pktinfo>() as _) };
-    assert!(space as usize <= SEND_CONTROL_WORDS * 8);
+    let both = control_bytes::<libc::in_pktinfo>() + control_bytes::<u16>();
+    assert!(both <= SEND_CONTROL_WORDS * 8);
 };
 
 impl<'a> Batch<'a> {
-    fn new(
-        arrays: &'a mut SendArrays,
-        socket: &'a Socket,
-        ledger: &'a mut TransmitLedger,
-        report: &'a mut SendReport,
-    ) -> Batch<'a> {
-        Batch {
-            arrays,
-            socket,
-            ledger,
-            report,
-            count: 0,
+    /// Adds a frame; sends the collected messages first if there is no room.
+    #[inline]
+    fn push(&mut self, frame: &'a Frame, to: ([u8; 4], u16), by: Option<Egress>) {
+        match frame.segment_bytes() {
+            None => self.push_message(frame, Segments::NONE, to, by),
+            Some(bytes) => self.push_burst(frame, bytes.get(), to, by),
         }
     }
 
-    /// Adds a message; sends the collected ones first if there is no room.
-    fn push(&mut self, bytes: &'a [u8], to: ([u8; 4], u16), by: Option<Egress>) {
+    /// Adds a segmented burst, or its datagrams where the interface permits none.
+    fn push_burst(
+        &mut self,
+        burst: &'a [u8],
+        segment_bytes: u16,
+        to: ([u8; 4], u16),
+        by: Option<Egress>,
+    ) {
+        let segments = Segments {
+            bytes: segment_bytes,
+            way: match by {
+                Some(egress) => self.segmentation.way_by(egress.index, self.interfaces),
+                None => self.segmentation.way_to(to.0, self.interfaces),
+            },
+        };
+        if self.segmentation.permits(segments) {
+            self.push_message(burst, segments, to, by);
+            return;
+        }
+        for datagram in burst.chunks(segment_bytes.into()) {
+            self.push_message(datagram, Segments::NONE, to, by);
+        }
+    }
+
+    fn push_message(
+        &mut self,
+        bytes: &'a [u8],
+        segments: Segments,
+        to: ([u8; 4], u16),
+        by: Option<Egress>,
+    ) {
         if self.count == MAX_MESSAGES {
             self.flush();
         }
-        self.arrays.names[self.count] = socket_address(to.0, to.1);
+        let messages = &mut self.arrays.messages;
+        messages.names[self.count] = socket_address(to.0, to.1);
         // The kernel only reads the bytes.
         let start = bytes.as_ptr().cast_mut();
-        let header = self.arrays.point(self.count, start, bytes.len(), 0);
+        let header = messages.point(self.count, start, bytes.len(), 0);
         if let Some(egress) = by {
-            write_egress(header, egress);
+            let info = libc::in_pktinfo {
+                ipi_ifindex: egress.index as c_int,
+                ipi_spec_dst: internet_address(egress.address),
+                ipi_addr: internet_address([0; 4]),
+            };
+            append_control(header, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
         }
+        if segments.bytes > 0 {
+            append_control(header, libc::SOL_UDP, libc::UDP_SEGMENT, segments.bytes);
+        }
+        self.arrays.segments[self.count] = segments;
         self.count += 1;
     }
 
@@ -342,22 +478,77 @@ impl<'a> Batch<'a> {
                 repeated = Some(next);
                 continue;
             }
-            let reason = refusal_of(error);
-            // A full send buffer refuses all following messages as well.
-            let refused = match reason {
-                Refusal::WOULD_BLOCK => count - next,
-                _ => 1,
-            };
-            if reason == Refusal::OTHER {
-                self.ledger.last_error = error;
+            if let Some(event) = refused_segmentation(error)
+                && self.arrays.segments[next].bytes > 0
+            {
+                self.send_singly(next, event);
+                next += 1;
+                continue;
             }
-            self.refuse(reason, refused);
-            next += refused;
+            // A full send buffer refuses all following messages as well.
+            let refused = match refusal_of(error) {
+                Refusal::WOULD_BLOCK => next..count,
+                _ => next..next + 1,
+            };
+            next = refused.end;
+            let datagrams = refused.map(|place| self.datagrams_of(place)).sum();
+            self.refuse_for(error, datagrams);
+        }
+    }
+
+    /// Number of datagrams in a collected message.
+    fn datagrams_of(&self, place: usize) -> usize {
+        self.arrays.segments[place].count(self.arrays.messages.vectors[place].iov_len)
+    }
+
+    /// Counts datagrams refused with this error.
+    fn refuse_for(&mut self, error: i32, datagrams: usize) {
+        let reason = refusal_of(error);
+        if reason == Refusal::OTHER {
+            self.ledger.last_error = error;
+        }
+        self.refuse(reason, datagrams);
+    }
+
+    /// Sends the datagrams of a segmented burst one by one, after the kernel has refused the burst.
+    #[cold]
+    fn send_singly(&mut self, place: usize, event: Event) {
+        let segments = self.arrays.segments[place];
+        self.segmentation.note_refused(segments, event);
+        self.events.note(event, 1);
+        let mut header = self.arrays.messages.headers[place].msg_hdr;
+        // The segment size is the last control message.
+        // A usize with glibc, a socklen_t with musl.
+        #[allow(clippy::unnecessary_cast)]
+        let control = header.msg_controllen as usize - control_bytes::<u16>();
+        header.msg_controllen = control as _;
+        let iovec {
+            iov_base: start,
+            iov_len: len,
+        } = self.arrays.messages.vectors[place];
+        for at in (0..len).step_by(segments.bytes.into()) {
+            let mut vector = iovec {
+                // SAFETY: `at` is below the length of the burst.
+                iov_base: unsafe { start.add(at) },
+                iov_len: (len - at).min(segments.bytes.into()),
+            };
+            header.msg_iov = &raw mut vector;
+            // SAFETY: the header points to `vector`, whose bytes lie in the burst that the batch borrows for 'a, and to
+            // its own name and control data.
+            let sent =
+                unsafe { libc::sendmsg(self.socket.raw(), &raw const header, libc::MSG_DONTWAIT) };
+            if sent < 0 {
+                let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+                self.refuse_for(error, 1);
+            } else {
+                self.ledger.note_sent(vector.iov_len);
+                self.report.sent += 1;
+            }
         }
     }
 
     fn call(&mut self, next: usize, count: usize) -> io::Result<usize> {
-        let headers = self.arrays.headers[next..count].as_mut_ptr();
+        let headers = self.arrays.messages.headers[next..count].as_mut_ptr();
         let messages = (count - next) as libc::c_uint;
         // SAFETY: headers from `next` to `count` were prepared for this batch. Each points to its own vector, name and
         // control data, which do not move, and to bytes that the batch borrows for 'a.
@@ -367,10 +558,25 @@ impl<'a> Batch<'a> {
     }
 
     fn note_sent(&mut self, first: usize, sent: usize) {
-        for vector in &self.arrays.vectors[first..first + sent] {
-            self.ledger.note_sent(vector.iov_len);
+        for place in first..first + sent {
+            let bytes = self.arrays.messages.vectors[place].iov_len;
+            let mut datagrams = 1;
+            if self.arrays.segments[place].bytes > 0 {
+                datagrams = self.datagrams_of(place);
+                self.events.note(Event::SEGMENTED, 1);
+            }
+            self.ledger.note_sent_all(datagrams as u64, bytes);
+            self.report.sent += datagrams as u32;
         }
-        self.report.sent += sent as u32;
+    }
+}
+
+/// Returns how the kernel refuses segmentation with this error; `None` for errors that have other causes.
+fn refused_segmentation(error: i32) -> Option<Event> {
+    match error {
+        libc::EIO => Some(Event::NO_CHECKSUM_OFFLOAD),
+        libc::EINVAL | libc::EMSGSIZE => Some(Event::SEGMENTS_REFUSED),
+        _ => None,
     }
 }
 
@@ -445,6 +651,7 @@ impl Source {
 struct Extras {
     drops: Option<u32>,
     wall_ns: Option<u64>,
+    segment_bytes: Option<u16>,
 }
 
 /// Armed frames of a lane, and the messages of recvmmsg.
@@ -527,11 +734,13 @@ impl Receiver {
         if let (Some(steps), true) = (steps, count < armed) {
             source.steps_settled = steps;
         }
+        let before = ledger.receive.received;
         for place in 0..count {
             self.finish(place, source, clock, ledger, burst);
         }
+        let taken = ledger.receive.received - before;
         let largest = &mut ledger.receive.largest_burst;
-        *largest = (*largest).max(count as u64);
+        *largest = (*largest).max(taken);
         count
     }
 
@@ -648,10 +857,16 @@ impl Receiver {
         };
         let bytes = header.msg_len as usize;
         frame.set_range(0..bytes);
-        ledger.receive.note_received(bytes);
+        let mut datagrams = 1;
+        if let Some(segment_bytes) = extras.segment_bytes {
+            frame.set_segment_bytes(segment_bytes);
+            datagrams = frame.datagram_count() as u64;
+            ledger.events.note(Event::COALESCED, 1);
+        }
+        ledger.receive.note_received_all(datagrams, bytes);
         let arrived = arrival(clock, extras.wall_ns);
         if self.clock.is_some() && arrived.is_none() {
-            ledger.receive.unstamped += 1;
+            ledger.receive.unstamped += datagrams;
         }
         let received = ReceivedFrame {
             frame,
@@ -677,6 +892,10 @@ impl Receiver {
                     {
                         let stamp = data.cast::<libc::timespec>().read_unaligned();
                         extras.wall_ns = Some(nanos_of(&stamp));
+                    }
+                    (libc::SOL_UDP, libc::UDP_GRO) if len >= size_of::<c_int>() => {
+                        let bytes = data.cast::<c_int>().read_unaligned();
+                        extras.segment_bytes = u16::try_from(bytes).ok();
                     }
                     _ => {}
                 },

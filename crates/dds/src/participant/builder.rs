@@ -191,8 +191,9 @@ setters! {
     /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
     /// disabled; memory that is never used is then never resident.
     ///
-    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
-    /// out; see [`lock_memory`](Self::lock_memory).
+    /// This covers histories, caches, and frames: up to the size of the topics' samples, or whole frames where bursts
+    /// are segmented, about 3.3 MiB for each level in use. Pages can still be swapped out; see
+    /// [`lock_memory`](Self::lock_memory).
     prefault(prefault: bool) => prefault = prefault;
 
     /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes

@@ -22,14 +22,19 @@ use std::{
 };
 
 use isolane_datapath::{
-    Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
+    Lane, ReceiveBurst, ReceivedFrame,
+    clock::monotonic_now,
+    limits::{MAX_BURST, MAX_SEGMENTS, MAX_UDP_PAYLOAD},
 };
 use isolane_executor::{Executor, JobId, PriorityInversions};
 use isolane_rtps::{MessageReceiver, Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
-    limits::{ACTIVATIONS_PER_POLL, BURST, NOT_DRIVEN},
+    limits::{
+        BULK_FRAMES, BURST, BURST_TIME, DATAGRAM_TIME, ITEMS_PER_POLL, NOT_DRIVEN,
+        SLOW_LINK_BITS_PER_S, USUAL_LINK_BITS_PER_S,
+    },
     listener::{Endpoint, status::Kind},
     participant::io::Readable,
     participant::jobs::Task,
@@ -48,8 +53,8 @@ pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
     /// Descriptor on which the loop sleeps. The application may query it while the state is borrowed.
     pub(crate) descriptor: Rc<OwnedFd>,
-    /// Datagrams being received; borrowed during a receive job, including its callbacks.
-    received: RefCell<ReceiveBurst>,
+    /// Received datagrams of each lane; borrowed during a receive job, including its callbacks.
+    received: RefCell<Box<[LaneBurst; Lane::COUNT]>>,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
     driving: Driving,
@@ -77,6 +82,105 @@ impl Drop for Run<'_> {
     }
 }
 
+/// Bound of a burst: what an activation sends or receives until the next check for more urgent work.
+///
+/// It is the time that more urgent levels may wait for the burst: the larger of its time on the link, which `bytes`
+/// bounds, and its CPU time, which `datagrams` bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BurstBound {
+    bytes: usize,
+    datagrams: usize,
+    /// Time for callbacks of views; `None` where no more urgent level waits.
+    time: Option<Duration>,
+}
+
+impl BurstBound {
+    /// A single datagram.
+    pub(crate) const SINGLE: Self = Self {
+        bytes: 0,
+        datagrams: 1,
+        time: Some(Duration::ZERO),
+    };
+
+    /// Bound of a level that no more urgent level waits for.
+    pub(crate) const LARGEST: Self = Self {
+        bytes: MAX_UDP_PAYLOAD,
+        datagrams: MAX_SEGMENTS,
+        time: None,
+    };
+
+    /// Bound of a burst for which more urgent levels wait at most `time`, on a link of this rate.
+    pub(crate) fn within(time: Duration, link_bits_per_s: u64) -> Self {
+        let bits = time.as_nanos() * u128::from(link_bits_per_s) / 1_000_000_000;
+        let datagrams = time.as_nanos() / DATAGRAM_TIME.as_nanos();
+        Self {
+            bytes: usize::try_from(bits / 8)
+                .unwrap_or(usize::MAX)
+                .min(MAX_UDP_PAYLOAD),
+            datagrams: (datagrams as usize).clamp(1, MAX_SEGMENTS),
+            time: Some(time),
+        }
+    }
+
+    /// Default bound of a level where a more urgent level is in use.
+    fn below_urgent(link_bits_per_s: Option<u64>) -> Self {
+        let rate = link_bits_per_s.unwrap_or(USUAL_LINK_BITS_PER_S);
+        match rate <= SLOW_LINK_BITS_PER_S {
+            true => Self::SINGLE,
+            false => Self::within(BURST_TIME, rate),
+        }
+    }
+
+    /// Returns a bound with at most this number of datagrams.
+    pub(crate) fn of_datagrams(self, datagrams: usize) -> Self {
+        Self {
+            datagrams: self.datagrams.min(datagrams),
+            ..self
+        }
+    }
+
+    /// Returns whether the time for callbacks has passed since `begin`.
+    #[inline]
+    pub(crate) fn is_over(&self, begin: Instant) -> bool {
+        self.time
+            .is_some_and(|time| monotonic_now().saturating_since(begin) >= time)
+    }
+}
+
+/// Part of a burst that was sent or received.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BurstUse {
+    bytes: usize,
+    pub(crate) datagrams: usize,
+}
+
+impl BurstUse {
+    /// Adds a datagram.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.datagrams += 1;
+    }
+
+    /// Adds a datagram with this number of destinations. Each is a datagram for which more urgent levels wait.
+    #[inline]
+    pub(crate) fn add_to(&mut self, places: usize, bytes: usize, bound: &BurstBound) {
+        let copies = match bound.time {
+            Some(_) => places,
+            None => places.min(1),
+        };
+        self.bytes += copies * bytes;
+        self.datagrams += copies;
+    }
+
+    /// Returns whether a further datagram of the average size would exceed the bound.
+    #[inline]
+    pub(crate) fn reaches(&self, bound: &BurstBound) -> bool {
+        let next = self.bytes / self.datagrams.max(1);
+        self.datagrams >= bound.datagrams || self.bytes + next > bound.bytes
+    }
+}
+
 /// Scheduling policy: when to poll the sources, and how many items a job may handle until the next poll.
 pub(crate) struct Scheduling {
     /// Highest level with an open lane, the priority of its receive job, and that job.
@@ -85,6 +189,10 @@ pub(crate) struct Scheduling {
     highest_receive: Option<JobId>,
     /// Items handled since the last poll of the most urgent lane.
     since_poll: usize,
+    /// Items of the last activation.
+    handled: usize,
+    /// Bound of a burst of each lane.
+    bounds: [BurstBound; Lane::COUNT],
 }
 
 impl Scheduling {
@@ -94,7 +202,28 @@ impl Scheduling {
             highest_priority: Priority::DISCOVERY,
             highest_receive: None,
             since_poll: BURST,
+            handled: 0,
+            bounds: [BurstBound::SINGLE; Lane::COUNT],
         }
+    }
+
+    /// Sets the bounds of bursts on links of this rate. With shared lanes every burst is a single datagram.
+    pub(crate) fn set_bounds(&mut self, lanes: Lanes, link_bits_per_s: Option<u64>) {
+        let below = BurstBound::below_urgent(link_bits_per_s);
+        for lane in Lane::ALL {
+            self.bounds[lane.index()] = match lane.level() {
+                Some(_) if !lanes.is_per_level() => BurstBound::SINGLE,
+                None => BurstBound::SINGLE,
+                Some(_) if self.is_highest(lane) => BurstBound::LARGEST,
+                Some(_) => below,
+            };
+        }
+    }
+
+    /// Returns the bound of a burst of this lane.
+    #[inline]
+    pub(crate) fn bound_of(&self, lane: Lane) -> BurstBound {
+        self.bounds[lane.index()]
     }
 
     /// Records an open lane and its receive job.
@@ -121,11 +250,29 @@ impl Scheduling {
         }
     }
 
+    /// Returns the maximum number of frames per call that receives from this lane.
+    pub(crate) fn frames_of(&self, lane: Lane) -> u16 {
+        match self.bounds[lane.index()].datagrams {
+            1 => self.items_of(lane),
+            _ if self.is_highest(lane) => BURST as u16,
+            _ => BULK_FRAMES,
+        }
+    }
+
     /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With shared
     /// lanes the maximum is 1 for every level.
     pub(crate) fn items_of_level(&self, lanes: Lanes, level: Level) -> u16 {
         match lanes.is_per_level() {
             true => self.items_of(Lane::Level(level)),
+            false => 1,
+        }
+    }
+
+    /// Returns the maximum number of samples delivered per activation of a callback job at this level. Below the highest
+    /// level in use, the activation also ends when the time of a burst has passed.
+    pub(crate) fn callbacks_of_level(&self, lanes: Lanes, level: Level) -> u16 {
+        match lanes.is_per_level() {
+            true => self.bound_of(Lane::Level(level)).datagrams.min(BURST) as u16,
             false => 1,
         }
     }
@@ -199,12 +346,55 @@ impl Drop for Activation<'_> {
     }
 }
 
-/// Burst of the running receive job. Dropping this returns its frames to the pool.
-struct Received<'a>(RefMut<'a, ReceiveBurst>);
+/// Received datagrams of a lane. An activation that reaches the bound of a burst leaves the rest to the next one.
+#[derive(Default)]
+struct LaneBurst {
+    frames: ReceiveBurst,
+    /// Frame of the next datagram, and its offset in the frame.
+    frame: usize,
+    offset: usize,
+}
+
+impl LaneBurst {
+    /// Returns the frame and the bytes of the next datagram.
+    #[inline]
+    fn peek(&self) -> Option<(&ReceivedFrame, &[u8])> {
+        let received = self.frames.get(self.frame)?;
+        Some((received, received.frame.datagram_at(self.offset)?))
+    }
+
+    /// Passes a datagram of `bytes` bytes.
+    #[inline]
+    fn pass(&mut self, bytes: usize) {
+        let Some(received) = self.frames.get(self.frame) else {
+            return;
+        };
+        self.offset += bytes;
+        if self.offset >= received.frame.len() {
+            self.offset = 0;
+            self.frame += 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.frame = 0;
+        self.offset = 0;
+    }
+}
+
+/// Burst of the running receive job. Dropping this returns its frames to the pool, unless datagrams are left for the
+/// next activation.
+struct Received<'a> {
+    burst: RefMut<'a, LaneBurst>,
+    is_kept: bool,
+}
 
 impl Drop for Received<'_> {
     fn drop(&mut self) {
-        self.0.clear();
+        if !self.is_kept {
+            self.burst.clear();
+        }
     }
 }
 
@@ -277,9 +467,10 @@ impl Core {
     pub(crate) fn poll(&self) -> usize {
         let _run = self.enter();
         let mut now = monotonic_now();
-        let mut ran = 0;
-        while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
+        let (mut ran, mut handled) = (0, 0);
+        while handled < ITEMS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
+            handled += self.state.borrow().scheduling.handled;
         }
         // From here on, other threads write the eventfd. `next_time` sees samples handed over until now.
         self.state.borrow().set_sleeping(true);
@@ -312,7 +503,7 @@ impl Core {
             }
             if now >= end {
                 // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
-                if !ran || late == ACTIVATIONS_PER_POLL {
+                if !ran || late == ITEMS_PER_POLL {
                     return false;
                 }
                 late += 1;
@@ -367,12 +558,14 @@ impl Core {
     ) -> (RefMut<'a, State>, bool) {
         let again = match task {
             Task::Receive(lane) => return self.receive(state, now, job, lane, limit),
-            Task::Callback(reader) => return self.free(state, || self.call_back(reader, limit)),
+            Task::Callback(reader) => {
+                return self.free(state, || self.call_back(now, reader, limit));
+            }
             Task::Status(of) => return self.free(state, || self.notify(of)),
             Task::Discovery => return self.free(state, || self.notify_discovery()),
             Task::Timer => return self.free(state, || self.run_timer(now, job)),
             Task::Work(priority) => {
-                let steps = state.work(now, priority, limit);
+                let steps = state.work(now, priority, limit, None);
                 state.note_handled(steps);
                 steps > 0 && state.has_work(priority)
             }
@@ -408,22 +601,38 @@ impl Core {
         lane: Lane,
         limit: usize,
     ) -> (RefMut<'a, State>, bool) {
-        let mut received = Received(self.received.borrow_mut());
+        let of_lanes = self.received.borrow_mut();
+        let mut received = Received {
+            burst: RefMut::map(of_lanes, |lanes| &mut lanes[lane.index()]),
+            is_kept: false,
+        };
         let released = state.executor.job(job).released_at().unwrap_or(now);
-        let taken = state
-            .io
-            .datapath
-            .receive_burst(lane, limit, &mut received.0);
-        state.note_handled(taken);
-        for datagram in received.0.iter() {
-            let arrived = datagram.arrived.unwrap_or(released);
-            let viewed;
-            (state, viewed) = self.read(state, now, datagram);
-            state.note_datagram(now, lane, &datagram.from, arrived, viewed);
+        let mut taken = 0;
+        if received.burst.frames.is_empty() {
+            let frames = &mut received.burst.frames;
+            taken = state.io.datapath.receive_burst(lane, limit, frames);
         }
+        let bound = state.scheduling.bound_of(lane);
+        let mut used = BurstUse::default();
+        while let Some((frame, bytes)) = received.burst.peek() {
+            let arrived = frame.arrived.unwrap_or(released);
+            let from = frame.from;
+            let viewed;
+            (state, viewed) = self.read(state, now, frame, bytes);
+            state.note_datagram(now, lane, &from, arrived, viewed);
+            let bytes = bytes.len();
+            received.burst.pass(bytes);
+            used.add(bytes);
+            let is_over = used.reaches(&bound) || viewed.is_some() && bound.is_over(now);
+            if is_over && received.burst.peek().is_some() {
+                received.is_kept = true;
+                break;
+            }
+        }
+        state.note_handled(used.datagrams);
         // Before a receive job of a lower lane there is always a poll, which finds waiting datagrams. Before one of the
         // highest lane the poll may be skipped.
-        let again = taken == limit && state.scheduling.is_highest(lane);
+        let again = received.is_kept || taken == limit && state.scheduling.is_highest(lane);
         (state, again)
     }
 
@@ -433,11 +642,11 @@ impl Core {
         &'a self,
         mut state: RefMut<'a, State>,
         now: Instant,
-        datagram: &ReceivedFrame,
+        frame: &ReceivedFrame,
+        bytes: &[u8],
     ) -> (RefMut<'a, State>, Option<Level>) {
-        let bytes: &[u8] = &datagram.frame;
-        let mut message = MessageReceiver::new(datagram.from);
-        if let Some(arrived) = datagram.arrived {
+        let mut message = MessageReceiver::new(frame.from);
+        if let Some(arrived) = frame.arrived {
             message = message.arrived_at(arrived);
         }
         let mut viewed = None;
@@ -517,6 +726,7 @@ impl State {
     #[inline]
     fn begin(&mut self, job: JobId, task: Task, now: Instant) -> usize {
         let waited = self.executor.begin(job, now);
+        self.scheduling.handled = 1;
         self.note_begun(task, waited);
         self.scheduling.begin_items(&self.executor, job)
     }
@@ -535,6 +745,7 @@ impl State {
     #[inline]
     pub(crate) fn note_handled(&mut self, items: usize) {
         self.scheduling.since_poll += items.saturating_sub(1);
+        self.scheduling.handled = items.max(1);
         self.executor.set_items_handled(items as u16);
     }
 

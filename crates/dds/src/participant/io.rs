@@ -27,11 +27,11 @@ use std::{
 use isolane_datapath::{
     Capabilities, Class, Datapath, Frame, Lane, Pool, TransmitBurst, Wakeup,
     clock::monotonic_now,
-    limits::{MAX_DEVICE_QUEUES, MAX_MESSAGES},
+    limits::{MAX_DEVICE_QUEUES, MAX_MESSAGES, MAX_SEGMENTS},
 };
 use isolane_executor::{Executor, JobId};
 use isolane_rtps::{
-    Announces, Destinations, LocalParticipant, Priority, WriterId,
+    Announces, Destinations, LocalParticipant, Priority, WorkKind, WriterId,
     limits::{BATCH_BYTES, MAX_HEAD_BYTES, WORK_HEAD_BYTES},
 };
 use isolane_wire::{locator::Locator, time::Instant};
@@ -43,6 +43,7 @@ use rustix::{
 use crate::{
     error::BuildError,
     limits::{FRAME_RETRY, MAX_DATAGRAM_SAMPLE_BYTES, SPINS_PER_LOOK},
+    participant::event_loop::{BurstBound, BurstUse},
     participant::state::State,
 };
 
@@ -253,6 +254,88 @@ impl Io {
         burst.push_to(frame, places);
     }
 
+    /// Returns whether the next datagram, of at most `bytes` bytes, is written behind the last frame of the burst, to be
+    /// sent with it as a segmented burst. There is then also a frame to which the datagram moves if it does not belong
+    /// there.
+    #[inline]
+    fn has_room_behind(&self, class: Class, bytes: usize) -> bool {
+        self.capabilities.segmentation
+            && self.transmit.last().is_some_and(|last| {
+                let segment_bytes = last
+                    .segment_bytes()
+                    .map_or(last.len(), |it| it.get().into());
+                last.class() == class
+                    && last.len().is_multiple_of(segment_bytes)
+                    && last.datagram_count() < MAX_SEGMENTS
+                    && last.range().end + bytes <= self.capabilities.max_frame_bytes
+            })
+            && self.pool.free(class) > 0
+    }
+
+    /// Returns the room for the next datagram: that of its frame, or behind the last frame of the burst.
+    #[inline]
+    fn room_for_next<'a>(&'a mut self, frame: Option<&'a mut Frame>) -> Option<&'a mut [u8]> {
+        let (frame, start) = match frame {
+            Some(frame) => {
+                let head = frame.head_room();
+                (frame, head)
+            }
+            None => {
+                let last = self.transmit.last_mut()?;
+                let end = last.range().end;
+                (last, end)
+            }
+        };
+        let end = frame
+            .capacity()
+            .min(self.capabilities.max_frame_bytes + frame.head_room());
+        frame.buffer_mut().get_mut(start..end)
+    }
+
+    /// Adds a datagram written behind the last frame of the burst to that frame. Returns false if it goes elsewhere, or
+    /// is longer than the others.
+    #[inline]
+    fn extend_burst(&mut self, bytes: usize, places: &[Locator]) -> bool {
+        if !self.transmit.last_goes_to(places) {
+            return false;
+        }
+        let Some(last) = self.transmit.last_mut() else {
+            return false;
+        };
+        let segment_bytes = last
+            .segment_bytes()
+            .map_or(last.len(), |it| it.get().into());
+        let Some(segment_bytes) = u16::try_from(segment_bytes)
+            .ok()
+            .filter(|&most| bytes <= most.into())
+        else {
+            return false;
+        };
+        let range = last.range();
+        last.set_range(range.start..range.end + bytes);
+        last.set_segment_bytes(segment_bytes);
+        true
+    }
+
+    /// Returns the frame that holds the next datagram: its own, or one to which it moves from behind the last frame of
+    /// the burst.
+    fn frame_of_next(&mut self, own: Option<Frame>, class: Class, bytes: usize) -> Option<Frame> {
+        let mut frame = match own {
+            Some(frame) => frame,
+            None => {
+                let mut frame = self.pool.take(class)?;
+                let last = self.transmit.last()?;
+                let written = &last.buffer()[last.range().end..][..bytes];
+                let head = frame.head_room();
+                frame.buffer_mut()[head..head + bytes].copy_from_slice(written);
+                frame
+            }
+        };
+        let head = frame.head_room();
+        frame.set_range(head..head + bytes);
+        Some(frame)
+    }
+
     #[inline]
     fn flush(&mut self, lane: Lane) {
         if !self.transmit.is_empty() {
@@ -424,13 +507,21 @@ impl Io {
 }
 
 impl State {
-    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Returns the
-    /// number of steps: 0 if there was no work, or no frame for the work, which is then retried a little later.
-    pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
+    /// Executes at most `limit` steps of protocol work at a priority, and sends their datagrams together. Steps that
+    /// send samples continue up to `bound`, by default that of the lane. Returns the number of steps: 0 if there was no
+    /// work, or no frame for the work, which is then retried a little later.
+    pub(crate) fn work(
+        &mut self,
+        now: Instant,
+        priority: Priority,
+        limit: usize,
+        bound: Option<BurstBound>,
+    ) -> usize {
         let mut steps = 0;
         let mut burst = None;
+        let mut used = BurstUse::default();
         let mut last_kind = None;
-        while steps < limit {
+        while steps < limit || last_kind.is_some_and(sends_samples) {
             if self.io.has_pending(priority) {
                 // The pending datagram goes first, so that each destination gets samples in order.
                 if let Some(lane) = burst.take() {
@@ -441,7 +532,10 @@ impl State {
                     break;
                 }
                 steps += 1;
-                continue;
+                match steps < limit {
+                    true => continue,
+                    false => break,
+                }
             }
             let Some(lane) = self.next_lane(priority) else {
                 break;
@@ -450,26 +544,38 @@ impl State {
             if *burst.get_or_insert(lane) != lane {
                 break;
             }
-            let class = self.io.class_for(lane, self.protocol.next_bytes(priority));
-            let Some(mut frame) = self.io.take_frame(class) else {
-                if steps == 0 {
-                    self.io.starve(now, priority);
+            let bound = bound.unwrap_or(self.scheduling.bound_of(lane));
+            if used.reaches(&bound) {
+                break;
+            }
+            let bytes = self.protocol.next_bytes(priority);
+            let class = self.io.class_for(lane, bytes);
+            let mut frame = None;
+            if !self.io.has_room_behind(class, bytes) {
+                frame = self.io.take_frame(class);
+                if frame.is_none() {
+                    if steps == 0 {
+                        self.io.starve(now, priority);
+                    }
+                    break;
                 }
+            }
+            let Some(buffer) = self.io.room_for_next(frame.as_mut()) else {
                 break;
             };
-            let head = frame.head_room();
-            let buffer = &mut frame.buffer_mut()[head..];
             let work = match self.executor.runs_by_share() {
                 true => self.protocol.poll_transmit_between(now, priority, buffer),
                 false => self.protocol.poll_transmit(now, priority, buffer),
             };
             let Some(work) = work else { break };
             if work.bytes > 0 {
-                frame.set_range(head..head + work.bytes);
                 let subset;
                 let whole = WholeList::of(&work.to);
                 if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)
                 {
+                    let Some(frame) = self.io.frame_of_next(frame, class, work.bytes) else {
+                        break;
+                    };
                     self.io.defer(PendingFanout {
                         priority,
                         lane,
@@ -490,7 +596,14 @@ impl State {
                     }
                     Destinations::Listed(list) => Addresses::Listed(list),
                 };
-                self.io.collect(&self.protocol, lane, frame, addresses);
+                let places = addresses.of(&self.protocol);
+                used.add_to(places.len(), work.bytes, &bound);
+                if frame.is_some() || !self.io.extend_burst(work.bytes, places) {
+                    let Some(frame) = self.io.frame_of_next(frame, class, work.bytes) else {
+                        break;
+                    };
+                    self.io.collect(&self.protocol, lane, frame, addresses);
+                }
             }
             self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
             last_kind = Some(work.kind);
@@ -517,13 +630,14 @@ impl State {
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Sends filed samples and announcements: at most `ACTIVATIONS_PER_POLL` datagrams, while there are frames.
+    /// Sends filed samples and announcements: at most `ITEMS_PER_POLL` datagrams, while there are frames.
     pub(crate) fn send_filed(&mut self) {
         let now = monotonic_now();
-        for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
+        for _ in 0..crate::limits::ITEMS_PER_POLL {
             let ready = self.io.all_work(&self.protocol);
             let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
-            if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
+            let single = Some(BurstBound::SINGLE);
+            if most_urgent.is_none_or(|priority| self.work(now, priority, 1, single) == 0) {
                 return;
             }
         }
@@ -553,6 +667,12 @@ impl State {
             Addresses::Listed(&everybody),
         );
     }
+}
+
+/// Returns whether a step of this kind sends a sample or a part of one. Such steps share an activation.
+fn sends_samples(kind: WorkKind) -> bool {
+    use WorkKind::{Data, Fragment, History, Repair};
+    matches!(kind, Data | Fragment | Repair | History)
 }
 
 /// Destinations of one burst.

@@ -291,8 +291,8 @@ impl Participant {
         drop(callback);
     }
 
-    /// Runs ready jobs without sleeping, at most [`ACTIVATIONS_PER_POLL`](crate::limits::ACTIVATIONS_PER_POLL)
-    /// activations, and returns their number.
+    /// Runs ready jobs without sleeping, until they have handled [`ITEMS_PER_POLL`](crate::limits::ITEMS_PER_POLL) items,
+    /// and returns the number of activations.
     ///
     /// In an event loop of the application, call it when [`descriptor`](Self::descriptor) is readable and at
     /// [`next_time`](Self::next_time). Query `next_time` again after each call and each write.

@@ -158,8 +158,10 @@ impl State {
 
     /// Gives the full burst size to the most urgent lane only. Called when that lane may have changed.
     fn assign_bursts(&mut self) {
+        let link_bits_per_s = self.io.datapath.link_bits_per_s();
+        self.scheduling.set_bounds(self.lanes, link_bits_per_s);
         for (lane, job) in Lane::ALL.into_iter().zip(self.jobs.receive) {
-            let items = self.scheduling.items_of(lane);
+            let items = self.scheduling.frames_of(lane);
             job.into_iter()
                 .for_each(|job| self.executor.set_items(job, items));
         }
@@ -170,8 +172,8 @@ impl State {
         }
         for slot in &self.reader_slots {
             if let Some(job) = slot.job {
-                self.executor
-                    .set_items(job, self.items_of_level(slot.level));
+                let items = self.scheduling.callbacks_of_level(self.lanes, slot.level);
+                self.executor.set_items(job, items);
             }
         }
     }
@@ -188,7 +190,11 @@ impl State {
             return;
         }
         self.protocol.touch_slots();
-        let bytes = self.io.payload_begin() + payload_bytes;
+        let bytes = match self.io.capabilities.segmentation {
+            // A segmented burst may fill a frame.
+            true => usize::MAX,
+            false => self.io.payload_begin() + payload_bytes,
+        };
         for class in [Class::Receive(lane), Class::Transmit(lane)] {
             self.io.pool.prefault(class, bytes);
         }

@@ -8,7 +8,7 @@ pub(crate) mod selection;
 
 use std::{cell::RefMut, marker::PhantomData, rc::Rc, time::Duration};
 
-use isolane_datapath::clock::monotonic_now;
+use isolane_datapath::{Lane, clock::monotonic_now};
 use isolane_executor::{JobConfig, JobId, Name};
 use isolane_rtps::{
     CachedSample, Delivery, EnableError, Incompatible, LocalParticipant, Priority, ReaderId,
@@ -635,11 +635,11 @@ impl Core {
         (state, level)
     }
 
-    pub(crate) fn call_back(&self, reader: ReaderId, limit: usize) -> bool {
+    pub(crate) fn call_back(&self, now: Instant, reader: ReaderId, limit: usize) -> bool {
         let place = reader.index();
-        let (generation, callback) = {
+        let (generation, level, callback) = {
             let slot = &mut self.state.borrow_mut().reader_slots[place];
-            (slot.generation, slot.cached.take())
+            (slot.generation, slot.level, slot.cached.take())
         };
         let Some(mut callback) = callback else {
             return false;
@@ -654,7 +654,8 @@ impl Core {
             }
             let is_replaced = slot.cached.is_some();
             let is_done = progress == Progress::Stopped || state.protocol.available(reader) == 0;
-            if is_done || is_replaced || handled == limit {
+            let bound = state.scheduling.bound_of(Lane::Level(level));
+            if is_done || is_replaced || handled == limit || bound.is_over(now) {
                 state.note_handled(handled);
                 state.reader_slots[place].cached.get_or_insert(callback);
                 return !is_done;
@@ -678,7 +679,7 @@ impl Core {
                     let name = format!("callback {topic}");
                     let priority = Priority::of_data(level).get();
                     let config = JobConfig {
-                        items: state.items_of_level(level),
+                        items: state.scheduling.callbacks_of_level(state.lanes, level),
                         ..JobConfig::event(&name, priority)
                     };
                     state.add_job(config, Task::Callback(reader))?

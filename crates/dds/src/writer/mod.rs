@@ -21,7 +21,7 @@ use crate::{
     limits::{FLUSHED_DATAGRAMS, MIN_KEY_PAYLOAD_BYTES},
     listener::Endpoint,
     participant::Of,
-    participant::event_loop::Core,
+    participant::event_loop::{BurstBound, Core},
     participant::io::Addresses,
     participant::state::Lanes,
     participant::state::State,
@@ -456,13 +456,17 @@ impl<T: TopicType> DataWriter<T> {
             return;
         }
         let priority = Priority::of_data(self.level);
-        for _ in 0..FLUSHED_DATAGRAMS {
+        let mut left = FLUSHED_DATAGRAMS;
+        while left > 0 {
             // Equally urgent work of the level's other writers may be queued first; it is sent too.
             let is_under_way = state.io.has_pending(priority);
-            if !(is_under_way || state.protocol.is_filed(self.id))
-                || state.work(monotonic_now(), priority, 1) == 0
-            {
+            if !(is_under_way || state.protocol.is_filed(self.id)) {
                 return;
+            }
+            let bound = BurstBound::LARGEST.of_datagrams(left);
+            match state.work(monotonic_now(), priority, left, Some(bound)) {
+                0 => return,
+                steps => left = left.saturating_sub(steps),
             }
         }
     }

@@ -143,7 +143,7 @@ fn what_a_lane_takes_at_once_is_what_its_job_says() {
         jobs.find(|job| job.name == name).map(|job| job.items)
     };
     assert_eq!(items("receive level 5"), Some(16));
-    assert_eq!(items("receive level 2"), Some(1));
+    assert_eq!(items("receive level 2"), Some(4));
     assert_eq!(items("receive discovery"), Some(1));
 }
 

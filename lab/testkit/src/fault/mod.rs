@@ -145,6 +145,8 @@ impl FaultHandle {
 /// Datapath with injected faults.
 pub struct Fault {
     inner: Box<dyn Datapath>,
+    /// Those of the wrapped datapath, but without segmentation: each datagram has its own faults.
+    capabilities: Capabilities,
     plan: FaultPlan,
     lanes: [Option<Box<FaultyLane>>; Lane::COUNT],
     handle: FaultHandle,
@@ -156,6 +158,7 @@ impl Fault {
     /// Wraps a datapath. Lanes that are already open get no faults.
     pub fn new(inner: Box<dyn Datapath>, plan: FaultPlan) -> Fault {
         Fault {
+            capabilities: without_segmentation(&*inner),
             inner,
             plan,
             lanes: Default::default(),
@@ -182,6 +185,13 @@ impl Fault {
     }
 }
 
+fn without_segmentation(inner: &dyn Datapath) -> Capabilities {
+    Capabilities {
+        segmentation: false,
+        ..*inner.capabilities()
+    }
+}
+
 impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fault")
@@ -197,7 +207,7 @@ impl Datapath for Fault {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        &self.capabilities
     }
 
     fn pool(&self) -> &Pool {
@@ -211,6 +221,7 @@ impl Datapath for Fault {
         // Made first: if it cannot be made, the wrapped lane stays closed.
         let mut faulty = self.make_lane(lane)?;
         self.inner.open_lane(lane)?;
+        self.capabilities = without_segmentation(&*self.inner);
         let pool = self.inner.pool();
         if self.plan.keeps_back(lane) {
             pool.reserve(Class::Receive(lane), MAX_HELD)?;
