@@ -24,11 +24,12 @@ use super::{
 use crate::process::Note;
 
 /// Offloads that cut or merge segments. The kernel ignores those that a device cannot switch.
-const OFFLOADS: [&str; 6] = [
+const OFFLOADS: [&str; 7] = [
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
     "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
     "tx-generic-segmentation",
     GENERIC_RECEIVE_OFFLOAD,
 ];
