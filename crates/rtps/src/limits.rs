@@ -220,6 +220,10 @@ pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 /// enough for the writer to continue, and seldom enough not to cost a datagram per sample.
 pub const TAKEN_SHARE: usize = 8;
 
+/// Payload bytes that a KEEP_ALL writer sends without an acknowledgement: bandwidth times delay of 10 Gbit/s and 0.2 ms.
+/// With the kernel's overhead they fit a socket of Linux' default size (`net.core.rmem_max`, doubled to 416 KiB).
+pub const FLIGHT_BYTES: usize = 256 << 10;
+
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),
 /// in addition to a payload: the heads of a repair with its GAP and HEARTBEAT.
 pub const WORK_HEAD_BYTES: usize = 256;

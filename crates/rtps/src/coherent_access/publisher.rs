@@ -283,6 +283,7 @@ impl Writers {
             timestamp,
             written: Instant::new(0),
             length: 0,
+            start: writer.written_bytes,
         };
         history.commit_set_end(end, mark);
         writer.last = sequence;

@@ -279,7 +279,7 @@ impl Writers {
                 _ => writer.note_first(sample.sequence, sample.bytes, true),
             }
         }
-        let demands = writer.since_demand >= writer.demand_after();
+        let demands = writer.demands_answer();
         let is_last = writer.next_unsent > writer.last;
         let has_reliable_reader = writer.has_reliable_reader();
         let run = writer.filters.as_mut().map(|filters| &mut filters.run);

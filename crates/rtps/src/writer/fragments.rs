@@ -342,6 +342,9 @@ impl Writers {
             self.schedule_first(shared, index);
             return None;
         }
+        if writer.fragmenter.under_way.is_none() && writer.holds_for_window() {
+            return None;
+        }
         let level = writer.level;
         let gone = writer.skip_gone();
         let bytes = if let Some(gone) = gone {

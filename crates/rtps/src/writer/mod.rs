@@ -31,7 +31,7 @@ use crate::{
     content_filter::CompileFilter,
     counters::WriterLedger,
     hash::{Index, PeerIndex, index},
-    limits::MAX_GROUPS,
+    limits::{FLIGHT_BYTES, MAX_GROUPS},
     matching::{Incompatible, RefusedMatches, TopicIndex},
     participant::{BUILTIN_ENDPOINTS, Shared},
     slab::{PublisherId, ReaderProxyId, Slab, WriterId},
@@ -108,6 +108,12 @@ pub(crate) struct Writer {
     pub(crate) heartbeat_period_ns: u64,
     /// Samples sent since the last HEARTBEAT that demands an answer (not final).
     pub(crate) since_demand: u32,
+    /// Payload bytes of these samples.
+    pub(crate) bytes_since_demand: usize,
+    /// Payload bytes of all samples written.
+    pub(crate) written_bytes: u64,
+    /// First transmissions wait for an acknowledgement ([`FLIGHT_BYTES`]).
+    pub(crate) is_held: bool,
     /// Reasons why matches with readers of this participant were refused.
     pub(crate) refused: RefusedMatches,
     /// A write was refused for lack of room.
@@ -194,6 +200,7 @@ impl Writer {
         self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
         if !is_final {
             self.since_demand = 0;
+            self.bytes_since_demand = 0;
         }
         self.ledger.heartbeats += 1;
         Heartbeat {
@@ -210,12 +217,12 @@ impl Writer {
 
     /// Returns the next HEARTBEAT for one reader, which must answer it. It does not count as a demand to the others.
     pub(crate) fn heartbeat_to(&mut self, reader: EntityId) -> Heartbeat {
-        let since_demand = self.since_demand;
+        let since_demand = (self.since_demand, self.bytes_since_demand);
         let heartbeat = Heartbeat {
             reader,
             ..self.heartbeat(false)
         };
-        self.since_demand = since_demand;
+        (self.since_demand, self.bytes_since_demand) = since_demand;
         heartbeat
     }
 
@@ -277,6 +284,46 @@ impl Writer {
         self.history
             .as_ref()
             .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
+    }
+
+    /// Returns whether the next HEARTBEAT demands an answer: after a quarter of the history, or of [`FLIGHT_BYTES`].
+    pub(crate) fn demands_answer(&self) -> bool {
+        self.since_demand >= self.demand_after()
+            || self.keeps_all() && self.bytes_since_demand >= FLIGHT_BYTES / 4
+    }
+
+    fn keeps_all(&self) -> bool {
+        self.history.as_ref().is_some_and(History::keeps_all)
+    }
+
+    /// Returns whether the next sample waits, because [`FLIGHT_BYTES`] and at least two samples are not acknowledged.
+    ///
+    /// RTPS readers announce no window. A history larger than the reader's socket would overflow the socket, and each
+    /// repair costs more than a sample. A KEEP_ALL writer waits for its readers anyway; a KEEP_LAST writer does not.
+    pub(crate) fn is_window_full(&self) -> bool {
+        let Some(history) = self.history.as_ref().filter(|it| it.keeps_all()) else {
+            return false;
+        };
+        let is_built_in = self.level.is_none();
+        if is_built_in
+            || !self.has_reliable_reader()
+            || self.lowest_acknowledged.next() >= self.next_unsent
+        {
+            return false;
+        }
+        let start = |sequence| {
+            let kept = history.at_or_after(sequence);
+            let change = kept.and_then(|kept| history.get(kept));
+            change.map_or(self.written_bytes, |(change, _)| change.start)
+        };
+        let in_flight = start(self.next_unsent).saturating_sub(start(self.lowest_acknowledged));
+        in_flight >= FLIGHT_BYTES as u64
+    }
+
+    /// Returns whether the next first transmission waits for an acknowledgement, and notes that.
+    pub(crate) fn holds_for_window(&mut self) -> bool {
+        self.is_held = self.is_window_full();
+        self.is_held
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -386,6 +433,9 @@ impl Writers {
             heartbeat_count: 0,
             heartbeat_period_ns: shared.config.timing.heartbeat_period.as_nanos() as u64,
             since_demand: 0,
+            bytes_since_demand: 0,
+            written_bytes: 0,
+            is_held: false,
             refused: RefusedMatches::default(),
             wants_room: false,
             batch: None,

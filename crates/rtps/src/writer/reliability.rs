@@ -403,6 +403,10 @@ impl Writers {
         if all_acknowledged {
             self.rest_heartbeat(shared, writer_index);
         }
+        let writer = &mut self.table[writer_index];
+        if writer.is_held && !writer.holds_for_window() {
+            self.schedule_first(shared, writer_index);
+        }
     }
 }
 

@@ -345,7 +345,9 @@ impl Writers {
             timestamp: sample.timestamp,
             written: Instant::new(0),
             length: length as u32,
+            start: writer.written_bytes,
         });
+        writer.written_bytes += length as u64;
         writer.last = sequence;
         if let Some(registered) = &mut writer.registered
             && !registered.knows(sample)
@@ -473,6 +475,7 @@ impl Writer {
             if self.has_reliable_reader() {
                 let history = self.history.as_ref();
                 self.since_demand += history.map_or(1, |history| history.share(bytes));
+                self.bytes_since_demand += bytes;
             }
         } else {
             self.ledger.unmatched += 1;
@@ -499,7 +502,7 @@ impl Writer {
         // The last waiting sample carries a HEARTBEAT, so that readers notice a loss before it at once. A HEARTBEAT
         // that requests a response follows whenever a quarter of the history has been sent.
         let is_last = self.next_unsent > self.last;
-        let demands = self.since_demand >= self.demand_after();
+        let demands = self.demands_answer();
         if self.has_reliable_reader() && (is_last || demands) {
             let heartbeat = self.heartbeat(!demands);
             // If it does not fit, the timer's HEARTBEAT follows.
@@ -533,6 +536,9 @@ impl Writers {
         }
         let writer = self.table.get_mut(index)?;
         writer.data_filed = false;
+        if writer.holds_for_window() {
+            return None;
+        }
         writer.history.as_ref()?;
         let begins_run = writer.highest_acknowledged >= writer.next_unsent;
         let level = writer.level;

@@ -70,7 +70,7 @@ impl TestHosts {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         for (namespace, host) in [(&mut a, Host::A), (&mut b, Host::B)] {
             let ends = [host.interface(), host.cable_interface()];
-            join([namespace, &mut cable], ends, config)?;
+            join([namespace, &mut cable], ends, config, false)?;
         }
         let notes = std::mem::take(&mut cable.notes);
         let mut testbed = TestHosts::of_hosts(a, b, cable, config)?;
@@ -79,12 +79,12 @@ impl TestHosts {
         Ok(testbed)
     }
 
-    /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`. The kernel does the receive work on the
-    /// sender's core.
+    /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`, with the offloads of a device. The kernel
+    /// does the receive work on the sender's core.
     pub fn without_cable(config: &TestHostsConfig) -> Result<TestHosts, TestHostsError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
-        join([&mut a, &mut b], ends, config)?;
+        join([&mut a, &mut b], ends, config, true)?;
         TestHosts::of_hosts(a, b, cable, config)
     }
 

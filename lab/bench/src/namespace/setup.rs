@@ -77,11 +77,13 @@ impl Namespace {
     }
 }
 
-/// Connects two namespaces by a veth pair with these names, both ends up.
+/// Connects two namespaces by a veth pair with these names, both ends up. Offloads are switched off for a cable, which
+/// takes each frame that the device sends for one frame on the wire.
 pub(super) fn join(
     [first, second]: [&mut Namespace; 2],
     interfaces: [&str; 2],
     config: &TestHostsConfig,
+    has_offloads: bool,
 ) -> Result<(), TestHostsError> {
     let end = |name| VethEnd {
         name,
@@ -97,10 +99,11 @@ pub(super) fn join(
         for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
         {
             let index = namespace.netlink.link_by_name(interface)?.index;
-            // Without segmentation and GRO, each frame that the device sends is one frame on the wire.
-            namespace
-                .ethtool
-                .set_features(interface, &OFFLOADS, false)?;
+            if !has_offloads {
+                namespace
+                    .ethtool
+                    .set_features(interface, &OFFLOADS, false)?;
+            }
             namespace.netlink.set_up(index)?;
         }
         Ok(())
@@ -267,7 +270,12 @@ impl BridgedHosts {
         for number in 0..count {
             let mut host = Namespace::new()?;
             let port = format!("port-{number}");
-            join([&mut host, &mut bridge], [Self::INTERFACE, &port], &config)?;
+            join(
+                [&mut host, &mut bridge],
+                [Self::INTERFACE, &port],
+                &config,
+                false,
+            )?;
             add_port(&mut bridge, BRIDGE, &port)?;
             configure_host(&mut host, Self::INTERFACE, Self::address(number))?;
             hosts.push(Arc::new(host.descriptor));

@@ -96,6 +96,8 @@ pub(crate) struct Change {
     /// Monotonic time of the write, if the writer has a time-based policy; otherwise 0.
     pub(crate) written: Instant,
     pub(crate) length: u32,
+    /// Payload bytes that the writer wrote before this change.
+    pub(crate) start: u64,
 }
 
 impl Change {
@@ -106,6 +108,7 @@ impl Change {
         timestamp: Timestamp::INVALID,
         written: Instant::new(0),
         length: 0,
+        start: 0,
     };
 
     /// Metadata of the sample, as it was written.

@@ -16,6 +16,7 @@ fn write(history: &mut History, sequence: i64, key: u8) -> Result<(), HistoryFul
         timestamp: Timestamp::INVALID,
         written: Instant::new(0),
         length: 1,
+        start: 0,
     });
     Ok(())
 }
@@ -88,6 +89,7 @@ fn the_oldest_end_of_an_instance_makes_room_once_it_is_acknowledged() {
             timestamp: Timestamp::INVALID,
             written: Instant::new(0),
             length: 0,
+            start: 0,
         });
     };
     end(&mut history, 4, 2);
@@ -108,6 +110,7 @@ fn end(history: &mut History, sequence: i64, key: u8, kind: ChangeKind) {
         timestamp: Timestamp::INVALID,
         written: Instant::new(0),
         length: 0,
+        start: 0,
     });
 }
 
