@@ -167,10 +167,9 @@ pub const BATCH_BYTES: usize = 1_472;
 /// lost whole with any frame.
 pub const MAX_DATA_PAYLOAD_BYTES: usize = 1_400;
 
-/// Default fragment size in bytes. A fragment, everything in front of it (header 20, INFO_DST 16, INFO_TS 12, DATA_FRAG
+/// Default maximum fragment size in bytes. A fragment, everything in front of it (header 20, INFO_DST 16, INFO_TS 12, DATA_FRAG
 /// with key hash and status 68) and behind it (HEARTBEAT 32, or HEARTBEAT_FRAG 28) fits an Ethernet frame, so that a
-/// request for an answer needs no separate datagram. A multiple of 32, so that fragments have the same alignment in a
-/// slot as in their datagram.
+/// request for an answer needs no separate datagram.
 pub const FRAGMENT_BYTES: u16 = 1_312;
 
 /// Smallest fragment size in bytes accepted for reassembly, because a reader has one bit for each fragment. Known peers

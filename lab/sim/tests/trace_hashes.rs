@@ -122,9 +122,9 @@ fn reliable_samples_with_history_for_late_readers() {
 fn fragments() {
     assert_trace(
         [
-            0x14a8_0670_8753_d672,
-            0xedc8_e533_305d_42f4,
-            0x70ed_da5d_61a8_cb7d,
+            0xe00f_9121_ff47_b96b,
+            0x63b4_dcae_3c7d_7232,
+            0xea5e_a916_7f4c_ae3d,
         ],
         |world, seed| {
             let nodes = world.nodes(3, &NodeConfig::default());
@@ -375,9 +375,9 @@ fn multiples(of: u64) -> Option<ContentFilter> {
 fn content_filters_evaluated_by_the_writer() {
     assert_trace(
         [
-            0xa029_0314_efb7_81d7,
-            0x9208_384d_8661_2624,
-            0x4df9_2ebf_f5a4_2148,
+            0x37e4_056f_1512_a091,
+            0x34d2_5099_86f3_49e0,
+            0xc886_220b_e848_fc19,
         ],
         |world, seed| {
             let nodes = world.nodes(4, &NodeConfig::default());

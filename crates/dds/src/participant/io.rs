@@ -34,7 +34,7 @@ use isolane_rtps::{
     Announces, Destinations, LocalParticipant, Priority, WorkKind, WriterId,
     limits::{BATCH_BYTES, MAX_HEAD_BYTES, WORK_HEAD_BYTES},
 };
-use isolane_wire::{locator::Locator, time::Instant};
+use isolane_wire::{locator::Locator, message, time::Instant};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll},
     io::{Errno, fcntl_dupfd_cloexec},
@@ -258,18 +258,16 @@ impl Io {
     /// sent with it as a segmented burst. There is then also a frame to which the datagram moves if it does not belong
     /// there.
     #[inline]
-    fn has_room_behind(&self, class: Class, bytes: usize) -> bool {
+    fn has_room_behind(&mut self, class: Class, bytes: usize) -> bool {
         self.capabilities.segmentation
-            && self.transmit.last().is_some_and(|last| {
-                let segment_bytes = last
-                    .segment_bytes()
-                    .map_or(last.len(), |it| it.get().into());
-                last.class() == class
-                    && last.len().is_multiple_of(segment_bytes)
-                    && last.datagram_count() < MAX_SEGMENTS
-                    && last.range().end + bytes <= self.capabilities.max_frame_bytes
-            })
             && self.pool.free(class) > 0
+            && self.transmit.last_mut().is_some_and(|last| {
+                last.class() == class
+                    && last.datagram_count() < MAX_SEGMENTS
+                    && last.range().end + missing_bytes(last) + bytes
+                        <= self.capabilities.max_frame_bytes
+                    && complete(last)
+            })
     }
 
     /// Returns the room for the next datagram: that of its frame, or behind the last frame of the burst.
@@ -302,13 +300,9 @@ impl Io {
         let Some(last) = self.transmit.last_mut() else {
             return false;
         };
-        let segment_bytes = last
-            .segment_bytes()
-            .map_or(last.len(), |it| it.get().into());
-        let Some(segment_bytes) = u16::try_from(segment_bytes)
-            .ok()
-            .filter(|&most| bytes <= most.into())
-        else {
+        let fits = |segment_bytes: &u16| bytes <= (*segment_bytes).into();
+        let segment_bytes = u16::try_from(segment_bytes(last)).ok().filter(fits);
+        let Some(segment_bytes) = segment_bytes else {
             return false;
         };
         let range = last.range();
@@ -667,6 +661,35 @@ impl State {
             Addresses::Listed(&everybody),
         );
     }
+}
+
+/// Size in bytes of each datagram of a frame but the last.
+fn segment_bytes(frame: &Frame) -> usize {
+    let segment_bytes = frame.segment_bytes();
+    segment_bytes.map_or(frame.len(), |bytes| bytes.get().into())
+}
+
+/// Bytes by which the last datagram of a frame is shorter than the others.
+fn missing_bytes(frame: &Frame) -> usize {
+    let segment_bytes = segment_bytes(frame);
+    frame.len().next_multiple_of(segment_bytes.max(1)) - frame.len()
+}
+
+/// Pads the last datagram of a frame to the length of the others, so that another one can follow. Returns false if it
+/// would grow by more than an eighth.
+fn complete(frame: &mut Frame) -> bool {
+    let missing = missing_bytes(frame);
+    if missing == 0 {
+        return true;
+    }
+    let (range, most) = (frame.range(), segment_bytes(frame) / 8);
+    let end = range.end + missing;
+    let room = frame.buffer_mut().get_mut(range.end..end);
+    let is_padded = missing <= most && room.is_some_and(message::pad);
+    if is_padded {
+        frame.set_range(range.start..end);
+    }
+    is_padded
 }
 
 /// Returns whether a step of this kind sends a sample or a part of one. Such steps share an activation.

@@ -36,6 +36,9 @@ use crate::{
     },
 };
 
+/// Alignment of fragments, so that they have the same alignment in a slot as in their datagram.
+const FRAGMENT_ALIGNMENT: usize = 32;
+
 /// Fragment of a change: sequence number and fragment number, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FragmentOf {
@@ -64,8 +67,8 @@ impl FragmentOf {
 pub(crate) struct Fragmenter {
     /// Largest payload in bytes sent as one DATA.
     whole_bytes: usize,
-    /// Size in bytes of each fragment but the last.
-    pub(crate) fragment_bytes: u16,
+    /// Maximum size of a fragment in bytes.
+    max_fragment_bytes: u16,
     /// Some samples of the writer may be longer than `whole_bytes`.
     cuts: bool,
     /// A new sample may replace an unsent one (best effort, KEEP_LAST).
@@ -80,7 +83,7 @@ impl Fragmenter {
     /// Fragmenter of a writer whose samples are all sent as one DATA.
     pub(crate) const NONE: Self = Self {
         whole_bytes: usize::MAX,
-        fragment_bytes: FRAGMENT_BYTES,
+        max_fragment_bytes: FRAGMENT_BYTES,
         cuts: false,
         replaces_unsent: false,
         under_way: None,
@@ -92,13 +95,13 @@ impl Fragmenter {
     /// (RTPS 2.5 §8.3.8.3.3). The fragment size is at most `whole_bytes`, and at least the minimum that readers accept.
     pub(crate) fn new(whole_bytes: usize, max_payload_bytes: usize) -> Self {
         let bounds = (MIN_FRAGMENT_BYTES, FRAGMENT_BYTES);
-        let fragment_bytes = u16::try_from(whole_bytes).map_or(bounds.1, |whole_bytes| {
+        let max_fragment_bytes = u16::try_from(whole_bytes).map_or(bounds.1, |whole_bytes| {
             whole_bytes.clamp(bounds.0, bounds.1)
         });
-        let whole_bytes = whole_bytes.max(fragment_bytes.into());
+        let whole_bytes = whole_bytes.max(max_fragment_bytes.into());
         Self {
             whole_bytes,
-            fragment_bytes,
+            max_fragment_bytes,
             cuts: max_payload_bytes > whole_bytes,
             ..Self::NONE
         }
@@ -119,8 +122,18 @@ impl Fragmenter {
         self.whole_bytes
     }
 
+    /// Size in bytes of each fragment of a payload but the last. The last one is about as long, so that the datagrams of
+    /// many samples can leave as one segmented burst.
+    fn fragment_bytes_of(&self, payload_bytes: usize) -> u16 {
+        let most = self.max_fragment_bytes;
+        let fragments = payload_bytes.div_ceil(most.into()).max(1);
+        let even = payload_bytes.div_ceil(fragments);
+        let aligned = even.next_multiple_of(FRAGMENT_ALIGNMENT);
+        u16::try_from(aligned).map_or(most, |bytes| bytes.clamp(MIN_FRAGMENT_BYTES, most))
+    }
+
     pub(crate) fn fragments_of(&self, payload_bytes: usize) -> u32 {
-        payload_bytes.div_ceil(usize::from(self.fragment_bytes)) as u32
+        payload_bytes.div_ceil(self.fragment_bytes_of(payload_bytes).into()) as u32
     }
 
     pub(crate) fn next_heartbeat_count(&mut self) -> i32 {
@@ -250,7 +263,7 @@ impl Writer {
     /// Builds a fragment for one reader or all; `None` if the sample or fragment does not exist.
     fn fragment(&self, of: FragmentOf, reader: EntityId) -> Option<Fragment<'_>> {
         let (change, payload) = self.history.as_ref()?.get_pinned(of.sequence)?;
-        let fragment_size = self.fragmenter.fragment_bytes;
+        let fragment_size = self.fragmenter.fragment_bytes_of(payload.len());
         let start = (of.number.checked_sub(1)? as usize).checked_mul(fragment_size.into())?;
         let rest = payload.get(start..).filter(|rest| !rest.is_empty())?;
         let bytes = &rest[..rest.len().min(fragment_size.into())];

@@ -430,6 +430,20 @@ macro_rules! appends {
     };
 }
 
+/// Fills `room` behind a message with a PAD submessage (RTPS 2.5 §8.3.8.13), which receivers ignore. Returns false,
+/// without a change, if no submessage has this length: at least 4, and a multiple of 4.
+pub fn pad(room: &mut [u8]) -> bool {
+    let body = room.len().checked_sub(SUBMESSAGE_HEADER_BYTES);
+    let length = body.filter(|length| length.is_multiple_of(4));
+    let Some(length) = length.and_then(|length| u16::try_from(length).ok()) else {
+        return false;
+    };
+    room.fill(0);
+    room[..2].copy_from_slice(&[SubmessageId::PAD, LITTLE_ENDIAN]);
+    room[2..SUBMESSAGE_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+    true
+}
+
 impl<'a> MessageWriter<'a> {
     /// Starts a message with its header.
     ///
