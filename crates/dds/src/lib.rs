@@ -98,7 +98,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let participant = Participant::builder(0)
 //!     .interfaces(Interfaces::Named(vec!["eth0".into()]))
-//!     .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)])
+//!     .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions::default())])
 //!     .observable(true)
 //!     .build()?;
 //!

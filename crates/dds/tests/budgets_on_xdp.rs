@@ -80,7 +80,7 @@ impl Drop for Namespace {
 
 /// Writes a sample each millisecond for the duration of the test.
 fn send() {
-    let participant = participant("far0", UdpOptions);
+    let participant = participant("far0", UdpOptions::default());
     let writer = participant.create_writer::<Tick>("Ticks", &qos()).unwrap();
     let level = Level::new(5).unwrap();
     let mut number = 0;

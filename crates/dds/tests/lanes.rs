@@ -290,7 +290,10 @@ fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_warning() {
         let auto = |interfaces| {
             Participant::builder(0)
                 .interfaces(interfaces)
-                .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)])
+                .datapaths(vec![
+                    Box::new(XdpOptions::default()),
+                    Box::new(UdpOptions::default()),
+                ])
                 .build()
                 .expect("sockets work")
         };

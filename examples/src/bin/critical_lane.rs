@@ -22,7 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let interface = env::args().nth(1).ok_or("usage: critical_lane INTERFACE")?;
     let participant = Participant::builder(0)
         .interfaces(Interfaces::Named(vec![interface]))
-        .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)])
+        .datapaths(vec![
+            Box::new(XdpOptions::default()),
+            Box::new(UdpOptions::default()),
+        ])
         .observable(true) // `isolane top` may look
         .build()?;
 

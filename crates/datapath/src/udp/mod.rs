@@ -75,23 +75,52 @@ use self::lane::{FlowSocket, OpenLane, Opener};
 use self::transfer::{Egress, Segmentation, SendArrays, Source};
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
 use crate::contract::{Capabilities, Datapath, OpenError, Wakeup, Warning};
-use crate::kind::{DatapathFactory, DatapathKind, OptionError, Options};
+use crate::kind::{
+    DatapathFactory, DatapathKind, OptionDefault, OptionError, OptionKind, OptionSpec, OptionValue,
+    Options,
+};
 use crate::lane::Lane;
 use crate::ledger::{LaneLedger, Ledger, ReceiveDrop};
 use crate::limits::{MAX_INTERFACES, MAX_LANE_FLOWS, MAX_UDP_PAYLOAD, MAX_WARNINGS};
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Pool;
 
-/// Options of the datapath over kernel sockets: none beyond the network configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UdpOptions;
+/// Options of the datapath over kernel sockets, in addition to the network configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UdpOptions {
+    /// True to send and receive segmented bursts ([`NetworkConfig::segmentation`]).
+    pub segmentation: bool,
+}
+
+impl Default for UdpOptions {
+    fn default() -> UdpOptions {
+        UdpOptions { segmentation: true }
+    }
+}
+
+impl UdpOptions {
+    /// Sets whether segmented bursts are sent and received.
+    #[must_use]
+    pub fn segmentation(self, segmentation: bool) -> UdpOptions {
+        UdpOptions { segmentation }
+    }
+}
+
+const OPTIONS: [OptionSpec; 1] = [OptionSpec::new(
+    "segmentation",
+    OptionKind::Bool,
+    OptionDefault::Value(OptionValue::Bool(true)),
+    "bulk leaves and arrives as bursts of up to 64 KiB that the kernel or the device divides into datagrams",
+)];
 
 impl DatapathFactory for UdpOptions {
     fn name(&self) -> &'static str {
         "udp"
     }
 
-    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
+    fn open(self: Box<Self>, mut network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        network.segmentation &= self.segmentation;
         Ok(Box::new(Udp::new(network)?))
     }
 }
@@ -109,8 +138,13 @@ impl DatapathKind for UdpKind {
         "kernel sockets; works on every machine"
     }
 
-    fn configure(&self, _: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
-        Ok(Box::new(UdpOptions))
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn configure(&self, options: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
+        let segmentation = options.bool("segmentation").unwrap_or(true);
+        Ok(Box::new(UdpOptions { segmentation }))
     }
 }
 

@@ -273,7 +273,7 @@ impl Builder {
             domain,
             name: program_name(),
             user_data: Vec::new(),
-            factories: vec![Box::new(UdpOptions)],
+            factories: vec![Box::new(UdpOptions::default())],
             interfaces: Interfaces::All,
             multicast: true,
             peers: Vec::new(),
@@ -341,7 +341,7 @@ impl Builder {
     /// use isolane::{Participant, UdpOptions, XdpOptions};
     ///
     /// let builder =
-    ///     Participant::builder(93).datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)]);
+    ///     Participant::builder(93).datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions::default())]);
     /// ```
     #[must_use]
     pub fn datapaths(mut self, factories: Vec<Box<dyn DatapathFactory>>) -> Self {

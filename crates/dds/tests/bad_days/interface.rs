@@ -243,7 +243,7 @@ fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
 fn a_deleted_interface_is_reported_and_unsent_datagrams_are_counted() {
     let hosts = two_hosts();
     let one = Side::on_lanes(&hosts[0]);
-    let other = Side::new(&hosts[1], with(UdpOptions)).expect("sockets");
+    let other = Side::new(&hosts[1], with(UdpOptions::default())).expect("sockets");
     let sides = [&one, &other];
     let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
     topic.pass(sides, 1, 64);

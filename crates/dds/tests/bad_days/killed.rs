@@ -107,7 +107,7 @@ impl Victim {
 fn disturb(host: &Host, end: &AtomicBool) {
     let socket = host.enter(|| UdpSocket::bind((host.address(), 0)));
     let socket = socket.expect("a socket");
-    let side = Side::new(host, with(UdpOptions)).expect("sockets");
+    let side = Side::new(host, with(UdpOptions::default())).expect("sockets");
     let reader = side.reader("Out", &best_effort(BULK)).expect("a reader");
     while !end.load(Ordering::SeqCst) {
         for group in ["239.255.23.0:7401", "239.255.17.0:7401"] {

@@ -22,7 +22,8 @@ fn refused(host: &Host, options: XdpOptions) -> String {
 
 /// Returns the warnings of `auto`, which uses sockets.
 fn warnings_of_auto(host: &Host, options: XdpOptions) -> String {
-    let either = with(UdpOptions).datapaths(vec![Box::new(options), Box::new(UdpOptions)]);
+    let either = with(UdpOptions::default())
+        .datapaths(vec![Box::new(options), Box::new(UdpOptions::default())]);
     let side = Side::new(host, either).expect("sockets do");
     let reader = side.reader("Topic", &best_effort(CRITICAL));
     drop(reader.expect("sockets do"));
@@ -64,7 +65,8 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
     side.reader("Topic", &best_effort(CRITICAL))
         .expect("generic works");
     drop(side);
-    let either = builder(options()).datapaths(vec![Box::new(options()), Box::new(UdpOptions)]);
+    let either =
+        builder(options()).datapaths(vec![Box::new(options()), Box::new(UdpOptions::default())]);
     let side = Side::new(&host, either).expect("sockets do");
     let warnings = side.participant.warnings().join("\n");
     assert_says(&warnings, &["xdp is not used", "upper0"]);

@@ -85,7 +85,7 @@ impl Site {
     pub(crate) fn datapath(&self) -> Box<dyn DatapathFactory> {
         match self {
             Self::Memory(network) => Box::new(network.attach([10, 0, 0, 1])),
-            Self::Loopback(_) => Box::new(UdpOptions),
+            Self::Loopback(_) => Box::new(UdpOptions::default()),
         }
     }
 
