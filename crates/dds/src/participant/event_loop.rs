@@ -27,7 +27,9 @@ use isolane_datapath::{
     limits::{MAX_BURST, MAX_SEGMENTS, MAX_UDP_PAYLOAD},
 };
 use isolane_executor::{Executor, JobId, PriorityInversions};
-use isolane_rtps::{MessageReceiver, Priority, ReaderStatus, StatusChange, WriterStatus};
+use isolane_rtps::{
+    MessageReceiver, Priority, ReaderStatus, StatusChange, WriterStatus, limits::BATCH_BYTES,
+};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
@@ -53,8 +55,9 @@ pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
     /// Descriptor on which the loop sleeps. The application may query it while the state is borrowed.
     pub(crate) descriptor: Rc<OwnedFd>,
-    /// Received datagrams of each lane; borrowed during a receive job, including its callbacks.
-    received: RefCell<Box<[LaneBurst; Lane::COUNT]>>,
+    /// Datagrams being received; borrowed during a receive job, including its callbacks.
+    received: RefCell<ReceiveBurst>,
+    kept: Box<KeptBursts>,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
     driving: Driving,
@@ -84,11 +87,12 @@ impl Drop for Run<'_> {
 
 /// Bound of a burst: what an activation sends or receives until the next check for more urgent work.
 ///
-/// It is the time that more urgent levels may wait for the burst: the larger of its time on the link, which `bytes`
-/// bounds, and its CPU time, which `datagrams` bounds.
+/// It is the time that more urgent levels may wait for the burst: the larger of its time on the link, which the number
+/// of bytes bounds, and its CPU time, which `datagrams` bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BurstBound {
-    bytes: usize,
+    /// Bytes after which no further datagram begins: the bound less one Ethernet frame.
+    bytes_before_last: usize,
     datagrams: usize,
     /// Time for callbacks of views; `None` where no more urgent level waits.
     time: Option<Duration>,
@@ -97,14 +101,14 @@ pub(crate) struct BurstBound {
 impl BurstBound {
     /// A single datagram.
     pub(crate) const SINGLE: Self = Self {
-        bytes: 0,
+        bytes_before_last: 0,
         datagrams: 1,
         time: Some(Duration::ZERO),
     };
 
     /// Bound of a level that no more urgent level waits for.
     pub(crate) const LARGEST: Self = Self {
-        bytes: MAX_UDP_PAYLOAD,
+        bytes_before_last: MAX_UDP_PAYLOAD - BATCH_BYTES,
         datagrams: MAX_SEGMENTS,
         time: None,
     };
@@ -112,11 +116,10 @@ impl BurstBound {
     /// Bound of a burst for which more urgent levels wait at most `time`, on a link of this rate.
     pub(crate) fn within(time: Duration, link_bits_per_s: u64) -> Self {
         let bits = time.as_nanos() * u128::from(link_bits_per_s) / 1_000_000_000;
+        let bytes = usize::try_from(bits / 8).unwrap_or(usize::MAX);
         let datagrams = time.as_nanos() / DATAGRAM_TIME.as_nanos();
         Self {
-            bytes: usize::try_from(bits / 8)
-                .unwrap_or(usize::MAX)
-                .min(MAX_UDP_PAYLOAD),
+            bytes_before_last: bytes.min(MAX_UDP_PAYLOAD).saturating_sub(BATCH_BYTES),
             datagrams: (datagrams as usize).clamp(1, MAX_SEGMENTS),
             time: Some(time),
         }
@@ -173,11 +176,10 @@ impl BurstUse {
         self.datagrams += copies;
     }
 
-    /// Returns whether a further datagram of the average size would exceed the bound.
+    /// Returns whether a further datagram in an Ethernet frame would exceed the bound.
     #[inline]
     pub(crate) fn reaches(&self, bound: &BurstBound) -> bool {
-        let next = self.bytes / self.datagrams.max(1);
-        self.datagrams >= bound.datagrams || self.bytes + next > bound.bytes
+        self.datagrams >= bound.datagrams || self.bytes > bound.bytes_before_last
     }
 }
 
@@ -346,55 +348,56 @@ impl Drop for Activation<'_> {
     }
 }
 
-/// Received datagrams of a lane. An activation that reaches the bound of a burst leaves the rest to the next one.
-#[derive(Default)]
-struct LaneBurst {
-    frames: ReceiveBurst,
-    /// Frame of the next datagram, and its offset in the frame.
-    frame: usize,
-    offset: usize,
-}
-
-impl LaneBurst {
-    /// Returns the frame and the bytes of the next datagram.
-    #[inline]
-    fn peek(&self) -> Option<(&ReceivedFrame, &[u8])> {
-        let received = self.frames.get(self.frame)?;
-        Some((received, received.frame.datagram_at(self.offset)?))
-    }
-
-    /// Passes a datagram of `bytes` bytes.
-    #[inline]
-    fn pass(&mut self, bytes: usize) {
-        let Some(received) = self.frames.get(self.frame) else {
-            return;
-        };
-        self.offset += bytes;
-        if self.offset >= received.frame.len() {
-            self.offset = 0;
-            self.frame += 1;
-        }
-    }
-
-    fn clear(&mut self) {
-        self.frames.clear();
-        self.frame = 0;
-        self.offset = 0;
-    }
-}
-
-/// Burst of the running receive job. Dropping this returns its frames to the pool, unless datagrams are left for the
-/// next activation.
-struct Received<'a> {
-    burst: RefMut<'a, LaneBurst>,
-    is_kept: bool,
-}
+/// Burst of the running receive job. Dropping this returns its frames to the pool.
+struct Received<'a>(RefMut<'a, ReceiveBurst>);
 
 impl Drop for Received<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
-            self.burst.clear();
+        self.0.clear();
+    }
+}
+
+/// Datagrams that an activation left to the next one of its lane, because it reached the bound of a burst.
+#[derive(Default)]
+struct KeptBursts {
+    /// Lanes ([`Lane::bit`]) with such datagrams.
+    lanes: Cell<u16>,
+    of: RefCell<[KeptBurst; Lane::COUNT]>,
+}
+
+#[derive(Default)]
+struct KeptBurst {
+    frames: ReceiveBurst,
+    /// Offset of the next datagram in the first frame.
+    offset: usize,
+}
+
+impl KeptBursts {
+    #[inline]
+    fn has(&self, lane: Lane) -> bool {
+        self.lanes.get() & lane.bit() != 0
+    }
+
+    /// Keeps the frames of a burst from `first` on, whose next datagram is at `offset`.
+    #[cold]
+    fn keep(&self, lane: Lane, burst: &mut ReceiveBurst, first: usize, offset: usize) {
+        let kept = &mut self.of.borrow_mut()[lane.index()];
+        burst.rotate_left(first);
+        for _ in 0..first {
+            burst.pop();
         }
+        kept.offset = offset;
+        std::mem::swap(&mut kept.frames, burst);
+        self.lanes.set(self.lanes.get() | lane.bit());
+    }
+
+    /// Moves the kept frames into an empty burst, and returns the offset of the next datagram in the first one.
+    #[cold]
+    fn take(&self, lane: Lane, burst: &mut ReceiveBurst) -> usize {
+        let kept = &mut self.of.borrow_mut()[lane.index()];
+        std::mem::swap(&mut kept.frames, burst);
+        self.lanes.set(self.lanes.get() & !lane.bit());
+        std::mem::take(&mut kept.offset)
     }
 }
 
@@ -404,6 +407,7 @@ impl Core {
             descriptor: state.io.poller.descriptor(),
             state: RefCell::new(state),
             received: RefCell::default(),
+            kept: Box::default(),
             running: Cell::new(false),
             driving: Driving::default(),
             abandoned: Cell::new(false),
@@ -601,43 +605,62 @@ impl Core {
         lane: Lane,
         limit: usize,
     ) -> (RefMut<'a, State>, bool) {
-        let of_lanes = self.received.borrow_mut();
-        let mut received = Received {
-            burst: RefMut::map(of_lanes, |lanes| &mut lanes[lane.index()]),
-            is_kept: false,
-        };
+        let mut received = Received(self.received.borrow_mut());
         let released = state.executor.job(job).released_at().unwrap_or(now);
-        let mut taken = 0;
-        if received.burst.frames.is_empty() {
-            let frames = &mut received.burst.frames;
-            taken = state.io.datapath.receive_burst(lane, limit, frames);
-        }
-        let bound = state.scheduling.bound_of(lane);
-        let mut used = BurstUse::default();
-        while let Some((frame, bytes)) = received.burst.peek() {
-            let arrived = frame.arrived.unwrap_or(released);
-            let from = frame.from;
-            let viewed;
-            (state, viewed) = self.read(state, now, frame, bytes);
-            state.note_datagram(now, lane, &from, arrived, viewed);
-            let bytes = bytes.len();
-            received.burst.pass(bytes);
-            used.add(bytes);
-            let is_over = used.reaches(&bound) || viewed.is_some() && bound.is_over(now);
-            if is_over && received.burst.peek().is_some() {
-                received.is_kept = true;
-                break;
+        let (mut taken, mut offset) = (0, 0);
+        match self.kept.has(lane) {
+            true => offset = self.kept.take(lane, &mut received.0),
+            false => {
+                let datapath = &mut state.io.datapath;
+                taken = datapath.receive_burst(lane, limit, &mut received.0);
             }
         }
+        let mut used = BurstUse::default();
+        let mut rest = None;
+        'burst: for (place, frame) in received.0.iter().enumerate() {
+            let arrived = frame.arrived.unwrap_or(released);
+            let filled: &[u8] = &frame.frame;
+            let segment_bytes = frame.frame.segment_bytes();
+            loop {
+                let bytes = match segment_bytes {
+                    None => filled,
+                    Some(bytes) => segment(filled, offset, bytes.get().into()),
+                };
+                let viewed;
+                (state, viewed) = self.read(state, now, frame, bytes);
+                state.note_datagram(now, lane, &frame.from, arrived, viewed);
+                used.add(bytes.len());
+                offset += bytes.len();
+                let ends_frame = offset >= filled.len();
+                if !ends_frame || place + 1 < received.0.len() {
+                    let bound = state.scheduling.bound_of(lane);
+                    if used.reaches(&bound) || viewed.is_some() && bound.is_over(now) {
+                        rest = Some(if ends_frame {
+                            (place + 1, 0)
+                        } else {
+                            (place, offset)
+                        });
+                        break 'burst;
+                    }
+                }
+                if ends_frame {
+                    break;
+                }
+            }
+            offset = 0;
+        }
         state.note_handled(used.datagrams);
+        if let Some((place, offset)) = rest {
+            self.kept.keep(lane, &mut received.0, place, offset);
+        }
         // Before a receive job of a lower lane there is always a poll, which finds waiting datagrams. Before one of the
         // highest lane the poll may be skipped.
-        let again = received.is_kept || taken == limit && state.scheduling.is_highest(lane);
+        let again = rest.is_some() || taken == limit && state.scheduling.is_highest(lane);
         (state, again)
     }
 
     /// Processes a datagram. Returns the state, and the most critical level of the views delivered.
-    #[inline]
+    #[inline(always)]
     fn read<'a>(
         &'a self,
         mut state: RefMut<'a, State>,
@@ -680,6 +703,12 @@ impl Core {
             state.close_send_queues();
         }
     }
+}
+
+/// Returns the datagram at `offset` of a segmented burst.
+fn segment(burst: &[u8], offset: usize, segment_bytes: usize) -> &[u8] {
+    let rest = burst.get(offset..).unwrap_or_default();
+    &rest[..rest.len().min(segment_bytes)]
 }
 
 /// Chooses the next job, and updates the clock to the time of that choice.

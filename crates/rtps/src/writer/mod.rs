@@ -112,6 +112,8 @@ pub(crate) struct Writer {
     pub(crate) bytes_since_demand: usize,
     /// Payload bytes of all samples written.
     pub(crate) written_bytes: u64,
+    /// Payload bytes sent and not acknowledged by every reliable reader; exact if the history keeps all.
+    pub(crate) bytes_in_flight: u64,
     /// First transmissions wait for an acknowledgement ([`FLIGHT_BYTES`]).
     pub(crate) is_held: bool,
     /// Reasons why matches with readers of this participant were refused.
@@ -296,28 +298,30 @@ impl Writer {
         self.history.as_ref().is_some_and(History::keeps_all)
     }
 
-    /// Returns whether the next sample waits, because [`FLIGHT_BYTES`] and at least two samples are not acknowledged.
-    ///
-    /// RTPS readers announce no window. A history larger than the reader's socket would overflow the socket, and each
-    /// repair costs more than a sample. A KEEP_ALL writer waits for its readers anyway; a KEEP_LAST writer does not.
-    pub(crate) fn is_window_full(&self) -> bool {
+    /// Counts the bytes in flight anew, after acknowledgements.
+    pub(crate) fn refresh_in_flight(&mut self) {
         let Some(history) = self.history.as_ref().filter(|it| it.keeps_all()) else {
-            return false;
+            return;
         };
-        let is_built_in = self.level.is_none();
-        if is_built_in
-            || !self.has_reliable_reader()
-            || self.lowest_acknowledged.next() >= self.next_unsent
-        {
-            return false;
-        }
         let start = |sequence| {
             let kept = history.at_or_after(sequence);
             let change = kept.and_then(|kept| history.get(kept));
             change.map_or(self.written_bytes, |(change, _)| change.start)
         };
-        let in_flight = start(self.next_unsent).saturating_sub(start(self.lowest_acknowledged));
-        in_flight >= FLIGHT_BYTES as u64
+        let lowest = self.lowest_unacknowledged();
+        self.bytes_in_flight = start(self.next_unsent).saturating_sub(start(lowest));
+    }
+
+    /// Returns whether the next sample waits, because [`FLIGHT_BYTES`] and at least two samples are not acknowledged.
+    ///
+    /// RTPS readers announce no window. A history larger than the reader's socket would overflow the socket, and each
+    /// repair costs more than a sample. A KEEP_ALL writer waits for its readers anyway; a KEEP_LAST writer does not.
+    fn is_window_full(&self) -> bool {
+        self.bytes_in_flight >= FLIGHT_BYTES as u64
+            && self.keeps_all()
+            && self.level.is_some()
+            && self.has_reliable_reader()
+            && self.lowest_acknowledged.next() < self.next_unsent
     }
 
     /// Returns whether the next first transmission waits for an acknowledgement, and notes that.
@@ -435,6 +439,7 @@ impl Writers {
             since_demand: 0,
             bytes_since_demand: 0,
             written_bytes: 0,
+            bytes_in_flight: 0,
             is_held: false,
             refused: RefusedMatches::default(),
             wants_room: false,
