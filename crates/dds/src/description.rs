@@ -428,6 +428,9 @@ impl From<&Topic> for Qos {
                 qos = qos.deadline(period + deadline);
             }
         }
+        if let Some(bound) = topic.burst_bound.value {
+            qos = qos.burst_bound(bound);
+        }
         if let Some(budget) = &topic.budget {
             let (capacity, period) = (budget.capacity.value, budget.period.value);
             let limit = isolane_datapath::Budget { capacity, period };

@@ -249,6 +249,13 @@ impl Printer {
             &topic.max_samples.value.to_string(),
             &topic.max_samples.source,
         )?;
+        match topic.burst_bound.value {
+            Some(bound) => self.duration("burst_bound", bound, &topic.burst_bound.source)?,
+            None => self.absent(
+                "burst_bound: below a more urgent level 50us, or one datagram up to 100 Mbit/s; else 64 KiB",
+                &topic.burst_bound.source,
+            )?,
+        }
         self.value("from", &list(&topic.from.value), &topic.from.source)?;
         self.value("to", &list(&topic.to.value), &topic.to.source)?;
         match &topic.budget {

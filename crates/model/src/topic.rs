@@ -47,6 +47,8 @@ pub struct Topic {
     pub from: Sourced<Vec<String>>,
     /// Names of the described hosts that receive: at least one, without duplicates.
     pub to: Sourced<Vec<String>>,
+    /// Maximum time that more urgent levels wait for a burst of the topic's level. `None`: the default of the level.
+    pub burst_bound: Sourced<Option<Duration>>,
     /// Receive budget.
     pub budget: Option<Budget>,
 }

@@ -125,15 +125,6 @@ impl BurstBound {
         }
     }
 
-    /// Default bound of a level where a more urgent level is in use.
-    fn below_urgent(link_bits_per_s: Option<u64>) -> Self {
-        let rate = link_bits_per_s.unwrap_or(USUAL_LINK_BITS_PER_S);
-        match rate <= SLOW_LINK_BITS_PER_S {
-            true => Self::SINGLE,
-            false => Self::within(BURST_TIME, rate),
-        }
-    }
-
     /// Returns a bound with at most this number of datagrams.
     pub(crate) fn of_datagrams(self, datagrams: usize) -> Self {
         Self {
@@ -195,6 +186,8 @@ pub(crate) struct Scheduling {
     handled: usize,
     /// Bound of a burst of each lane.
     bounds: [BurstBound; Lane::COUNT],
+    /// Smallest bound that a topic of the lane asks for.
+    asked: [Option<Duration>; Lane::COUNT],
 }
 
 impl Scheduling {
@@ -206,18 +199,27 @@ impl Scheduling {
             since_poll: BURST,
             handled: 0,
             bounds: [BurstBound::SINGLE; Lane::COUNT],
+            asked: [None; Lane::COUNT],
         }
+    }
+
+    /// Notes the bound that a topic of a lane asks for. Returns whether it is smaller than those before.
+    pub(crate) fn bound(&mut self, lane: Lane, bound: Option<Duration>) -> bool {
+        let asked = &mut self.asked[lane.index()];
+        let smallest = asked.iter().copied().chain(bound).min();
+        std::mem::replace(asked, smallest) != smallest
     }
 
     /// Sets the bounds of bursts on links of this rate. With shared lanes every burst is a single datagram.
     pub(crate) fn set_bounds(&mut self, lanes: Lanes, link_bits_per_s: Option<u64>) {
-        let below = BurstBound::below_urgent(link_bits_per_s);
+        let rate = link_bits_per_s.unwrap_or(USUAL_LINK_BITS_PER_S);
         for lane in Lane::ALL {
-            self.bounds[lane.index()] = match lane.level() {
-                Some(_) if !lanes.is_per_level() => BurstBound::SINGLE,
-                None => BurstBound::SINGLE,
-                Some(_) if self.is_highest(lane) => BurstBound::LARGEST,
-                Some(_) => below,
+            self.bounds[lane.index()] = match self.asked[lane.index()] {
+                _ if lane.level().is_none() || !lanes.is_per_level() => BurstBound::SINGLE,
+                Some(time) => BurstBound::within(time, rate),
+                None if self.is_highest(lane) => BurstBound::LARGEST,
+                None if rate <= SLOW_LINK_BITS_PER_S => BurstBound::SINGLE,
+                None => BurstBound::within(BURST_TIME, rate),
             };
         }
     }

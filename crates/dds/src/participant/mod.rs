@@ -576,6 +576,7 @@ fn prepare<T: TopicType>(
     check_sizes(&state.io, qos)?;
     let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
+    state.bound_bursts(lane, qos.burst_bound);
     Ok((
         locators(state.io.datapath.unicast(lane)),
         locators(state.io.datapath.multicast(lane)),

@@ -4,7 +4,7 @@
 //! method that uses the fields of one part belongs to that part; the methods of [`State`] connect parts. The [event
 //! loop](crate::participant::event_loop) determines the order of steps.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, time::Duration};
 
 use isolane_datapath::{
     Lane,
@@ -154,6 +154,13 @@ impl State {
         self.scheduling.add_lane(lane, job);
         self.assign_bursts();
         Ok(())
+    }
+
+    /// Applies a topic's bound of bursts to its lane; the smallest one counts.
+    pub(crate) fn bound_bursts(&mut self, lane: Lane, bound: Option<Duration>) {
+        if self.scheduling.bound(lane, bound) {
+            self.assign_bursts();
+        }
     }
 
     /// Gives the full burst size to the most urgent lane only. Called when that lane may have changed.

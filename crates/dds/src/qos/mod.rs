@@ -47,6 +47,7 @@ pub struct Qos {
     pub(crate) response_deadline: Option<Duration>,
     pub(crate) autodispose: bool,
     pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) burst_bound: Option<Duration>,
     /// Partition that exceeds a bound; creation fails with its name.
     pub(crate) excess_partition: Option<String>,
     /// Policy whose octets exceed the bound; creation fails with its name.
@@ -92,8 +93,8 @@ setters! {
     /// sizes.
     ///
     /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
-    /// frame. Each iteration of the loop sends one fragment, at a priority below the topic's samples. A sample of a
-    /// topic of the same level therefore waits for at most one fragment.
+    /// frame, at a priority below the topic's samples. A sample of a topic of the same level therefore waits for at most
+    /// one burst of fragments ([`burst_bound`](Self::burst_bound)).
     max_bytes(bytes: usize) => max_bytes = Some(bytes);
 
     /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
@@ -131,6 +132,18 @@ setters! {
     /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). The deadline is not announced and
     /// has no effect on a writer. Default: none. Creation fails with zero.
     response_deadline(deadline: Duration) => response_deadline = Some(deadline);
+
+    /// Maximum time that more urgent levels wait for one burst of this topic's level: the larger of the burst's time on
+    /// the link and its CPU time. The smallest bound of a level's topics applies to the level.
+    ///
+    /// Several datagrams (samples, fragments, repairs) that are sent or received without a check for more urgent work
+    /// are a burst. On sockets they pass the kernel as one packet (UDP_SEGMENT, UDP_GRO). A burst has at least one
+    /// datagram, so a bound of zero sends each by itself.
+    ///
+    /// Default: where a level above is in use, one datagram on links up to 100 Mbit/s, and
+    /// [`BURST_TIME`](crate::limits::BURST_TIME) on faster ones. The highest level in use has bursts of up to 64 KiB.
+    /// Samples of the same level wait for such a burst too.
+    burst_bound(bound: Duration) => burst_bound = Some(bound);
 
     /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers a delay, a reader requests one. A match
     /// requires that the offer does not exceed the request.
@@ -297,6 +310,7 @@ impl Qos {
             response_deadline: None,
             autodispose: true,
             rate_limit: None,
+            burst_bound: None,
             excess_partition: None,
             excess_octets: None,
         }

@@ -34,6 +34,7 @@ pub(super) fn read(mut table: Table<'_>, hosts: &[&str], report: &mut Report) ->
     let keyed = table.field("keyed", report, values::truth).or(false);
     let history = table.field("history", report, values::history);
     let max_samples = table.field("max_samples", report, values::samples);
+    let burst_bound = table.field("burst_bound", report, values::duration);
     let from = host_list(&mut table, "from", hosts, report);
     let to = host_list(&mut table, "to", hosts, report);
     let budget = budget(&mut table, report);
@@ -65,6 +66,7 @@ pub(super) fn read(mut table: Table<'_>, hosts: &[&str], report: &mut Report) ->
         max_samples: max_samples?,
         from: from?,
         to: to?,
+        burst_bound: burst_bound.optional()?,
         budget: budget?,
     })
 }

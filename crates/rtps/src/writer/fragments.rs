@@ -6,10 +6,10 @@
 //! # Transmission of fragments (RTPS 2.5 §8.3.8.3, §8.4.14)
 //!
 //! A step sends one fragment, in one datagram that fits an Ethernet frame. First transmissions of fragments run at the
-//! protocol priority of their topic's level, as repairs do, below the samples of that level. A sample of an equally
-//! critical topic thus waits for one activation and one frame at most, however large the fragmented sample is.
-//! Fragments do not starve, since the executor gives protocol work a share of its level's data work. They alternate
-//! with repairs, HEARTBEATs and other writers' fragments.
+//! protocol priority of their topic's level, as repairs do, below the samples of that level. An activation runs such
+//! steps up to the bound of the level's bursts. A sample of an equally critical topic thus waits for one activation at
+//! most, however large the fragmented sample is. Fragments do not starve, since the executor gives protocol work a share
+//! of its level's data work. They alternate with repairs, HEARTBEATs and other writers' fragments.
 //!
 //! Samples of one writer stay in order: later samples wait until all fragments of an earlier one are sent.
 
