@@ -83,8 +83,12 @@ pub const DEFAULT_THREAD_PRIORITY: u8 = 70;
 /// Maximum period or deadline. An hour is longer than every control period.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 
-/// Default `max_samples` of a topic with `history = "all"`.
-pub const DEFAULT_KEEP_ALL_SAMPLES: u32 = 64;
+/// Bytes of the samples of a topic with `history = "all"` and without `max_samples`: the library's default.
+pub const DEFAULT_KEEP_ALL_BYTES: u32 = 256 << 10;
+
+/// Minimum and maximum of the default `max_samples` of a topic with `history = "all"`: the library's. For samples above
+/// 64 KiB the library reserves fewer if the type is bounded, which the description does not say.
+pub const DEFAULT_KEEP_ALL_SAMPLES: (u32, u32) = (64, 256);
 
 /// Default number of instances of a keyed topic without `max_samples`.
 pub const DEFAULT_INSTANCES: u32 = 16;

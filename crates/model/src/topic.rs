@@ -6,11 +6,11 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use isolane_datapath::OverBudget;
-use isolane_wire::level::Level;
+use isolane_wire::{cdr::ENCAPSULATION_BYTES, level::Level};
 
 use crate::limits::{
-    DEFAULT_INSTANCES, DEFAULT_KEEP_ALL_SAMPLES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
-    MAX_TOPIC_NAME_BYTES,
+    DEFAULT_INSTANCES, DEFAULT_KEEP_ALL_BYTES, DEFAULT_KEEP_ALL_SAMPLES, MAX_SAMPLE_BYTES,
+    MAX_SAMPLES, MAX_TOPIC_NAME_BYTES,
 };
 use crate::source::{Source, Sourced};
 use crate::word::Word;
@@ -143,10 +143,16 @@ impl Default for History {
 }
 
 impl History {
-    /// Default number of samples to reserve, with the setting on which it depends.
-    pub fn default_max_samples(self, keyed: bool) -> Sourced<NonZeroU32> {
+    /// Default number of samples to reserve, with the settings on which it depends. `max_bytes` is the maximum
+    /// serialized size of a sample, without the encapsulation header.
+    pub fn default_max_samples(self, keyed: bool, max_bytes: u32) -> Sourced<NonZeroU32> {
         let (samples, reason) = match self {
-            Self::KeepAll => (DEFAULT_KEEP_ALL_SAMPLES, "history = \"all\""),
+            Self::KeepAll => {
+                let slot_bytes = max_bytes.saturating_add(ENCAPSULATION_BYTES as u32);
+                let (min, max) = DEFAULT_KEEP_ALL_SAMPLES;
+                let samples = (DEFAULT_KEEP_ALL_BYTES / slot_bytes).clamp(min, max);
+                (samples, "history = \"all\" and max_bytes")
+            }
             Self::KeepLast(depth) if keyed => {
                 let samples = depth
                     .get()

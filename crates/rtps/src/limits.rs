@@ -227,8 +227,17 @@ pub const FLIGHT_BYTES: usize = 256 << 10;
 /// in addition to a payload: the heads of a repair with its GAP and HEARTBEAT.
 pub const WORK_HEAD_BYTES: usize = 256;
 
-/// Samples of a KEEP_ALL history without RESOURCE_LIMITS. The standard says unlimited; memory is not.
+/// Bytes of the slots of a KEEP_ALL history or cache without RESOURCE_LIMITS: bandwidth times delay of 10 Gbit/s and
+/// 0.2 ms. With fewer bytes, a writer of bulk data waits for acknowledgements.
+pub const DEFAULT_HISTORY_BYTES: usize = 256 << 10;
+
+/// Minimum number of samples of such a history or cache, where samples are larger than 4 KiB. The standard says
+/// unlimited; memory is not.
 pub const DEFAULT_SAMPLES: u16 = 64;
+
+/// Maximum number of samples of such a history or cache. With more samples under way than a reader tracks, one loss
+/// makes the reader drop all samples beyond its window, and the writer repairs them.
+pub const MAX_DEFAULT_SAMPLES: u16 = WINDOW as u16;
 
 /// Instances of a keyed KEEP_LAST topic without RESOURCE_LIMITS.
 pub const DEFAULT_INSTANCES: u16 = 16;

@@ -65,10 +65,15 @@ setters! {
         policies.history.kind = HistoryKind::KeepLast,
         policies.history.depth = i32::from(depth);
 
-    /// HISTORY KEEP_ALL: keeps every sample, up to [`max_samples`](Self::max_samples).
+    /// HISTORY KEEP_ALL: keeps every sample, up to [`max_samples`](Self::max_samples). Without that limit, there are
+    /// slots for 256 KiB of samples ([`DEFAULT_HISTORY_BYTES`](isolane_rtps::limits::DEFAULT_HISTORY_BYTES)), but at
+    /// least for 64 samples and at most for 256. If the slots then exceed 4 MiB, there are fewer, but at least four.
     keep_all() => policies.history.kind = HistoryKind::KeepAll;
 
     /// RESOURCE_LIMITS `max_samples`: number of slots allocated at creation.
+    ///
+    /// Under KEEP_ALL, give a reader as many as its writers, and a writer at most 256: a reader drops samples for which
+    /// it has no room, and samples more than 256 beyond a lost one. The writer sends them again.
     max_samples(samples: u16) => policies.resource_limits.max_samples = i32::from(samples);
 
     /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.

@@ -35,7 +35,7 @@ setters! {
         policies.durability_service.history.depth = i32::from(depth);
 
     /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as the limits of DURABILITY_SERVICE allow,
-    /// or [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
+    /// or 64 ([`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES)) without limits.
     service_keep_all() => policies.durability_service.history.kind = HistoryKind::KeepAll;
 
     /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.

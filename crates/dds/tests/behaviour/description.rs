@@ -95,6 +95,28 @@ fn the_qos_of_a_topic_is_that_of_its_description() {
 }
 
 #[test]
+fn a_described_history_of_all_samples_has_the_memory_of_one_in_code() {
+    let network = Network::new(1);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let alice = builder.sample_memory(1).build().expect("a participant");
+    // The error names the memory of the endpoint.
+    let memory = |qos: &Qos| {
+        let refused = alice.create_writer::<Message>("Report", qos).err();
+        refused.expect("too little memory").to_string()
+    };
+    for max_bytes in [64, 1_020, 1_021, 2_000, 60_000] {
+        let text = format!(
+            "[host.left]\ninterface = \"lo\"\n[topic.Report]\ntype = \"Message\"\n\
+             max_bytes = {max_bytes}\nhistory = \"all\"\nfrom = [\"left\"]\nto = [\"left\"]\n"
+        );
+        let system = System::from_toml(&text, "isolane.toml", DATAPATHS).expect("valid");
+        let described = Qos::from_description(&system, "Report").expect("described");
+        let in_code = Qos::reliable().keep_all().max_bytes(max_bytes + 4);
+        assert_eq!(memory(&described), memory(&in_code), "{max_bytes} bytes");
+    }
+}
+
+#[test]
 fn a_participant_has_the_qos_of_the_description_that_it_was_built_from() {
     let network = Network::new(1);
     let builder = Builder::from_description(&system(), Some("left"), None).expect("described");

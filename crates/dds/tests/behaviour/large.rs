@@ -398,3 +398,34 @@ fn endpoints_share_the_sample_memory_and_give_it_back() {
     drop(writer);
     assert!(alice.create_writer::<Scan>("Scans", &qos).is_ok());
 }
+
+#[test]
+fn an_endpoint_without_limits_has_memory_for_large_samples_or_says_how_to_get_it() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable().keep_all().max_bytes(1 << 20);
+    let writer = alice.create_writer::<Cloud>("Clouds", &qos).unwrap();
+    let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
+    drop((writer, reader));
+    let qos = Qos::reliable().keep_all();
+    let pairs = (0..10).map(|_| {
+        let writer = alice.create_writer::<Cloud>("Clouds", &qos).unwrap();
+        (
+            writer,
+            alice.create_reader::<Cloud>("Clouds", &qos).unwrap(),
+        )
+    });
+    assert_eq!(pairs.collect::<Vec<_>>().len(), 10);
+    let qos = qos.max_bytes(MAX_SAMPLE_BYTES);
+    let refusals = [
+        alice.create_writer::<Cloud>("Clouds", &qos).err(),
+        alice.create_reader::<Cloud>("Clouds", &qos).err(),
+    ];
+    // Four samples, and a reader has four places for fragments.
+    for (refused, bytes) in refusals.into_iter().zip([64 << 20, 128 << 20]) {
+        let said = refused.expect("more than 16 MiB").to_string();
+        let mut words = said.split(' ');
+        let asked = words.find_map(|word| word.parse::<usize>().ok()).unwrap();
+        assert!((bytes..bytes + (1 << 20)).contains(&asked), "{said}");
+        assert!(said.contains("raise sample_memory"), "{said}");
+    }
+}

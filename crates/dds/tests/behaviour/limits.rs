@@ -355,3 +355,18 @@ fn a_spinning_participant_does_the_same_without_sleeping() {
         world.assert_balanced();
     }
 }
+
+#[test]
+fn a_participant_has_sample_memory_for_many_endpoints_that_keep_all() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable().keep_all();
+    let endpoints: Vec<_> = (0..32)
+        .map(|number| {
+            let topic = format!("Topic{number}");
+            let writer = alice.create_writer::<Message>(&topic, &qos).unwrap();
+            let reader = alice.create_reader::<Message>(&topic, &qos).unwrap();
+            (writer, reader)
+        })
+        .collect();
+    assert_eq!(endpoints.len(), 32);
+}

@@ -47,7 +47,11 @@ pub(super) fn read(mut table: Table<'_>, hosts: &[&str], report: &mut Report) ->
     let history_or_default = history.or(History::default());
     let max_samples = match (&history_or_default, &keyed) {
         (Some(history), Some(keyed)) => {
-            samples(&table, history.value, keyed.value, max_samples, report)
+            let default = max_bytes.as_ref().map(|max_bytes| {
+                let history = history.value;
+                history.default_max_samples(keyed.value, max_bytes.value.get())
+            });
+            samples(&table, history.value, default, max_samples, report)
         }
         _ => None,
     };
@@ -90,7 +94,7 @@ fn name(table: &Table<'_>, report: &mut Report) -> Option<Sourced<String>> {
 fn samples(
     table: &Table<'_>,
     history: History,
-    keyed: bool,
+    default: Option<Sourced<NonZeroU32>>,
     given: Field<NonZeroU32>,
     report: &mut Report,
 ) -> Option<Sourced<NonZeroU32>> {
@@ -106,7 +110,7 @@ fn samples(
         report.error(place, Wrong::new(what, label).help(help));
         return None;
     }
-    let default = history.default_max_samples(keyed);
+    let default = default?;
     given.or_from(default.value, default.source)
 }
 

@@ -98,8 +98,26 @@ fn what_is_left_out_has_the_default_and_says_so() {
 fn keeping_all_without_max_samples_gets_a_default_that_names_its_reason() {
     let system = system(&topic_with("history = \"all\""));
     let samples = &system.topics()[0].max_samples;
-    assert_eq!(samples.value.get(), 64);
-    assert_eq!(samples.source.to_string(), "default for history = \"all\"");
+    assert_eq!(samples.value.get(), 256);
+    assert_eq!(
+        samples.source.to_string(),
+        "default for history = \"all\" and max_bytes"
+    );
+}
+
+#[test]
+fn the_default_of_a_history_of_all_samples_is_sized_in_bytes() {
+    for (max_bytes, samples) in [
+        (1, 256),
+        (1_020, 256),
+        (1_021, 255),
+        (1_396, 187),
+        (4_092, 64),
+        (1 << 20, 64),
+    ] {
+        let default = History::KeepAll.default_max_samples(false, max_bytes);
+        assert_eq!(default.value.get(), samples, "{max_bytes} bytes");
+    }
 }
 
 #[test]

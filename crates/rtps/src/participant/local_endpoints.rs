@@ -18,8 +18,9 @@ use crate::{
     counters::{ReaderLedger, WriterLedger},
     discovery::{EndpointKind as RemoteKind, PUBLICATIONS, SUBSCRIPTIONS},
     limits::{
-        BATCHED_SAMPLES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, ENDS_BYTES, MAX_NAME_BYTES,
-        MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
+        BATCHED_SAMPLES, DEFAULT_HISTORY_BYTES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, ENDS_BYTES,
+        MAX_DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING,
+        STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
     participant::{Facts, LocalParticipant, Shared},
@@ -151,7 +152,10 @@ fn keep(config: &EndpointConfig<'_>) -> Result<(Keep, u16), CreateError> {
     match qos.history.kind {
         HistoryKind::KeepAll => Ok((
             Keep::All,
-            max_samples.unwrap_or(DEFAULT_SAMPLES.min(affordable)),
+            match max_samples {
+                Some(samples) => samples,
+                None => default_samples(config)?.min(affordable),
+            },
         )),
         HistoryKind::KeepLast => {
             let depth = bound(qos.history.depth).ok_or(CreateError::InconsistentLimits)?;
@@ -168,6 +172,19 @@ fn keep(config: &EndpointConfig<'_>) -> Result<(Keep, u16), CreateError> {
             Ok((Keep::Last { depth }, samples))
         }
     }
+}
+
+/// Returns the number of samples of a KEEP_ALL history or cache without RESOURCE_LIMITS. A reader has as many as its
+/// writers, because it refuses what a larger history sends ahead of the user.
+fn default_samples(config: &EndpointConfig<'_>) -> Result<u16, CreateError> {
+    // Readers with coherent or ordered access have slots for the longest sample.
+    let slot_bytes = match Access::of_new(&config.qos)? {
+        None => config.slot_bytes(),
+        Some(_) => config.max_payload_bytes,
+    };
+    let samples = DEFAULT_HISTORY_BYTES / slot_bytes.max(1);
+    let samples = u16::try_from(samples).unwrap_or(u16::MAX);
+    Ok(samples.clamp(DEFAULT_SAMPLES, MAX_DEFAULT_SAMPLES))
 }
 
 /// Returns the number of slots affordable for samples that the user cannot see yet.

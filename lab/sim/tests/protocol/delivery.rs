@@ -8,12 +8,12 @@ use isolane_sim::{
     WriterHandle, seeds,
 };
 
-use isolane_wire::message::Submessage;
+use isolane_wire::{message::Submessage, qos::HistoryKind};
 
 use crate::peer::for_each_submessage;
 use crate::support::{
-    PATIENCE, SECOND, a_pair, a_pair_in, keyed_samples, ms, taken, two_nodes, until_taken, values,
-    written,
+    PATIENCE, SECOND, a_pair, a_pair_in, a_pair_of, keyed_samples, ms, taken, two_nodes,
+    until_taken, values, written,
 };
 
 /// Counts of the faults and recoveries in a world, to check that the worlds had enough of them.
@@ -356,5 +356,81 @@ fn a_reader_that_joins_makes_no_other_answer() {
             }
         });
         assert!((1..=3).contains(&answers), "{answers} answers");
+    }
+}
+
+/// Topic with KEEP_ALL and without RESOURCE_LIMITS.
+fn without_limits() -> Topic {
+    let topic = Topic::new("Bulk").reliable();
+    topic.qos(|qos| qos.history.kind = HistoryKind::KeepAll)
+}
+
+/// Samples with a payload of `bytes` bytes.
+fn of_size(bytes: usize, count: u64) -> impl Iterator<Item = Sample> {
+    let padding = bytes - Sample::value(0).payload().len();
+    values(count).map(move |sample| sample.padded(padding as u32))
+}
+
+#[test]
+fn without_limits_history_and_cache_hold_as_many_bytes_whatever_the_size_of_a_sample() {
+    for (max_bytes, samples) in [
+        (64, 256),
+        (1_024, 256),
+        (1_400, 187),
+        (4_096, 64),
+        (64 << 10, 64),
+        // Above 64 KiB, as many as fit 4 MiB, and at least four.
+        (100_000, 41),
+        (2 << 20, 4),
+    ] {
+        let topic = without_limits().max_payload_bytes(max_bytes);
+        let (mut world, _, writer, _) = a_pair(&topic);
+        world.enqueue(writer, of_size(max_bytes, 300));
+        assert_eq!(world.written(writer).len(), samples, "{max_bytes} bytes");
+
+        let offered = topic.clone().keep_all(600);
+        let (mut world, (_, b), writer, reader) = a_pair_of(World::new(1), &offered, &topic);
+        world.set_take(reader, Take::OnRequest);
+        world.enqueue(writer, values(600));
+        world.run_for(SECOND);
+        let available = world.protocol(b).available(world.reader_id(reader));
+        assert_eq!(available, samples, "{max_bytes} bytes");
+    }
+}
+
+#[test]
+fn without_limits_four_of_the_longest_samples_of_an_unbounded_type_are_under_way() {
+    let topic = without_limits().max_payload_bytes(1 << 20).shares_long();
+    let (mut world, _, writer, _) = a_pair(&topic);
+    world.enqueue(writer, values(300));
+    assert_eq!(world.written(writer).len(), 187, "short ones");
+    let (mut world, _, writer, reader) = a_pair(&topic);
+    world.enqueue(writer, of_size(1 << 20, 6));
+    assert_eq!(world.written(writer).len(), 4);
+    until_taken(&mut world, "all were taken", reader, 6);
+}
+
+#[test]
+fn a_stream_without_limits_costs_few_acknacks_and_repairs_of_little_more_than_what_is_lost() {
+    for (loss, acknacks_max, repairs_max) in [(0.0, 60, 0), (0.01, 120, 300), (0.1, 300, 3_000)] {
+        for bytes in [20, 1_024] {
+            let topic = without_limits().max_payload_bytes(bytes);
+            let (mut world, _, writer, reader) = a_pair(&topic);
+            world.set_link(LinkConfig::losing(loss));
+            world.tap();
+            world.enqueue(writer, of_size(bytes, 10_000));
+            until_taken(&mut world, "all were taken", reader, 10_000);
+            let entity = world.writer_guid(writer).entity;
+            let mut acknacks = 0;
+            for_each_submessage(&world, |submessage| {
+                if let Submessage::AckNack(acknack) = submessage {
+                    acknacks += usize::from(acknack.writer == entity);
+                }
+            });
+            let said = format!("{bytes} bytes at a loss of {loss}");
+            assert!(acknacks <= acknacks_max, "{acknacks} ACKNACKs, {said}");
+            let repairs = world.writer_ledger(writer).repaired;
+            assert!(repairs <= repairs_max, "{repairs} repairs, {said}");
+        }
     }
 }

@@ -35,6 +35,9 @@ use crate::values::{Representation, level, seconds, word};
 /// Announced type name of the topics of `pub` and `sub`.
 const TYPE_NAME: &str = "ShapeType";
 
+/// Maximum serialised size of their samples in bytes, without the encapsulation header, by default.
+const DEFAULT_BYTES: u32 = (UNBOUNDED_BYTES - ENCAPSULATION_BYTES) as u32;
+
 /// Options of a writer or a reader.
 #[derive(Debug, Args)]
 pub(crate) struct EndpointArguments {
@@ -164,23 +167,20 @@ impl EndpointArguments {
             default_history(is_writer),
             History::to_string,
         );
-        // The description's `max_samples` applies only together with the description's history.
-        let max_samples: Sourced<NonZeroU32> = match topic {
-            Some(topic) if !has_own_history => topic.max_samples.clone(),
-            _ => history.default_max_samples(true),
-        };
-        settings.set("max_samples", max_samples.value, &max_samples.source);
         let max_bytes = topic.map(|topic| topic.max_bytes.clone().map(|it| Some(it.get())));
         let max_bytes = settings.layered(
             "--max-bytes",
             self.max_bytes.map(Some),
             max_bytes.as_ref(),
             Sourced::default_value(None),
-            |bytes| match bytes {
-                Some(bytes) => bytes.to_string(),
-                None => (UNBOUNDED_BYTES - ENCAPSULATION_BYTES).to_string(),
-            },
+            |bytes| bytes.unwrap_or(DEFAULT_BYTES).to_string(),
         );
+        // The description's `max_samples` applies only together with the description's history.
+        let max_samples: Sourced<NonZeroU32> = match topic {
+            Some(topic) if !has_own_history => topic.max_samples.clone(),
+            _ => history.default_max_samples(true, max_bytes.unwrap_or(DEFAULT_BYTES)),
+        };
+        settings.set("max_samples", max_samples.value, &max_samples.source);
         let level = settings.layered(
             "--level",
             self.level,
