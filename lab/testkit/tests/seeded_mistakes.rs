@@ -40,6 +40,8 @@ enum Mistake {
     ForgetsAClosedLane,
     BorrowsCriticalFrames,
     ReservesAgain,
+    IgnoresSegments,
+    LosesTheLastSegment,
 }
 use Mistake::*;
 
@@ -202,6 +204,23 @@ impl Datapath for Mistaken {
                     self.memory.send_burst(lane, &mut again);
                 }
             }
+            IgnoresSegments => {
+                let (frames, _) = burst.parts_mut();
+                frames
+                    .iter_mut()
+                    .for_each(|frame| frame.set_segment_bytes(0));
+            }
+            LosesTheLastSegment => {
+                let (frames, _) = burst.parts_mut();
+                for frame in frames
+                    .iter_mut()
+                    .filter(|frame| frame.segment_bytes().is_some())
+                {
+                    let last = frame.datagrams().last().map_or(0, <[u8]>::len);
+                    let range = frame.range();
+                    frame.set_range(range.start..range.end - last);
+                }
+            }
             ForgetsAClosedLane if self.unicast(lane).is_empty() => {
                 burst.clear();
                 return SendReport::default();
@@ -327,6 +346,8 @@ fn every_mistake_is_found() {
         (ForgetsAClosedLane, "a_closed_lane_refuses_by_name"),
         (BorrowsCriticalFrames, "every_frame_goes_home"),
         (ReservesAgain, "a_lane_opened_twice_is_the_same_lane"),
+        (IgnoresSegments, "a_segmented_burst_is_its_datagrams"),
+        (LosesTheLastSegment, "a_segmented_burst_is_its_datagrams"),
     ];
     for (mistake, by) in table {
         let found = found(mistake);

@@ -114,7 +114,7 @@ impl Network {
                 timestamps: false,
                 priorities: true,
                 shaping: false,
-                segmentation: false,
+                segmentation: true,
             },
             reached_by: Default::default(),
         }
@@ -260,24 +260,25 @@ impl Datapath for Memory {
         ledger.note_refused(Refusal::NO_DESTINATION, unaddressed);
         report.refused += unaddressed as u32;
         for message in burst.messages() {
-            let bytes = burst.frame(message);
-            let refusal = self.refusal(bytes.len(), &message.to);
-            match (from, refusal) {
-                (Some(from), None) => {
-                    let reached = medium.deliver(from, &message.to, bytes);
-                    let ledger = medium.transmit_ledger(self.member, lane);
-                    ledger.note_sent(bytes.len());
-                    if reached == 0 && !message.to.is_multicast() {
-                        ledger.bounced += 1;
+            for bytes in burst.frame(message).datagrams() {
+                let refusal = self.refusal(bytes.len(), &message.to);
+                match (from, refusal) {
+                    (Some(from), None) => {
+                        let reached = medium.deliver(from, &message.to, bytes);
+                        let ledger = medium.transmit_ledger(self.member, lane);
+                        ledger.note_sent(bytes.len());
+                        if reached == 0 && !message.to.is_multicast() {
+                            ledger.bounced += 1;
+                        }
+                        report.sent += 1;
                     }
-                    report.sent += 1;
-                }
-                (from, refusal) => {
-                    let closed = from.is_none().then_some(Refusal::LANE_CLOSED);
-                    let reason = closed.or(refusal).unwrap_or(Refusal::OTHER);
-                    let ledger = medium.transmit_ledger(self.member, lane);
-                    ledger.note_refused(reason, 1);
-                    report.refused += 1;
+                    (from, refusal) => {
+                        let closed = from.is_none().then_some(Refusal::LANE_CLOSED);
+                        let reason = closed.or(refusal).unwrap_or(Refusal::OTHER);
+                        let ledger = medium.transmit_ledger(self.member, lane);
+                        ledger.note_refused(reason, 1);
+                        report.refused += 1;
+                    }
                 }
             }
         }

@@ -569,6 +569,16 @@ impl Frame {
         }
     }
 
+    /// Iterates over the datagrams of the frame.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let datagram = self.datagram_at(at)?;
+            at += datagram.len().max(1);
+            Some(datagram)
+        })
+    }
+
     /// Returns the datagram that begins at offset `at` of the filled part. `None` at the end, which an empty datagram
     /// does not have.
     #[inline]

@@ -123,6 +123,30 @@ pub fn empty_and_largest_datagrams_arrive<F: Fixture>() {
     finish([one, other]);
 }
 
+/// A segmented burst arrives as its datagrams, and counts as many: without and with a shorter last one, and to a
+/// participant that is not there. A datapath without segmentation passes.
+pub fn a_segmented_burst_is_its_datagrams<F: Fixture>() {
+    let [mut one, mut other] = pair::<F>(&[CRITICAL]);
+    let places = [other.address(CRITICAL)];
+    for (segment_bytes, last_bytes) in [(1_400, 1_400), (1_400, 60), (20, 1)] {
+        if !one.path.capabilities().segmentation {
+            break;
+        }
+        let mut sent: Vec<Vec<u8>> = (0..40).map(|n| payload(n, segment_bytes)).collect();
+        sent.push(payload(40, last_bytes));
+        let mut frame = one.frame(CRITICAL, &sent.concat());
+        frame.set_segment_bytes(segment_bytes as u16);
+        assert_eq!(frame.datagram_count(), sent.len());
+        let mut burst = TransmitBurst::new();
+        burst.push_to(frame, &places);
+        let report = one.path.send_burst(CRITICAL, &mut burst);
+        assert_eq!(report.sent as usize, sent.len());
+        assert_eq!(other.receive(CRITICAL, sent.len()), sent);
+    }
+    assert_hop(&one.ledger(CRITICAL), &other.ledger(CRITICAL));
+    finish([one, other]);
+}
+
 /// A datagram one byte longer than the maximum is refused; its neighbours are sent.
 pub fn too_long_is_refused_by_name<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);

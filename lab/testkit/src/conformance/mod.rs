@@ -47,7 +47,7 @@ pub use self::delivery::{
 };
 pub use self::frames::{
     a_burst_takes_no_more_than_requested, a_reader_that_holds_its_frames_loses_nothing,
-    an_exhausted_bulk_pool_leaves_critical_frames,
+    a_segmented_burst_is_its_datagrams, an_exhausted_bulk_pool_leaves_critical_frames,
     datagrams_longer_than_a_frame_are_dropped_by_name, empty_and_largest_datagrams_arrive,
     every_frame_goes_home, too_long_is_refused_by_name,
 };
@@ -139,6 +139,7 @@ macro_rules! conformance {
             a_lane_opened_twice_is_the_same_lane
             a_burst_takes_no_more_than_requested
             empty_and_largest_datagrams_arrive
+            a_segmented_burst_is_its_datagrams
             too_long_is_refused_by_name
             datagrams_longer_than_a_frame_are_dropped_by_name
             an_exhausted_bulk_pool_leaves_critical_frames

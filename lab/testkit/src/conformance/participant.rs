@@ -224,7 +224,8 @@ impl<D: Datapath> Participant<D> {
                 }
                 std::thread::yield_now();
             }
-            received.extend(self.burst.iter().map(|one| one.frame.to_vec()));
+            let datagrams = self.burst.iter().flat_map(|one| one.frame.datagrams());
+            received.extend(datagrams.map(<[u8]>::to_vec));
             self.burst.clear();
         }
         received
