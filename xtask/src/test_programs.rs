@@ -32,6 +32,7 @@ const AS_ROOT: &[&str] = &[
     "routing",
     "scenario",
     "socket",
+    "streams",
     "tune",
     "tune_ports",
     "xdp",

@@ -119,6 +119,7 @@ pub(super) fn run(
             subscriber: &cell.setting.subscriber(cell.case),
             loss: cell.setting.loss,
             needs_repair: cell.setting.needs_repair(),
+            is_segmented: cell.setting.size != Size::Bytes64,
             bits_per_s: Some(BITS_PER_S),
             capture,
             longest_life: cell.setting.longest_life(),
@@ -281,9 +282,13 @@ fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
     Ok(samples)
 }
 
-/// Some samples arrived, unchanged and in order; both sides report the match.
+/// Some samples arrived, unchanged and in order; both sides report the match. Where isolane's publisher can send segmented
+/// bursts, it did.
 fn flows(sides: &Sides) -> Judgement {
     at_least(MIN_SAMPLES, &taken(sides)?)?;
+    require(sides.segmented != Some(0), || {
+        "isolane sent no segmented burst".into()
+    })?;
     matched(sides)
 }
 

@@ -36,6 +36,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use isolane::{BuildError, Limits, Participant, Timing};
+use isolane_datapath::Event;
 
 use options::Options;
 
@@ -120,6 +121,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         publisher::run(&participant, options)?;
     } else {
         subscriber::run(&participant, options)?;
+    }
+    let sent = participant.report().datagrams.total().events;
+    let segmented = sent.get(Event::SEGMENTED);
+    if segmented > 0 {
+        warn!("{segmented} segmented bursts sent");
     }
     say!("Done.");
     Ok(())

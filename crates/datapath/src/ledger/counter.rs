@@ -12,7 +12,9 @@ pub struct ReceiveDrop(u8);
 impl ReceiveDrop {
     /// Longer than a frame.
     pub const TRUNCATED: ReceiveDrop = ReceiveDrop(0);
-    /// Dropped by the kernel at the socket: receive buffer full, or a wrong checksum.
+    /// Dropped by the kernel at the socket: receive buffer full, or a wrong checksum. The kernel counts packets
+    /// (SO_RXQ_OVFL): a dropped segmented burst of up to [`MAX_SEGMENTS`](crate::limits::MAX_SEGMENTS) datagrams counts as
+    /// one, so a socket with UDP_GRO may have lost more datagrams.
     pub const KERNEL_OVERFLOW: ReceiveDrop = ReceiveDrop(1);
     /// Queue of the datapath full.
     pub const QUEUE_FULL: ReceiveDrop = ReceiveDrop(2);

@@ -135,7 +135,7 @@ pub struct Stream {
     pub writer_waits: Option<u64>,
     /// Samples retransmitted on the reader's request.
     pub repaired: Option<u64>,
-    /// Datagrams dropped on the reader's host, a cause of retransmissions.
+    /// Datagrams dropped on the reader's host, a cause of retransmissions. A segmented burst counts as one.
     pub receive_dropped: Option<u64>,
     /// Datagrams the reader received by a lane; null over sockets.
     pub received_by_lane: Option<u64>,

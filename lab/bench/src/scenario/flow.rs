@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use isolane::{Level, Participant, Report};
-use isolane_datapath::{Lane, Ledger};
+use isolane_datapath::limits::MAX_SEGMENTS;
+use isolane_datapath::{Event, Lane, Ledger, ReceiveDrop};
 use isolane_datapath_xdp::xdp::counters;
 use isolane_rtps::WorkKind;
 use serde::{Deserialize, Serialize};
@@ -128,9 +129,11 @@ impl Flow {
         if from.is_lane_shared {
             flow.shared_lane = Some(SharedLane {
                 send_refused: flow.send_refused,
-                receive_dropped: flow.receive_dropped,
+                receive_dropped: to.receive_dropped.max(to.receive_dropped_max),
             });
             flow.infer_from_samples();
+        } else {
+            flow.receive_dropped = to.dropped_of(flow.leaving());
         }
         flow
     }
@@ -148,7 +151,7 @@ impl Flow {
             sent: from.sent,
             send_refused: from.send_refused,
             received: to.received,
-            receive_dropped: to.receive_dropped,
+            receive_dropped: to.dropped_of(from.sent),
             most_samples,
         });
         flow.infer_from_samples();
@@ -310,8 +313,12 @@ pub struct EndCounts {
     pub send_refused: u64,
     /// Datagrams of the lane that were received.
     pub received: u64,
-    /// Datagrams of the lane dropped on this host, for any reason the datapath counts.
+    /// Datagrams of the lane dropped on this host, for any reason the datapath counts. A segmented burst that the kernel
+    /// drops counts as one datagram.
     pub receive_dropped: u64,
+    /// Maximum number of datagrams in the dropped packets; more than `receive_dropped` if the lane received segmented
+    /// bursts.
+    pub receive_dropped_max: u64,
     /// Samples passed to the reader's callback.
     pub delivered: u64,
     /// Received samples of another type, too large, or without room.
@@ -373,6 +380,14 @@ fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
 }
 
 impl EndCounts {
+    /// Dropped datagrams, of `arrived` on this host: the missing ones, within the bounds of the counts.
+    fn dropped_of(&self, arrived: u64) -> u64 {
+        let missing = arrived.saturating_sub(self.received);
+        missing
+            .min(self.receive_dropped_max)
+            .max(self.receive_dropped)
+    }
+
     /// Counts of a participant's writers and readers of `topics`, and of foreign traffic to the level `foreign`.
     /// `shared_lane` is the level whose lane all levels share, if they do.
     pub(super) fn of(
@@ -416,6 +431,11 @@ impl EndCounts {
         self.send_refused = lane.transmit.refused_total();
         self.received = lane.receive.received;
         self.receive_dropped = lane.receive.dropped_total();
+        let of_kernel = lane.receive.dropped(ReceiveDrop::KERNEL_OVERFLOW);
+        self.receive_dropped_max = match lane.events.get(Event::COALESCED) {
+            0 => self.receive_dropped,
+            _ => self.receive_dropped + of_kernel * (MAX_SEGMENTS as u64 - 1),
+        };
         if let Err(imbalance) = ledger.balance() {
             self.faults.push(imbalance.to_string());
         }

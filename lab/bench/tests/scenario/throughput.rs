@@ -146,3 +146,19 @@ fn streams_in_both_directions_are_one_result_and_reliable() {
     assert!((1_001..=2_000).contains(&written), "{written}");
     assert_eq!(stream(&run).samples_delivered, written);
 }
+
+#[test]
+fn over_sockets_best_effort_samples_are_accounted_for_when_the_kernel_drops_segmented_bursts() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(hosts) = joined() else { return };
+    for payload_bytes in [1_024, 8_192, 60_000] {
+        let config = throughput::Config {
+            payload_bytes,
+            ..config(Reliability::BestEffort)
+        };
+        let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config);
+        let run = run.unwrap();
+        assert_eq!(run.invalid, None, "{run:#?}");
+        assert!(stream(&run).samples_delivered > 0);
+    }
+}

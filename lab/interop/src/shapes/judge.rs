@@ -414,9 +414,19 @@ pub(crate) struct Sides {
     pub(crate) subscriber: Printed,
     /// True when no sample arrives whole without repair, because some of its fragments are always lost.
     pub(crate) needs_repair: bool,
+    /// Segmented bursts that isolane's publisher reports; `None` for another vendor, and for samples in one datagram.
+    pub(crate) segmented: Option<u64>,
 }
 
 impl Sides {
+    /// Words for a passed run.
+    pub(super) fn summary(&self) -> String {
+        match self.segmented {
+            Some(bursts) => format!("as required, {bursts} segmented bursts"),
+            None => "as required".into(),
+        }
+    }
+
     /// Checks that hold for every run: both sides report success, and the subscriber created its topic and reader.
     pub(super) fn check_ends(&self) -> Judgement {
         for (side, name) in [
@@ -445,6 +455,7 @@ mod tests {
             publisher: Printed::of(publisher),
             subscriber: Printed::of(subscriber),
             needs_repair: false,
+            segmented: None,
         }
     }
 

@@ -110,6 +110,7 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<Vec<RunRepo
             subscriber: &run.case.subscriber(),
             loss: Loss::None,
             needs_repair: false,
+            is_segmented: false,
             bits_per_s: None,
             capture: Some(&folder.join("cable")),
             longest_life: LONGEST_LIFE,

@@ -102,6 +102,8 @@ pub(crate) struct Task<'a> {
     pub(crate) loss: Loss,
     /// True if the cable loses a fragment of every sample, so that only repair can complete a sample.
     pub(crate) needs_repair: bool,
+    /// True if a sample has so many fragments that a publisher of isolane must send segmented bursts.
+    pub(crate) is_segmented: bool,
     /// Rate of the cable; `None`: the usual one.
     pub(crate) bits_per_s: Option<u64>,
     /// Path of the captures of a failed task's network, without their endings.
@@ -130,6 +132,15 @@ fn tries(task: &Task<'_>) -> usize {
         true => 1,
         false => 3,
     }
+}
+
+/// Number of segmented bursts on standard error of isolane's program.
+fn segmented_bursts(said: &str) -> u64 {
+    let mut counts = said.lines().filter_map(|line| {
+        let count = line.strip_suffix(" segmented bursts sent")?;
+        count.parse().ok()
+    });
+    counts.next().unwrap_or(0)
 }
 
 impl Pair {
@@ -259,10 +270,14 @@ impl Pair {
             publisher: Printed::of(&publisher.printed()?),
             subscriber: Printed::of(&subscriber.printed()?),
             needs_repair: task.needs_repair,
+            segmented: match task.is_segmented && self.publisher == Vendor::Isolane {
+                true => Some(segmented_bursts(&publisher.said()?)),
+                false => None,
+            },
         };
         Ok(
             match sides.check_ends().and_then(|()| (task.case.judge)(&sides)) {
-                Ok(()) => (Verdict::Pass, "as required".into()),
+                Ok(()) => (Verdict::Pass, sides.summary()),
                 Err(why) => (Verdict::Fail, why),
             },
         )

@@ -19,6 +19,11 @@ fn happens(rng: &mut Rng, per_million: u32) -> bool {
     per_million > 0 && rng.u32(..1_000_000) < per_million
 }
 
+/// Number of datagrams in a packet of the kernel.
+fn datagrams(received: &ReceivedFrame) -> u64 {
+    received.frame.datagram_count() as u64
+}
+
 /// Delayed datagram.
 struct Delayed {
     /// First receive call that may deliver it.
@@ -88,7 +93,8 @@ impl FaultyLane {
             ..LaneLedger::default()
         };
         ledger.receive.arrived = arrived;
-        ledger.receive.pending += self.delayed.len() as u64;
+        let delayed = self.delayed.iter().map(|one| datagrams(&one.received));
+        ledger.receive.pending += delayed.sum::<u64>();
     }
 }
 
@@ -113,7 +119,8 @@ impl FaultyLane {
             let handed = burst.len();
             let taken = inner.receive_burst(self.lane, limit, burst);
             for received in &burst[handed..] {
-                self.received.note_received(received.frame.len());
+                self.received
+                    .note_received_all(datagrams(received), received.frame.len());
             }
             taken
         } else if happens(&mut self.receiving, plan.starvation_per_million) {
@@ -138,9 +145,10 @@ impl FaultyLane {
         arrived: &mut ReceiveBurst,
     ) -> usize {
         let taken = inner.receive_burst(self.lane, limit, arrived);
-        let dropped = arrived.len() + self.delayed.len();
+        let delayed = self.delayed.iter().map(|one| &one.received);
+        let dropped = arrived.iter().chain(delayed).map(datagrams).sum();
         self.received
-            .note_dropped(ReceiveDrop::FAULT_INTERFACE_GONE, dropped as u64);
+            .note_dropped(ReceiveDrop::FAULT_INTERFACE_GONE, dropped);
         arrived.clear();
         self.delayed.clear();
         taken
@@ -178,12 +186,13 @@ impl FaultyLane {
     }
 
     fn hand_on(&mut self, received: ReceivedFrame, burst: &mut ReceiveBurst) {
-        self.received.note_received(received.frame.len());
+        self.received
+            .note_received_all(datagrams(&received), received.frame.len());
         // Cannot fail: the limit leaves room.
         let _ = burst.push(received);
     }
 
-    /// Applies the faults to one datagram.
+    /// Applies the faults to one datagram, or to a segmented burst as a whole, as the kernel does.
     fn decide(
         &mut self,
         plan: &FaultPlan,
@@ -192,7 +201,8 @@ impl FaultyLane {
         burst: &mut ReceiveBurst,
     ) {
         if happens(&mut self.receiving, plan.loss_per_million) {
-            self.received.note_dropped(ReceiveDrop::FAULT_LOSS, 1);
+            self.received
+                .note_dropped(ReceiveDrop::FAULT_LOSS, datagrams(&received));
             return;
         }
         self.damage(plan, &mut received);
@@ -201,14 +211,18 @@ impl FaultyLane {
         }
         let is_delayed = happens(&mut self.receiving, plan.delay_per_million);
         if is_delayed && plan.delay_bursts > 0 && !self.delayed.is_full() {
-            self.injected.delayed += 1;
+            self.injected.delayed += datagrams(&received);
             self.delay(plan, received);
         } else {
             self.hand_on(received, burst);
         }
     }
 
+    /// Damages a single datagram. A segmented burst stays whole, because its length determines its number of datagrams.
     fn damage(&mut self, plan: &FaultPlan, received: &mut ReceivedFrame) {
+        if received.frame.segment_bytes().is_some() {
+            return;
+        }
         let bytes = received.frame.len();
         if bytes > 0 && happens(&mut self.receiving, plan.corruption_per_million) {
             self.injected.corrupted += 1;
@@ -239,7 +253,10 @@ impl FaultyLane {
         if frame.append(&received.frame).is_err() {
             return;
         }
-        self.injected.duplicated += 1;
+        if let Some(bytes) = received.frame.segment_bytes() {
+            frame.set_segment_bytes(bytes.get());
+        }
+        self.injected.duplicated += datagrams(received);
         let copy = ReceivedFrame { frame, ..*received };
         self.delay(plan, copy);
     }

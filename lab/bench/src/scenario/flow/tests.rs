@@ -102,6 +102,35 @@ fn in_a_shared_lane_samples_that_are_missing_are_among_its_drops() {
     assert!(made_up.contains("on their last way"), "{made_up}");
 }
 
+#[test]
+fn a_packet_that_the_kernel_dropped_may_have_held_many_datagrams() {
+    let from = EndCounts {
+        written: 90,
+        sent: 90,
+        ..EndCounts::default()
+    };
+    let flow = |received| {
+        let to = EndCounts {
+            received,
+            receive_dropped: 2,
+            receive_dropped_max: 2 * MAX_SEGMENTS as u64,
+            delivered: received,
+            ..EndCounts::default()
+        };
+        let in_datagrams = Flow::in_datagrams("T", (90, 0), &from, &to, 1);
+        [Flow::between("T", (90, 0), &from, &to, None), in_datagrams]
+    };
+    for received in [0, 40, 88] {
+        for flow in flow(received) {
+            assert_eq!(flow.check(), Ok(()));
+            assert_eq!(flow.receive_dropped, 90 - received);
+        }
+    }
+    for flow in flow(89) {
+        assert!(flow.check().is_err(), "{flow:?}");
+    }
+}
+
 /// Flow of 90 samples in 10 datagrams of at most nine samples. One datagram was refused, one dropped.
 fn in_shared_datagrams(received: u64, delivered: u64) -> Flow {
     let from = EndCounts {

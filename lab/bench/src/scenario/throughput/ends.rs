@@ -190,6 +190,7 @@ fn write_for(
     let mut message = RttMessage::new(config.run.payload_bytes, config.run.content)?;
     let start_ns = now_ns();
     let length_ns = u64::from(config.run.seconds) * NANOS_PER_SECOND;
+    let is_staged = config.run.reliability == Reliability::BestEffort && config.run.is_fragmented();
     let mut since_look = 0;
     loop {
         report.elapsed_ns = now_ns() - start_ns;
@@ -228,6 +229,9 @@ fn write_for(
             if stop.is_requested() {
                 return Err(EndError::Stopped);
             }
+        } else if is_staged && writer.ledger().pending > 0 {
+            // The event loop sends the fragments. Otherwise the next samples would replace this one before.
+            participant.poll();
         }
     }
 }

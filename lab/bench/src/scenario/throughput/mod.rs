@@ -330,11 +330,16 @@ impl Ends {
 }
 
 impl Config {
+    /// True if a sample is longer than a datagram.
+    fn is_fragmented(&self) -> bool {
+        RttMessage::max_bytes(self.payload_bytes) > MAX_DATA_PAYLOAD_BYTES
+    }
+
     /// Maximum number of samples lost with one datagram; `None` if each sample is one datagram.
     fn samples_a_datagram(&self) -> Option<u64> {
         let sample_bytes = RttMessage::max_bytes(self.payload_bytes);
         match () {
-            () if sample_bytes > MAX_DATA_PAYLOAD_BYTES => Some(1),
+            () if self.is_fragmented() => Some(1),
             () if self.latency_budget_us > 0 => Some((BATCH_BYTES / sample_bytes).max(1) as u64),
             () => None,
         }
