@@ -377,7 +377,8 @@ struct KeptBurst {
 impl KeptBursts {
     #[inline]
     fn has(&self, lane: Lane) -> bool {
-        self.lanes.get() & lane.bit() != 0
+        // Usually none, which spares the computation of the bit.
+        self.lanes.get() != 0 && self.lanes.get() & lane.bit() != 0
     }
 
     /// Keeps the frames of a burst from `first` on, whose next datagram is at `offset`.
@@ -619,7 +620,8 @@ impl Core {
         }
         let mut used = BurstUse::default();
         let mut rest = None;
-        'burst: for (place, frame) in received.0.iter().enumerate() {
+        let mut frames = received.0.iter();
+        'burst: while let Some(frame) = frames.next() {
             let arrived = frame.arrived.unwrap_or(released);
             let filled: &[u8] = &frame.frame;
             let segment_bytes = frame.frame.segment_bytes();
@@ -634,13 +636,13 @@ impl Core {
                 used.add(bytes.len());
                 offset += bytes.len();
                 let ends_frame = offset >= filled.len();
-                if !ends_frame || place + 1 < received.0.len() {
+                if !ends_frame || frames.len() > 0 {
                     let bound = state.scheduling.bound_of(lane);
                     if used.reaches(&bound) || viewed.is_some() && bound.is_over(now) {
-                        rest = Some(if ends_frame {
-                            (place + 1, 0)
-                        } else {
-                            (place, offset)
+                        let next = received.0.len() - frames.len();
+                        rest = Some(match ends_frame {
+                            true => (next, 0),
+                            false => (next - 1, offset),
                         });
                         break 'burst;
                     }
