@@ -40,10 +40,8 @@ struct Block {
 
 fn block(number: u32, bytes: usize) -> Block {
     let bytes = (0..bytes).map(|place| (place as u32).wrapping_mul(number + 1) as u8);
-    Block {
-        number,
-        bytes: bytes.collect(),
-    }
+    let bytes = bytes.collect();
+    Block { number, bytes }
 }
 
 /// One stream.
@@ -51,7 +49,7 @@ fn block(number: u32, bytes: usize) -> Block {
 struct Stream {
     sample_bytes: usize,
     samples: u32,
-    segmentation: bool,
+    sockets: UdpOptions,
     /// Faults of the packets that the reader's socket receives.
     faults: FaultPlan,
     /// Time for which the reader does not run, after a quarter of the samples.
@@ -65,7 +63,7 @@ impl Stream {
             [true, false].map(|segmentation| Stream {
                 sample_bytes,
                 samples,
-                segmentation,
+                sockets: UdpOptions::default().segmentation(segmentation),
                 faults: faults.clone(),
                 pause,
             })
@@ -80,28 +78,26 @@ impl Stream {
             lease: Duration::from_secs(60),
             ..Timing::default()
         };
-        let builder = Participant::builder(0)
+        Participant::builder(0)
             .interfaces(Interfaces::Named(vec![host.interface().to_owned()]))
             .datapath(datapath)
             .timing(timing)
-            .sample_memory(256 << 20);
-        builder.build().expect("a participant")
+            .sample_memory(256 << 20)
+            .build()
+            .unwrap()
     }
 
     fn qos(&self) -> Qos {
-        let qos = Qos::reliable().keep_all().max_samples(32);
-        qos.max_bytes(self.sample_bytes + 64)
-    }
-
-    fn sockets(&self) -> UdpOptions {
-        UdpOptions::default().segmentation(self.segmentation)
+        Qos::reliable()
+            .keep_all()
+            .max_samples(32)
+            .max_bytes(self.sample_bytes + 64)
     }
 
     /// Writes all samples and waits until they are acknowledged.
     fn write(&self) -> Report {
-        let participant = self.participant(Host::A, self.sockets());
-        let writer = participant.create_writer::<Block>("Stream", &self.qos());
-        let writer = writer.expect("a writer");
+        let participant = self.participant(Host::A, self.sockets);
+        let writer = participant.create_writer("Stream", &self.qos()).unwrap();
         let is_matched = || writer.matched_readers() == 1;
         assert!(participant.run_until(PATIENCE, is_matched), "{self:?}");
         for number in 0..self.samples {
@@ -111,8 +107,10 @@ impl Stream {
                 Err(WriteError::Protocol(Refusal::HistoryFull)) => false,
                 Err(error) => panic!("{self:?}: {error}"),
             };
-            let written = is_written() || participant.run_until(PATIENCE, is_written);
-            assert!(written, "{self:?}: sample {number}");
+            assert!(
+                is_written() || participant.run_until(PATIENCE, is_written),
+                "{self:?}: {number}"
+            );
         }
         let all = participant.run_until(PATIENCE, || writer.all_acknowledged());
         let ledger = writer.ledger();
@@ -123,13 +121,10 @@ impl Stream {
 
     /// Reads all samples, and runs until `is_over`.
     fn read(&self, is_over: &AtomicBool) -> Report {
-        let faulty = Faulty {
-            inner: self.sockets(),
-            plan: self.faults.clone(),
-        };
-        let participant = self.participant(Host::B, faulty);
-        let reader = participant.create_reader::<Block>("Stream", &self.qos());
-        let reader = reader.expect("a reader");
+        let participant = self.participant(Host::B, self.clone());
+        let reader = participant
+            .create_reader::<Block>("Stream", &self.qos())
+            .unwrap();
         let mut next = 0;
         let end = participant.run_until(2 * PATIENCE, || {
             while let Some(sample) = reader.take().expect("a sample that was written") {
@@ -149,8 +144,7 @@ impl Stream {
         participant.report()
     }
 
-    /// Passes the stream from host A to host B, and prints the segmented bursts that were sent
-    /// and received.
+    /// Passes the stream from host A to host B, and prints the numbers of segmented bursts sent and received.
     fn pass(&self, testbed: &TestHosts) {
         let is_over = AtomicBool::new(false);
         let reports = thread::scope(|scope| {
@@ -165,33 +159,23 @@ impl Stream {
         }
         let [sent, received] = reports.each_ref().map(|it| it.datagrams.total().events);
         let bursts = (sent.get(Event::SEGMENTED), received.get(Event::COALESCED));
-        println!("{} x {} bytes: {bursts:?}", self.samples, self.sample_bytes);
-        match self.segmentation {
-            // Small samples that are written while the history is full leave one by one.
-            true if self.sample_bytes > 1 << 10 => {
-                assert!(bursts.0 > 0 && bursts.1 > 0, "{self:?}")
-            }
-            true => {}
-            false => assert_eq!(bursts, (0, 0), "{self:?}"),
-        }
+        println!("{self:?}: {bursts:?}");
+        let is_segmented = bursts.0 > 0 && bursts.1 > 0;
+        let is_expected = is_segmented == self.sockets.segmentation;
+        // Small samples that are written while the history is full leave one by one.
+        assert!(is_expected || !is_segmented && self.sample_bytes == STREAMS[0].0);
     }
 }
 
-/// Sockets whose received packets have faults.
-#[derive(Debug)]
-struct Faulty {
-    inner: UdpOptions,
-    plan: FaultPlan,
-}
-
-impl DatapathFactory for Faulty {
+/// The reader's sockets, whose received packets have faults.
+impl DatapathFactory for Stream {
     fn name(&self) -> &'static str {
         "fault"
     }
 
     fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
-        let inner = Box::new(self.inner).open(network)?;
-        Ok(Box::new(Fault::new(inner, self.plan)))
+        let sockets = Box::new(self.sockets).open(network)?;
+        Ok(Box::new(Fault::new(sockets, self.faults)))
     }
 }
 
@@ -212,8 +196,13 @@ fn coalesce(testbed: &TestHosts) {
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &set]);
-    let status = testbed.command(Host::B, command).status();
-    assert!(status.expect("unshare").success());
+    assert!(
+        testbed
+            .command(Host::B, command)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -231,7 +220,6 @@ fn whatever_share_of_the_frames_a_cable_loses_every_sample_arrives_once_and_in_o
     for (probability, faults) in lossy.into_iter().chain([(0.01, &reordered)]) {
         let mut config = fast();
         config.loss.probability = probability;
-        println!("{} % of the frames are lost", probability * 100.0);
         with_cable(&testbed, &config, || {
             for stream in Stream::all(faults, Duration::ZERO) {
                 stream.pass(&testbed);

@@ -316,8 +316,7 @@ pub struct EndCounts {
     /// Datagrams of the lane dropped on this host, for any reason the datapath counts. A segmented burst that the kernel
     /// drops counts as one datagram.
     pub receive_dropped: u64,
-    /// Maximum number of datagrams in the dropped packets; more than `receive_dropped` if the lane received segmented
-    /// bursts.
+    /// Maximum number of datagrams dropped on this host, if each dropped packet was a full segmented burst.
     pub receive_dropped_max: u64,
     /// Samples passed to the reader's callback.
     pub delivered: u64,
@@ -383,9 +382,8 @@ impl EndCounts {
     /// Dropped datagrams, of `arrived` on this host: the missing ones, within the bounds of the counts.
     fn dropped_of(&self, arrived: u64) -> u64 {
         let missing = arrived.saturating_sub(self.received);
-        missing
-            .min(self.receive_dropped_max)
-            .max(self.receive_dropped)
+        self.receive_dropped
+            .max(missing.min(self.receive_dropped_max))
     }
 
     /// Counts of a participant's writers and readers of `topics`, and of foreign traffic to the level `foreign`.

@@ -419,14 +419,6 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// Words for a passed run.
-    pub(super) fn summary(&self) -> String {
-        match self.segmented {
-            Some(bursts) => format!("as required, {bursts} segmented bursts"),
-            None => "as required".into(),
-        }
-    }
-
     /// Checks that hold for every run: both sides report success, and the subscriber created its topic and reader.
     pub(super) fn check_ends(&self) -> Judgement {
         for (side, name) in [

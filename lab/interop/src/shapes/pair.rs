@@ -134,15 +134,6 @@ fn tries(task: &Task<'_>) -> usize {
     }
 }
 
-/// Number of segmented bursts on standard error of isolane's program.
-fn segmented_bursts(said: &str) -> u64 {
-    let mut counts = said.lines().filter_map(|line| {
-        let count = line.strip_suffix(" segmented bursts sent")?;
-        count.parse().ok()
-    });
-    counts.next().unwrap_or(0)
-}
-
 impl Pair {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         Vendor::ALL.iter().flat_map(|&publisher| {
@@ -266,18 +257,21 @@ impl Pair {
                 return Ok((Verdict::Fail, format!("{} {ending}", vendor.word())));
             }
         }
+        let must_segment = task.is_segmented && self.publisher == Vendor::Isolane;
+        let said = publisher.said()?;
+        let bursts = |line: &str| line.strip_suffix(" segmented bursts sent")?.parse().ok();
+        let segmented = must_segment.then(|| said.lines().find_map(bursts).unwrap_or(0));
         let sides = Sides {
             publisher: Printed::of(&publisher.printed()?),
             subscriber: Printed::of(&subscriber.printed()?),
             needs_repair: task.needs_repair,
-            segmented: match task.is_segmented && self.publisher == Vendor::Isolane {
-                true => Some(segmented_bursts(&publisher.said()?)),
-                false => None,
-            },
+            segmented,
         };
+        let bursts = segmented.map(|count: u64| format!(", {count} segmented bursts"));
+        let passed = "as required".to_owned() + &bursts.unwrap_or_default();
         Ok(
             match sides.check_ends().and_then(|()| (task.case.judge)(&sides)) {
-                Ok(()) => (Verdict::Pass, sides.summary()),
+                Ok(()) => (Verdict::Pass, passed),
                 Err(why) => (Verdict::Fail, why),
             },
         )
