@@ -36,9 +36,9 @@
 //! # Losses
 //!
 //! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
-//! (SO_RXQ_OVFL). [`Datapath::ledger`] also reads the counter, for drops after the last datagram. With IP_RECVERR, the
-//! kernel reports a full device queue as an error instead of dropping silently. ICMP port unreachable counts as
-//! `bounced`.
+//! (SO_RXQ_OVFL). It counts a segmented burst as one datagram. [`Datapath::ledger`] also reads the counter, for drops
+//! after the last datagram. With IP_RECVERR, the kernel reports a full device queue as an error instead of dropping
+//! silently. ICMP port unreachable counts as `bounced`.
 //!
 //! # Removed interfaces
 //!
@@ -440,6 +440,7 @@ impl Datapath for Udp {
         let opened = opened?;
         if !opened.own.socket.segments() {
             self.capabilities.segmentation = false;
+            self.segmentation = Segmentation::new(false);
         }
         self.lanes[lane.index()] = Some(Box::new(opened));
         if let Err(error) = self.set_discovery_class() {

@@ -535,15 +535,34 @@ impl<'a> Batch<'a> {
             header.msg_iov = &raw mut vector;
             // SAFETY: the header points to `vector`, whose bytes lie in the burst that the batch borrows for 'a, and to
             // its own name and control data.
-            let sent =
-                unsafe { libc::sendmsg(self.socket.raw(), &raw const header, libc::MSG_DONTWAIT) };
-            if sent < 0 {
-                let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-                self.refuse_for(error, 1);
-            } else {
-                self.ledger.note_sent(vector.iov_len);
-                self.report.sent += 1;
+            match unsafe { self.send_one(&header) } {
+                Err(error) => self.refuse_for(error, 1),
+                Ok(()) => {
+                    self.ledger.note_sent(vector.iov_len);
+                    self.report.sent += 1;
+                }
             }
+        }
+    }
+
+    /// Sends one message. Retries once after the error of an earlier datagram, as [`flush`](Self::flush) does.
+    ///
+    /// # Safety
+    /// The header and what it points to are valid for reads.
+    unsafe fn send_one(&mut self, header: &libc::msghdr) -> Result<(), i32> {
+        let mut is_repeated = false;
+        loop {
+            // SAFETY: promised by the caller.
+            let sent = unsafe { libc::sendmsg(self.socket.raw(), header, libc::MSG_DONTWAIT) };
+            if sent >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            if is_repeated || !is_of_an_earlier_datagram(error) {
+                return Err(error);
+            }
+            self.ledger.bounced += self.socket.take_errors();
+            is_repeated = true;
         }
     }
 
