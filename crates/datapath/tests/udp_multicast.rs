@@ -4,14 +4,16 @@
 //! interface, brings that up, and sets its flag MULTICAST. If the kernel refuses the namespace, the program prints a
 //! message, and fails in CI.
 
+#[path = "common/cases.rs"]
+mod cases;
 #[path = "common/namespace.rs"]
 mod namespace;
 
 use std::os::fd::AsRawFd;
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use isolane_datapath::ledger::{Event, Refusal};
+use cases::{Case, in_ci, run};
+use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
     Datapath, Interfaces, Lane, NetworkConfig, OpenError, ReceiveBurst, SendReport, TransmitBurst,
     Udp, Warning,
@@ -19,7 +21,7 @@ use isolane_datapath::{
 use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_testkit::{Fault, FaultPlan};
 use isolane_wire::locator::Locator;
-use namespace::{Tunnel, enter_namespace, set_address, set_loopback_flags, set_mtu, set_up};
+use namespace::{Tunnel, enter_namespace, set_address, set_loopback_flags, set_up};
 
 const LANE: Lane = Lane::ALL[8];
 
@@ -41,8 +43,6 @@ fn main() -> ExitCode {
     failed += run("fault over loopback", &multicast_cases::<UdpWithPlan>());
     failed += run("all interfaces", &multicast_cases::<UdpOnAll>());
     failed += run("sockets", &SOCKETS);
-    set_mtu("lo", 1_500).expect("loopback takes the MTU of Ethernet");
-    failed += run("loopback", &SEGMENTS);
     match Tunnel::open("probe", [10, 3, 0, 1]) {
         Ok(tunnel) => {
             drop(tunnel);
@@ -58,25 +58,6 @@ fn main() -> ExitCode {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
-}
-
-/// Returns whether this is CI, where every case must run.
-fn in_ci() -> bool {
-    std::env::var_os("CI").is_some()
-}
-
-type Case = (&'static str, fn());
-
-/// Runs the cases; returns the number that failed.
-fn run(surroundings: &str, cases: &[Case]) -> usize {
-    let mut failed = 0;
-    for (name, case) in cases {
-        let passed = catch_unwind(case).is_ok();
-        failed += usize::from(!passed);
-        let verdict = if passed { "ok" } else { "FAILED" };
-        println!("test {name} ({surroundings}) ... {verdict}");
-    }
-    failed
 }
 
 struct UdpWithGroups;
@@ -167,21 +148,6 @@ const INTERFACES: [Case; 3] = [
     (
         "an_interface_that_is_back_with_another_address_is_followed",
         an_interface_that_is_back_with_another_address_is_followed,
-    ),
-];
-
-const SEGMENTS: [Case; 3] = [
-    (
-        "a_segmented_burst_is_one_packet_of_the_kernel_to_each_member_of_a_group",
-        a_segmented_burst_is_one_packet_of_the_kernel_to_each_member_of_a_group,
-    ),
-    (
-        "without_segmentation_on_either_side_the_datagrams_are_single",
-        without_segmentation_on_either_side_the_datagrams_are_single,
-    ),
-    (
-        "a_refused_size_leaves_singly_and_is_remembered",
-        a_refused_size_leaves_singly_and_is_remembered,
     ),
 ];
 
@@ -315,93 +281,6 @@ fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
     // Both copies also reach this host's members, including this one.
     let mut received = ReceiveBurst::new();
     assert_eq!(udp.receive_burst(LANE, 16, &mut received), 2);
-}
-
-fn with_segmentation(segmentation: bool) -> Udp {
-    let mut udp = Udp::new(NetworkConfig {
-        interfaces: Interfaces::Loopback,
-        segmentation,
-        ..NetworkConfig::default()
-    })
-    .expect("loopback is up");
-    udp.open_lane(LANE).expect("the lane opens");
-    udp
-}
-
-/// Sends a segmented burst of ten datagrams of this size and a shorter one to a place.
-fn send_segments(udp: &mut Udp, to: Locator, bytes: u16) -> SendReport {
-    let mut frame = udp.pool().take(LANE).unwrap();
-    let total = 10 * usize::from(bytes) + 8;
-    frame.append(&vec![7; total]).unwrap();
-    frame.set_segment_bytes(bytes);
-    let mut burst = TransmitBurst::new();
-    burst.push_to(frame, &[to]);
-    udp.send_burst(LANE, &mut burst)
-}
-
-/// Receives until nothing waits; returns the number of frames, and of the datagrams in them.
-fn frames_and_datagrams(udp: &mut Udp) -> (usize, usize) {
-    let (mut frames, mut datagrams) = (0, 0);
-    let mut burst = ReceiveBurst::new();
-    while udp.receive_burst(LANE, 16, &mut burst) > 0 {
-        frames += burst.len();
-        datagrams += burst
-            .iter()
-            .map(|one| one.frame.datagram_count())
-            .sum::<usize>();
-        burst.clear();
-    }
-    assert_eq!(udp.ledger().balance(), Ok(()));
-    (frames, datagrams)
-}
-
-fn counted(udp: &Udp, event: Event) -> u64 {
-    udp.ledger().lane(LANE).events.get(event)
-}
-
-fn a_segmented_burst_is_one_packet_of_the_kernel_to_each_member_of_a_group() {
-    let (mut sender, mut member) = (with_segmentation(true), with_segmentation(true));
-    let group = sender.multicast(LANE)[0];
-    assert_eq!(send_segments(&mut sender, group, 1_400), both(11, 0));
-    for udp in [&mut sender, &mut member] {
-        assert_eq!(frames_and_datagrams(udp), (1, 11));
-        assert_eq!(counted(udp, Event::COALESCED), 1);
-    }
-    assert_eq!(counted(&sender, Event::SEGMENTED), 1);
-    let lane = sender.ledger();
-    assert_eq!(lane.lane(LANE).transmit.sent_bytes, 14_008);
-    assert_eq!(lane.lane(LANE).receive.received_bytes, 14_008);
-}
-
-fn without_segmentation_on_either_side_the_datagrams_are_single() {
-    for (at_sender, at_receiver) in [(false, true), (true, false), (false, false)] {
-        let mut sender = with_segmentation(at_sender);
-        let mut receiver = with_segmentation(at_receiver);
-        assert_eq!(sender.capabilities().segmentation, at_sender);
-        let to = receiver.unicast(LANE)[0];
-        assert_eq!(send_segments(&mut sender, to, 1_400), both(11, 0));
-        assert_eq!(frames_and_datagrams(&mut receiver), (11, 11));
-        assert_eq!(counted(&sender, Event::SEGMENTED), u64::from(at_sender));
-        assert_eq!(counted(&receiver, Event::COALESCED), 0);
-    }
-}
-
-fn a_refused_size_leaves_singly_and_is_remembered() {
-    let (mut sender, mut receiver) = (with_segmentation(true), with_segmentation(true));
-    let to = receiver.unicast(LANE)[0];
-    // Datagrams above the MTU leave as IP fragments, which the kernel makes for single datagrams only.
-    for (bytes, refused, segmented) in [(2_000, 1, 0), (2_000, 1, 0), (1_400, 1, 1), (1_999, 2, 1)]
-    {
-        assert_eq!(send_segments(&mut sender, to, bytes), both(11, 0));
-        assert_eq!(frames_and_datagrams(&mut receiver).1, 11);
-        assert_eq!(
-            counted(&sender, Event::SEGMENTS_REFUSED),
-            refused,
-            "{bytes}"
-        );
-        assert_eq!(counted(&sender, Event::SEGMENTED), segmented, "{bytes}");
-    }
-    assert_eq!(sender.ledger().balance(), Ok(()));
 }
 
 fn both(sent: u32, refused: u32) -> SendReport {

@@ -111,14 +111,6 @@ pub(crate) fn set_up(name: &str, is_up: bool) -> io::Result<()> {
     set_flags(name, flags | libc::IFF_MULTICAST)
 }
 
-/// Sets the MTU of an interface in bytes.
-pub(crate) fn set_mtu(name: &str, bytes: libc::c_int) -> io::Result<()> {
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
-    let mut request = interface_request(name);
-    request.ifr_ifru.ifru_mtu = bytes;
-    control(&socket, libc::SIOCSIFMTU, &mut request)
-}
-
 /// Sets the address of an interface, in a network of 24 bits.
 pub(crate) fn set_address(name: &str, address: [u8; 4]) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
