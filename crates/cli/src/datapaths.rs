@@ -211,7 +211,10 @@ mod tests {
         assert_eq!(xdp.options[1], ("mode", OptionValue::Word("copy")));
         let wrong = [
             ("dpdk", "there are auto, xdp, udp"),
-            ("udp:queue=1", "udp has no options"),
+            (
+                "udp:queue=1",
+                "udp has no option \"queue\"; it has segmentation",
+            ),
             ("xdp:queu=1", "it has queue, queues"),
             ("xdp:queue=9", "queue must be a whole number from 0 to 7"),
             ("xdp:queue=1,queue=2", "queue is set twice"),

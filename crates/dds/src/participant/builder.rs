@@ -267,6 +267,17 @@ setters! {
     described_as(own: StaticDescription) => described = Some(own);
 }
 
+/// Bytes of stack that building a participant may take, as far as known with a margin.
+const STACK_BYTES: usize = 32 << 10;
+
+/// Grows the stack before frames take the rest of the address space. Where a limit (`ulimit -v`) leaves too little for
+/// both, the lack is then an error, and not a stack that cannot grow.
+#[inline(never)]
+#[expect(clippy::large_stack_arrays, reason = "the size is the purpose")]
+fn take_stack() {
+    std::hint::black_box([0_u8; STACK_BYTES]);
+}
+
 impl Builder {
     pub(crate) fn new(domain: u32) -> Self {
         Self {
@@ -368,6 +379,7 @@ impl Builder {
     /// # Errors
     /// [`BuildError`], with the reason and the remedy.
     pub fn build(mut self) -> Result<Participant, BuildError> {
+        take_stack();
         let policy = PolicyId::USER_DATA;
         let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
         let refused = self.schedule()?;

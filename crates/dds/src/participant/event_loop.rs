@@ -57,7 +57,7 @@ pub(crate) struct Core {
     pub(crate) descriptor: Rc<OwnedFd>,
     /// Datagrams being received; borrowed during a receive job, including its callbacks.
     received: RefCell<ReceiveBurst>,
-    kept: Box<KeptBursts>,
+    kept: KeptBursts,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
     driving: Driving,
@@ -360,11 +360,11 @@ impl Drop for Received<'_> {
 }
 
 /// Datagrams that an activation left to the next one of its lane, because it reached the bound of a burst.
-#[derive(Default)]
 struct KeptBursts {
     /// Lanes ([`Lane::bit`]) with such datagrams.
     lanes: Cell<u16>,
-    of: RefCell<[KeptBurst; Lane::COUNT]>,
+    /// Bursts by [`Lane::index`].
+    of: RefCell<Vec<KeptBurst>>,
 }
 
 #[derive(Default)]
@@ -375,6 +375,14 @@ struct KeptBurst {
 }
 
 impl KeptBursts {
+    fn new() -> Self {
+        Self {
+            lanes: Cell::new(0),
+            // One after the other on the heap: the array would take 13 KB of stack.
+            of: RefCell::new(Lane::ALL.iter().map(|_| KeptBurst::default()).collect()),
+        }
+    }
+
     #[inline]
     fn has(&self, lane: Lane) -> bool {
         // Usually none, which spares the computation of the bit.
@@ -410,7 +418,7 @@ impl Core {
             descriptor: state.io.poller.descriptor(),
             state: RefCell::new(state),
             received: RefCell::default(),
-            kept: Box::default(),
+            kept: KeptBursts::new(),
             running: Cell::new(false),
             driving: Driving::default(),
             abandoned: Cell::new(false),
