@@ -562,7 +562,10 @@ impl State {
                 false => self.protocol.poll_transmit(now, priority, buffer),
             };
             let Some(work) = work else { break };
-            if work.bytes > 0 {
+            if work.bytes == 0 {
+                // A sample without readers, for example.
+                used.add(0);
+            } else {
                 let subset;
                 let whole = WholeList::of(&work.to);
                 if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)

@@ -134,6 +134,27 @@ fn bursts_are_for_the_highest_level_in_use() {
     assert_eq!(items("protocol work, priority 12"), 1);
 }
 
+#[test]
+fn samples_without_readers_count_for_a_burst_too() {
+    let alice = Site::memory().participant();
+    let _brake = alice.create_reader::<Message>("Brake", &bulk(6)).unwrap();
+    let writer = alice.create_writer::<Message>("Bulk", &bulk(3)).unwrap();
+    for number in 0..u32::from(SLOTS) {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    while writer.ledger().unmatched < u64::from(SLOTS) {
+        alice.poll();
+    }
+    let report = alice.report();
+    let mut jobs = report.jobs.iter();
+    let sending = jobs.find(|job| job.name == "protocol work, priority 7");
+    let activations = sending.unwrap().statistics.activations;
+    assert!(
+        activations >= u64::from(SLOTS) / BURST as u64,
+        "{activations}"
+    );
+}
+
 /// Number of samples that the writer knew to be acknowledged at each callback.
 fn acknowledged_by_callback(number: u8) -> Vec<u64> {
     let (world, alice, bob) = World::pair(Site::memory());
