@@ -44,6 +44,11 @@ pub struct Message {
     pub to: Locator,
 }
 
+const _: () = assert!(
+    MAX_BURST <= u16::BITS as usize,
+    "the frames of a burst are one word"
+);
+
 /// Frames to send with their destinations. One frame can have several destinations.
 #[derive(Debug, Default)]
 pub struct TransmitBurst {
@@ -214,18 +219,18 @@ impl TransmitBurst {
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Number of frames without destination.
+    /// Number of datagrams without destination.
     #[inline]
     #[must_use]
     pub fn unaddressed(&self) -> u64 {
-        let mut addressed = 0;
-        let mut last = None;
+        let mut addressed: u16 = 0;
         for message in &self.messages {
-            if last.replace(message.frame) != Some(message.frame) {
-                addressed += 1;
-            }
+            addressed |= 1 << message.frame;
         }
-        (self.frames.len() - addressed) as u64
+        let numbered = self.frames.iter().enumerate();
+        let unaddressed = numbered.filter(|(number, _)| addressed & 1 << number == 0);
+        let datagrams = unaddressed.map(|(_, frame)| frame.datagram_count());
+        datagrams.sum::<usize>() as u64
     }
 }
 
@@ -286,5 +291,47 @@ mod tests {
         assert_eq!((burst.len(), burst.messages().len()), (1, 1));
         assert_eq!(burst.pop().expect("a frame")[0], 0);
         assert!(burst.messages().is_empty() && burst.pop().is_none());
+    }
+
+    #[test]
+    fn the_datagrams_of_frames_without_destination_are_counted() {
+        let pool = Pool::new(PoolConfig::default());
+        pool.reserve_lane(LANE).unwrap();
+        let mut burst = burst(&pool, &[0, 2, 0]);
+        assert_eq!(burst.unaddressed(), 2);
+        let last = burst.last_mut().unwrap();
+        last.append(b"more").unwrap();
+        last.set_segment_bytes(2);
+        assert_eq!(burst.unaddressed(), 1 + 3);
+        burst.address(Locator::udpv4([10, 0, 0, 1], 1)).unwrap();
+        assert_eq!(burst.unaddressed(), 1);
+        while !burst.is_full() {
+            burst.push(pool.take(LANE).unwrap()).unwrap();
+        }
+        assert_eq!(burst.unaddressed(), 1 + 13);
+    }
+
+    #[test]
+    fn the_last_frame_goes_to_a_list_that_has_all_its_destinations_in_order() {
+        let pool = Pool::new(PoolConfig::default());
+        pool.reserve_lane(LANE).unwrap();
+        let place = |port| Locator::udpv4([10, 0, 0, 1], port);
+        let last = [place(1), place(2)];
+        let two = burst(&pool, &[1, 2]);
+        assert!(two.last_goes_to(&last));
+        assert!(!two.last_goes_to(&last[..1]), "a destination less");
+        assert!(!two.last_goes_to(&last[1..]), "the first one less");
+        assert!(!two.last_goes_to(&[place(2), place(1)]), "another order");
+        let more = [place(0), place(1), place(2)];
+        assert!(!two.last_goes_to(&more), "one of the frame before");
+        let further = [place(9), place(0), place(1), place(2)];
+        assert!(!two.last_goes_to(&further), "more than the burst has");
+        assert!(!two.last_goes_to(&[]));
+
+        let unaddressed = burst(&pool, &[1, 0]);
+        assert!(unaddressed.last_goes_to(&[]));
+        assert!(!unaddressed.last_goes_to(&[place(0)]));
+        let empty = TransmitBurst::new();
+        assert!(!empty.last_goes_to(&[place(0)]));
     }
 }

@@ -15,8 +15,8 @@ pub const FRAME_BYTES: usize = 65_536;
 /// Maximum UDP payload over IPv4: 65,535 less 20 bytes of IPv4 and 8 of UDP header.
 pub const MAX_UDP_PAYLOAD: usize = 65_507;
 
-/// Maximum datagrams in a frame. Linux segments a packet into at most 64 datagrams (UDP_MAX_SEGMENTS; 128 since 6.9), and
-/// receives as many as one.
+/// Maximum datagrams in a segmented burst that is sent: UDP_MAX_SEGMENTS of Linux before 6.9. A received one may have
+/// more (128 since 6.9).
 pub const MAX_SEGMENTS: usize = 64;
 
 /// Receive frames of a lane: one burst armed in the datapath, and a few held by jobs while the next burst is received.
@@ -69,7 +69,7 @@ pub const MAX_WARNINGS: usize = 64;
 /// Default queue size of a memory datapath lane in bytes: that of a participant's socket, so that a large sample fits.
 pub const MEMORY_QUEUE_BYTES: usize = 1 << 20;
 
-/// Default queue size of a memory datapath lane in datagrams: as many maximal frames as fit these bytes.
+/// Default queue size of a memory datapath lane in datagrams: 768 datagrams of 1,365 B fill these bytes.
 pub const MEMORY_QUEUE_DATAGRAMS: usize = 768;
 
 /// Maximum participants in a memory network: one for each value of the address' last byte.

@@ -61,11 +61,11 @@ pub const MATCHES_PER_PARTICIPANT: u32 = 8;
 /// `net.core.rmem_max`, and doubles it for its own overhead.
 ///
 /// The system's usual 208 KiB are filled by 90 datagrams of 1 KiB. This size holds a reliable writer's history of 256
-/// samples, which the writer may send in one burst. Sockets of different levels have separate buffers.
+/// samples, which the writer may send before the reader reads. Sockets of different levels have separate buffers.
 pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
-/// Maximum datagrams received or sent, and samples delivered, per activation at the highest level in use; at lower
-/// levels, the maximum is one.
+/// Maximum frames received, samples delivered and steps of protocol work between two polls at the highest level in use.
+/// Steps that send samples continue to the bound of a burst. Below that level, [`BURST_TIME`] bounds an activation.
 ///
 /// Jobs as urgent as that level are followed by a poll after this number of items at the latest. After this number of a
 /// level's samples, one activation of its protocol work runs if any waits. It delays only that level.
@@ -75,7 +75,7 @@ pub const BURST: usize = 16;
 pub const BURST_TIME: Duration = Duration::from_micros(50);
 
 /// CPU time of a datagram, from which the number of datagrams in a burst follows: what sending one of 1,400 bytes costs
-/// without segmentation. With it, a datagram costs less than a quarter.
+/// without segmentation. With segmentation, a datagram costs less than a quarter of that.
 pub const DATAGRAM_TIME: Duration = Duration::from_micros(3);
 
 /// Rate of a link up to which a burst below a more urgent level is a single datagram: at 100 Mbit/s, a maximal frame
@@ -85,7 +85,8 @@ pub const SLOW_LINK_BITS_PER_S: u64 = 100_000_000;
 /// Rate assumed for a link whose driver does not report one.
 pub const USUAL_LINK_BITS_PER_S: u64 = 1_000_000_000;
 
-/// Frames per call that receives from a lane below the highest level in use. If each holds 64 KiB, the call copies for
+/// Maximum frames per call that receives from a lane below the highest level in use, where a burst may exceed one
+/// datagram. If each holds 64 KiB, the call copies for
 /// about as long as [`BURST_TIME`].
 pub const BULK_FRAMES: u16 = 4;
 

@@ -219,8 +219,9 @@ pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 /// enough for the writer to continue, and seldom enough not to cost a datagram per sample.
 pub const TAKEN_SHARE: usize = 8;
 
-/// Payload bytes that a KEEP_ALL writer sends without an acknowledgement: bandwidth times delay of 10 Gbit/s and 0.2 ms.
-/// With the kernel's overhead they fit a socket of Linux' default size (`net.core.rmem_max`, doubled to 416 KiB).
+/// Unacknowledged payload bytes at which a KEEP_ALL writer stops sending, if two samples are unacknowledged: bandwidth
+/// times delay of 10 Gbit/s and 0.2 ms. With UDP_GRO they fit a socket of 416 KiB, what an unprivileged program gets
+/// where `net.core.rmem_max` is Linux' default. Without it, 200 single fragments take 461 KB there.
 pub const FLIGHT_BYTES: usize = 256 << 10;
 
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),

@@ -579,8 +579,8 @@ impl Frame {
         })
     }
 
-    /// Returns the datagram that begins at offset `at` of the filled part. `None` at the end, which an empty datagram
-    /// does not have.
+    /// Returns the datagram that begins at offset `at` of the filled part. `None` at the end. An empty
+    /// frame has one empty datagram, at offset 0.
     #[inline]
     #[must_use]
     pub fn datagram_at(&self, at: usize) -> Option<&[u8]> {

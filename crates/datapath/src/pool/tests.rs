@@ -325,3 +325,42 @@ fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
         "{said}"
     );
 }
+
+#[test]
+fn a_frame_is_one_datagram_or_several_of_equal_size_and_a_shorter_last_one() {
+    let pool = small_pool();
+    let bytes: Vec<u8> = (0..40).collect();
+    let cases: [(usize, u16, &[usize]); 8] = [
+        (0, 0, &[0]),
+        (0, 16, &[0]),
+        (40, 0, &[40]),
+        (40, 40, &[40]),
+        (40, 41, &[40]),
+        (40, 20, &[20, 20]),
+        (40, 16, &[16, 16, 8]),
+        (3, 1, &[1, 1, 1]),
+    ];
+    for (filled, segment_bytes, sizes) in cases {
+        let mut frame = pool.take(BULK).unwrap();
+        frame.append(&bytes[..filled]).unwrap();
+        frame.set_segment_bytes(segment_bytes);
+        let datagrams: Vec<&[u8]> = frame.datagrams().collect();
+        let found: Vec<usize> = datagrams.iter().map(|one| one.len()).collect();
+        let case = format!("{filled} bytes in segments of {segment_bytes}");
+        assert_eq!(found, sizes, "{case}");
+        assert_eq!(frame.datagram_count(), sizes.len(), "{case}");
+        assert_eq!(datagrams.concat(), bytes[..filled], "{case}");
+        assert_eq!(frame.datagram_at(filled + 1), None, "{case}");
+    }
+}
+
+#[test]
+fn a_frame_that_is_taken_again_is_a_single_datagram() {
+    let pool = small_pool();
+    let mut frame = filled(&pool, BULK, 1);
+    frame.set_segment_bytes(4);
+    assert_eq!(frame.datagram_count(), 4);
+    drop(frame);
+    let again = filled(&pool, BULK, 1);
+    assert_eq!((again.segment_bytes(), again.datagram_count()), (None, 1));
+}

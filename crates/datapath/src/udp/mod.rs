@@ -23,9 +23,9 @@
 //! | receive, the first socket fills the limit | 1 recvmmsg |
 //! | receive, a poll has shown one socket readable | 1 recvmmsg |
 //! | receive, otherwise (also an empty lane) | 2 recvmmsg; 1 if the lane has no group |
-//! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each refused one |
+//! | send | 1 sendmmsg for up to 64 messages (datagrams or segmented bursts), and 1 for each refused one |
 //! | send, the kernel stops within a burst | 1 recvmsg for the error, and 1 sendmmsg |
-//! | send, the kernel refuses a segmented burst | 1 sendmsg for each of its datagrams; the next ones leave by sendmmsg |
+//! | send, the kernel refuses a segmented burst | 1 sendmsg for each of its datagrams; later bursts of that size leave as single datagrams by sendmmsg |
 //! | an error reported by a host (ICMP) | 1 recvmsg for each, up to 16, and the call again |
 //! | reading the ledger | 1 getsockopt a socket |
 //! | checking the interfaces | 1 recv, 1 ioctl for each multicast interface, a few more after a change |
@@ -36,7 +36,7 @@
 //! # Losses
 //!
 //! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
-//! (SO_RXQ_OVFL). It counts a segmented burst as one datagram. [`Datapath::ledger`] also reads the counter, for drops
+//! (SO_RXQ_OVFL). It counts a segmented burst as one. [`Datapath::ledger`] also reads the counter, for drops
 //! after the last datagram. With IP_RECVERR, the kernel reports a full device queue as an error instead of dropping
 //! silently. ICMP port unreachable counts as `bounced`.
 //!
@@ -111,7 +111,7 @@ const OPTIONS: [OptionSpec; 1] = [OptionSpec::new(
     "segmentation",
     OptionKind::Bool,
     OptionDefault::Value(OptionValue::Bool(true)),
-    "bulk leaves and arrives as bursts of up to 64 KiB that the kernel or the device divides into datagrams",
+    "send and receive up to 64 KiB as one kernel packet (UDP_SEGMENT, UDP_GRO), where the kernel supports it",
 )];
 
 impl DatapathFactory for UdpOptions {

@@ -144,7 +144,7 @@ impl Segments {
     }
 }
 
-/// Size of the largest datagrams that segmented bursts may have on each interface, and last on routes through others.
+/// Maximum segment size in bytes of each interface. The last entry is for routes through other interfaces.
 pub(super) struct Segmentation([u16; MAX_INTERFACES + 1]);
 
 impl Segmentation {

@@ -85,7 +85,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// Bound of a burst: what an activation sends or receives until the next check for more urgent work.
+/// Limit of the datagrams that an activation sends or receives before the loop checks for more urgent work.
 ///
 /// It is the time that more urgent levels may wait for the burst: the larger of its time on the link, which the number
 /// of bytes bounds, and its CPU time, which `datagrams` bounds.
@@ -94,7 +94,7 @@ pub(crate) struct BurstBound {
     /// Bytes after which no further datagram begins: the bound less one Ethernet frame.
     bytes_before_last: usize,
     datagrams: usize,
-    /// Time for callbacks of views; `None` where no more urgent level waits.
+    /// Time after which callbacks end the activation; `None`: no time bound.
     time: Option<Duration>,
 }
 
@@ -156,7 +156,8 @@ impl BurstUse {
         self.datagrams += 1;
     }
 
-    /// Adds a datagram with this number of destinations. Each is a datagram for which more urgent levels wait.
+    /// Adds a datagram with this number of destinations. Each counts as a datagram, or all together as one where no time
+    /// bound applies.
     #[inline]
     pub(crate) fn add_to(&mut self, places: usize, bytes: usize, bound: &BurstBound) {
         let copies = match bound.time {
@@ -1025,5 +1026,92 @@ impl State {
 impl Drop for Core {
     fn drop(&mut self) {
         self.state.get_mut().send_disposal();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANE: Lane = Lane::ALL[2];
+
+    fn used(datagrams: usize, bytes: usize) -> BurstUse {
+        let mut used = BurstUse::default();
+        (0..datagrams).for_each(|_| used.add(bytes));
+        used
+    }
+
+    /// Returns the number of datagrams of this size until the bound is reached.
+    fn datagrams_within(bound: &BurstBound, bytes: usize) -> usize {
+        let is_over = |datagrams: &usize| used(*datagrams, bytes).reaches(bound);
+        (0..=MAX_SEGMENTS).find(is_over).expect("a bound")
+    }
+
+    /// Bounds of level 1 below level 7, at this rate.
+    fn below_urgent(rate: Option<u64>) -> BurstBound {
+        let mut scheduling = Scheduling::new();
+        scheduling.highest = Some(Level::ALL[7]);
+        scheduling.set_bounds(Lanes::new(|level| level), rate);
+        scheduling.bound_of(LANE)
+    }
+
+    #[test]
+    fn a_burst_below_an_urgent_level_takes_its_time_on_the_link() {
+        let gigabit = 1_000_000_000;
+        for (rate, frames) in [
+            (Some(gigabit), 4),
+            (None, 4),
+            (Some(10 * gigabit), 16),
+            (Some(SLOW_LINK_BITS_PER_S), 1),
+            (Some(0), 1),
+        ] {
+            assert_eq!(
+                datagrams_within(&below_urgent(rate), 1_472),
+                frames,
+                "{rate:?}"
+            );
+        }
+        let mut scheduling = Scheduling::new();
+        assert!(scheduling.bound(LANE, Some(Duration::from_secs(1))));
+        assert!(scheduling.bound(LANE, Some(Duration::ZERO)));
+        assert!(!scheduling.bound(LANE, None), "the smallest one stays");
+        scheduling.set_bounds(Lanes::new(|level| level), Some(gigabit));
+        assert_eq!(datagrams_within(&scheduling.bound_of(LANE), 100), 1);
+    }
+
+    #[test]
+    fn a_bound_has_a_datagram_and_no_more_than_a_frame_has() {
+        let none = BurstBound::within(Duration::ZERO, 1_000_000_000);
+        assert_eq!((none.bytes_before_last, none.datagrams), (0, 1));
+        let hour = BurstBound::within(Duration::from_secs(3_600), u64::MAX);
+        assert_eq!(
+            (hour.bytes_before_last, hour.datagrams),
+            (MAX_UDP_PAYLOAD - BATCH_BYTES, MAX_SEGMENTS)
+        );
+        assert_eq!(hour.of_datagrams(16).datagrams, 16);
+        assert_eq!(hour.of_datagrams(1_000).datagrams, MAX_SEGMENTS);
+    }
+
+    #[test]
+    fn a_burst_ends_before_the_datagram_that_would_exceed_its_bound() {
+        let gigabit = BurstBound::within(BURST_TIME, 1_000_000_000);
+        assert_eq!(datagrams_within(&gigabit, 1_400), 4);
+        assert_eq!(datagrams_within(&gigabit, 1_000), 5);
+        assert_eq!(datagrams_within(&gigabit, 100), 16, "by CPU time");
+        assert_eq!(datagrams_within(&gigabit, 60_000), 1, "one in any case");
+        assert_eq!(datagrams_within(&BurstBound::SINGLE, 0), 1);
+        assert_eq!(datagrams_within(&BurstBound::LARGEST, 1_400), 46);
+        assert_eq!(datagrams_within(&BurstBound::LARGEST, 100), MAX_SEGMENTS);
+    }
+
+    #[test]
+    fn each_destination_counts_where_an_urgent_level_waits() {
+        let gigabit = BurstBound::within(BURST_TIME, 1_000_000_000);
+        for (bound, copies) in [(gigabit, 3), (BurstBound::LARGEST, 1)] {
+            let mut used = BurstUse::default();
+            used.add_to(3, 100, &bound);
+            used.add_to(0, 100, &bound);
+            assert_eq!((used.datagrams, used.bytes), (copies, copies * 100));
+        }
     }
 }

@@ -254,9 +254,8 @@ impl Io {
         burst.push_to(frame, places);
     }
 
-    /// Returns whether the next datagram, of at most `bytes` bytes, is written behind the last frame of the burst, to be
-    /// sent with it as a segmented burst. There is then also a frame to which the datagram moves if it does not belong
-    /// there.
+    /// Returns whether the next datagram, of at most `bytes` bytes, can be appended to the last frame of the burst. If so, a
+    /// free frame remains, to which the datagram moves if its destinations differ.
     #[inline]
     fn has_room_behind(&mut self, class: Class, bytes: usize) -> bool {
         self.capabilities.segmentation
@@ -290,8 +289,8 @@ impl Io {
         frame.buffer_mut().get_mut(start..end)
     }
 
-    /// Adds a datagram written behind the last frame of the burst to that frame. Returns false if it goes elsewhere, or
-    /// is longer than the others.
+    /// Adds a datagram written behind the last frame of the burst to that frame. Returns false if the datagram has
+    /// other destinations, or is longer than the frame's segments.
     #[inline]
     fn extend_burst(&mut self, bytes: usize, places: &[Locator]) -> bool {
         if !self.transmit.last_goes_to(places) {

@@ -163,7 +163,7 @@ impl State {
         }
     }
 
-    /// Gives the full burst size to the most urgent lane only. Called when that lane may have changed.
+    /// Assigns each lane its burst bound, and each job its maximum number of items. Called when that lane may have changed.
     fn assign_bursts(&mut self) {
         let link_bits_per_s = self.io.datapath.link_bits_per_s();
         self.scheduling.set_bounds(self.lanes, link_bits_per_s);

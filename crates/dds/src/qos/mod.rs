@@ -105,10 +105,11 @@ setters! {
     /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
     ///
     /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet
-    /// frame. A smaller value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at
-    /// least. Otherwise fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
+    /// frame. A smaller value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at    /// least. Otherwise fragments have at most [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES). All fragments of
+    /// a sample have about the same size.
     ///
-    /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
+    /// With a larger value, samples up to that size cost one system call. Fragments cost one for each burst over sockets with
+    /// segmentation, otherwise up to one each. A best-effort
     /// writer then does not store them. The price is IP fragmentation: more critical datagrams wait until all parts are
     /// sent. AF_XDP lanes do not receive parts. The loss of one part loses the sample.
     max_datagram_bytes(bytes: usize) => max_datagram_bytes = bytes;
@@ -139,11 +140,13 @@ setters! {
     response_deadline(deadline: Duration) => response_deadline = Some(deadline);
 
     /// Maximum time that more urgent levels wait for one burst of this topic's level: the larger of the burst's time on
-    /// the link and its CPU time. The smallest bound of a level's topics applies to the level.
+    /// the link and its CPU time. The smallest bound of the topics created at the
+    /// level applies, also after their deletion.
     ///
     /// Several datagrams (samples, fragments, repairs) that are sent or received without a check for more urgent work
     /// are a burst. On sockets they pass the kernel as one packet (UDP_SEGMENT, UDP_GRO). A burst has at least one
-    /// datagram, so a bound of zero sends each by itself.
+    /// datagram for each destination of one sample, so a bound of zero sends each sample by itself. Received frames are
+    /// copied first, which takes about as long again.
     ///
     /// Default: where a level above is in use, one datagram on links up to 100 Mbit/s, and
     /// [`BURST_TIME`](crate::limits::BURST_TIME) on faster ones. The highest level in use has bursts of up to 64 KiB.

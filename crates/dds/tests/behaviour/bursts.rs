@@ -106,7 +106,7 @@ fn large_samples_leave_in_bursts_each_in_its_own_datagram() {
 }
 
 #[test]
-fn bursts_are_for_the_highest_level_in_use() {
+fn below_the_highest_level_in_use_bursts_are_shorter() {
     let alice = Site::memory().participant();
     let items = |name: &str| {
         let report = alice.report();

@@ -618,3 +618,65 @@ impl Writer {
         self.note_first(sequence, bytes, is_sent);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, vec::Vec};
+
+    use super::*;
+
+    /// Sizes of the fragments of a payload.
+    fn sizes(fragmenter: &Fragmenter, payload_bytes: usize) -> Vec<usize> {
+        let bytes = usize::from(fragmenter.fragment_bytes_of(payload_bytes));
+        let begins = (0..payload_bytes).step_by(bytes);
+        begins.map(|at| bytes.min(payload_bytes - at)).collect()
+    }
+
+    #[test]
+    fn fragments_have_about_the_same_size_and_are_as_many_as_of_the_largest_size() {
+        for most in [
+            MIN_FRAGMENT_BYTES,
+            600,
+            800,
+            1_024,
+            FRAGMENT_BYTES - 1,
+            FRAGMENT_BYTES,
+        ] {
+            let fragmenter = Fragmenter::new(most.into(), 1 << 20);
+            let most = usize::from(most);
+            let long = [65_535, 65_536, 100_000, 1 << 20];
+            for payload in (most + 1..20_000).step_by(13).chain(long) {
+                let case = format!("{payload} bytes in fragments of at most {most}");
+                let sizes = sizes(&fragmenter, payload);
+                let (last, others) = sizes.split_last().expect("a fragment");
+                assert_eq!(sizes.iter().sum::<usize>(), payload, "{case}");
+                assert_eq!(sizes.len(), payload.div_ceil(most), "{case}");
+                assert_eq!(
+                    fragmenter.fragments_of(payload) as usize,
+                    sizes.len(),
+                    "{case}"
+                );
+                let size = others[0];
+                assert!(others.iter().all(|one| *one == size), "{case}");
+                assert!(size <= most, "{case}: {size}");
+                assert!(size >= MIN_FRAGMENT_BYTES.into(), "{case}: {size}");
+                // The minimum size leaves less for the last one.
+                let is_even = size > MIN_FRAGMENT_BYTES.into();
+                let missing = size - last;
+                assert!(
+                    !is_even || missing < FRAGMENT_ALIGNMENT * sizes.len(),
+                    "{case}: the last one lacks {missing} bytes of {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_below_the_least_fragment_is_one_fragment_of_the_least_size() {
+        let fragmenter = Fragmenter::new(0, 10_000);
+        for payload in [0, 1, 511, 512] {
+            assert_eq!(fragmenter.fragment_bytes_of(payload), MIN_FRAGMENT_BYTES);
+            assert!(fragmenter.fragments_of(payload) <= 1);
+        }
+    }
+}

@@ -7,7 +7,7 @@ use isolane_wire::{
     message::{
         AckNack, DataFragPrefix, DataPrefix, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoReply, InfoReplyIp4, InfoSource, MessageWriter, NackFrag, PayloadKind,
-        SAMPLE_PREFIX_BYTES, SamplePrefix, Submessage, Submessages,
+        SAMPLE_PREFIX_BYTES, SamplePrefix, Submessage, Submessages, pad,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -247,4 +247,36 @@ fn the_heads_laid_out_once_are_those_written_one_by_one() {
         assert_eq!((when, data.sequence), (timestamp, head.sequence));
         assert_eq!((data.writer, data.bytes.len()), (WRITER, payload_len));
     }
+}
+
+#[test]
+fn a_message_with_padding_behind_it_reads_as_before_and_then_as_pad() {
+    let mut buffer = [0xff; 1_024];
+    let mut message = MessageWriter::new(&mut buffer, &Header::new(PREFIX)).unwrap();
+    write_all(&mut message).unwrap();
+    let end = message.len();
+    let before = buffer;
+    let expected: Vec<_> = Submessages::new(&before[..end], HEADER_BYTES).collect();
+    for padding in [4, 8, 68, 200] {
+        assert!(pad(&mut buffer[end..end + padding]), "{padding} bytes");
+        let padded = &buffer[..end + padding];
+        let mut found: Vec<_> = Submessages::new(padded, HEADER_BYTES).collect();
+        assert_eq!(found.pop(), Some(Ok(Submessage::Pad)), "{padding} bytes");
+        assert_eq!(found, expected, "{padding} bytes");
+        let mut last = Submessages::new(padded, end);
+        let body = last.next_raw().map(|last| last.map(|last| last.body));
+        assert_eq!(body, Some(Ok(&[0; 200][..padding - 4])));
+        assert_eq!(last.offset(), padded.len());
+    }
+}
+
+#[test]
+fn no_padding_has_a_length_that_no_submessage_has() {
+    let longest = 4 + 65_532;
+    for length in [0, 1, 2, 3, 5, 6, 67, longest + 1, longest + 4] {
+        let mut room = vec![0xff; length];
+        assert!(!pad(&mut room), "{length} bytes");
+        assert!(room.iter().all(|byte| *byte == 0xff), "{length} bytes");
+    }
+    assert!(pad(&mut vec![0; longest]));
 }
