@@ -29,6 +29,7 @@ mod reliable;
 mod representation;
 mod response;
 mod saturated;
+mod segments;
 mod selection;
 mod statuses;
 mod support;
