@@ -223,6 +223,14 @@ impl TransmitBurst {
     #[inline]
     #[must_use]
     pub fn unaddressed(&self) -> u64 {
+        match self.frames.len() == 1 && !self.messages.is_empty() {
+            true => 0,
+            false => self.count_unaddressed(),
+        }
+    }
+
+    #[inline(never)]
+    fn count_unaddressed(&self) -> u64 {
         let mut addressed: u16 = 0;
         for message in &self.messages {
             addressed |= 1 << message.frame;

@@ -205,7 +205,7 @@ fn sent_series(has_critical: bool, samples: usize, bytes: usize) -> Vec<(usize, 
     for number in 0..samples as u32 {
         writer.write(&large(number, bytes)).unwrap();
     }
-    world.until("all arrive", || reader.available() as usize == samples);
+    world.until("all arrive", || reader.available() == samples);
     assert_eq!(writer.ledger().repaired, 0);
     let series = series_of(&calls.borrow(), Lane::Level(level(3)));
     let total: usize = series.iter().map(|(_, bytes)| bytes).sum();
