@@ -149,7 +149,8 @@ pub trait Datapath {
         Vec::new()
     }
 
-    /// Rate of the slowest link in use, in bits a second; `None` if a driver does not report it.
+    /// Rate of the slowest link in use, in bits a second. A link whose driver reports none counts as
+    /// [`USUAL_LINK_BITS_PER_S`](crate::limits::USUAL_LINK_BITS_PER_S) beside others; `None` if no driver reports one.
     fn link_bits_per_s(&self) -> Option<u64> {
         None
     }

@@ -80,3 +80,6 @@ pub const MAX_DEVICE_QUEUES: usize = 8;
 
 /// Maximum flows in a lane: when one is readable, each is checked by a system call.
 pub const MAX_LANE_FLOWS: usize = 16;
+
+/// Rate in bits per second assumed for a link whose driver does not report one.
+pub const USUAL_LINK_BITS_PER_S: u64 = 1_000_000_000;

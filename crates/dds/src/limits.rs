@@ -74,16 +74,16 @@ pub const BURST: usize = 16;
 /// Default time that more urgent levels may wait for a burst of a lower level.
 pub const BURST_TIME: Duration = Duration::from_micros(50);
 
-/// CPU time of a datagram, from which the number of datagrams in a burst follows: what sending one of 1,400 bytes costs
-/// without segmentation. With segmentation, a datagram costs less than a quarter of that.
-pub const DATAGRAM_TIME: Duration = Duration::from_micros(3);
+/// CPU time of a datagram, from which the number of datagrams in a burst follows: sending one of 1,400 bytes costs half
+/// of it without segmentation, and the kernel's receive work on the same core the other half. With segmentation, a
+/// datagram costs less than a quarter of that.
+pub const DATAGRAM_TIME: Duration = Duration::from_micros(6);
 
 /// Rate of a link up to which a burst below a more urgent level is a single datagram: at 100 Mbit/s, a maximal frame
 /// alone takes 0.12 ms.
 pub const SLOW_LINK_BITS_PER_S: u64 = 100_000_000;
 
-/// Rate assumed for a link whose driver does not report one.
-pub const USUAL_LINK_BITS_PER_S: u64 = 1_000_000_000;
+pub use isolane_datapath::limits::USUAL_LINK_BITS_PER_S;
 
 /// Maximum frames per call that receives from a lane below the highest level in use, where a burst may exceed one
 /// datagram. If each holds 64 KiB, the call copies for
@@ -216,9 +216,9 @@ const _: () = assert!(
     "a writer can ask four of the dearest"
 );
 
-/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: half of the writer's history, and
-/// some datagrams of other writers queued before. The loop sends the rest.
-pub(crate) const FLUSHED_DATAGRAMS: usize = 16;
+/// Maximum datagrams that a batching best-effort writer sends in `write` or `flush`: a full batch, unless datagrams of
+/// other writers were queued before. The loop sends the rest.
+pub(crate) const FLUSHED_DATAGRAMS: usize = isolane_rtps::limits::BATCHED_DATAGRAMS;
 
 /// Conditions of a wait set. Each is evaluated after a change, so several wait sets are cheaper than one with many
 /// conditions.

@@ -14,7 +14,7 @@ use crate::{
     error::{BuildError, QosError},
     filter::Filter,
     limits::BURST,
-    participant::event_loop::Core,
+    participant::event_loop::{BurstBound, Core},
     participant::state::State,
     participant::{Participant, create_reader_of, create_writer_of},
     qos::Qos,
@@ -254,7 +254,8 @@ impl Publisher {
         }
         for level in Level::ALL.into_iter().rev() {
             if levels & 1 << level.get() != 0 {
-                state.work(monotonic_now(), Priority::of_data(level), BURST, None);
+                let bound = Some(BurstBound::LARGEST);
+                state.work(monotonic_now(), Priority::of_data(level), BURST, bound);
             }
         }
     }

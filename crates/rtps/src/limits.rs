@@ -319,9 +319,15 @@ pub const MESSAGE_SLOT_BYTES: usize = 48;
 /// Out-of-order participant messages that wait for earlier ones; they are consumed as they arrive.
 pub const MESSAGE_CACHE_SLOTS: u16 = 16;
 
-/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together: enough for some
-/// datagrams of the smallest samples. At most half of them wait.
+/// Full datagrams for which a best-effort writer with a LATENCY_BUDGET waits. One call of the datapath sends them.
+pub const BATCHED_DATAGRAMS: usize = 16;
+
+/// Minimum number of samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together. At most
+/// half of them wait.
 pub const BATCHED_SAMPLES: u16 = 128;
+
+/// Maximum of the same: for the smallest samples, half of them fill [`BATCHED_DATAGRAMS`].
+pub const MAX_BATCHED_SAMPLES: u16 = 1_024;
 
 /// Longest time for which a sample is held back for batching, whatever LATENCY_BUDGET says. A longer time gains
 /// nothing, and a writer that forgets to flush would seem dead.

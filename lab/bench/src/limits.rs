@@ -129,3 +129,6 @@ pub const LISTEN_BUFFER_BYTES: u32 = 16 << 20;
 /// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two tags. Frames longer
 /// than the MTU occur because the kernel hands them to segmentation hardware in one piece.
 pub const LISTEN_FRAME_BYTES: usize = 65_535 + 22;
+
+/// Maximum readers of a throughput run. A writer's datagram has a copy for each, all on one core.
+pub const MAX_READERS: u8 = 16;

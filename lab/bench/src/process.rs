@@ -85,6 +85,15 @@ impl Usage {
         }
     }
 
+    /// Resources of two processes together. Memory and threads are those of the larger one.
+    pub(crate) fn plus(self, other: Usage) -> Usage {
+        Usage {
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            resident_bytes: self.resident_bytes.max(other.resident_bytes),
+            threads: self.threads.max(other.threads),
+        }
+    }
+
     /// Resources of an end that handled this number of samples.
     pub(crate) fn per_sample(self, samples: u64) -> EndUsage {
         let is_known = |value: u64| Some(value).filter(|value| *value > 0);

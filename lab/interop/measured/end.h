@@ -20,6 +20,7 @@
  *   --best-effort        BEST_EFFORT, KEEP_LAST 1, the default
  *   --max-samples N      RESOURCE_LIMITS of reliable endpoints (256)
  *   --seconds N          duration (2)
+ *   --readers N          writer: readers to wait for (1)
  *   --rate-hz N          pings or samples per second; 0, the default, is full speed, for writers only
  *   --seed N             ping, pong: seed of the nonces
  *   --rounds-file FILE   ping, pong: file for the timestamps
@@ -86,6 +87,7 @@ struct arguments {
   bool best;
   uint32_t max_samples;
   uint32_t seconds;
+  uint32_t readers;
   uint32_t rate_hz;
   uint64_t seed;
   const char *rounds_file;
@@ -396,6 +398,7 @@ static inline struct arguments parse_arguments(int argc, char **argv, const char
     { "best", no_argument, NULL, 'B' },
     { "max-samples", required_argument, NULL, 'm' },
     { "seconds", required_argument, NULL, 's' },
+    { "readers", required_argument, NULL, 'R' },
     { "rate-hz", required_argument, NULL, 'h' },
     { "seed", required_argument, NULL, 'S' },
     { "rounds-file", required_argument, NULL, 'f' },
@@ -407,6 +410,7 @@ static inline struct arguments parse_arguments(int argc, char **argv, const char
   arguments.payload_bytes = 32;
   arguments.max_samples = 256;
   arguments.seconds = 2;
+  arguments.readers = 1;
 
   int option;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -418,6 +422,7 @@ static inline struct arguments parse_arguments(int argc, char **argv, const char
     case 'B': arguments.best = true; break;
     case 'm': arguments.max_samples = (uint32_t)parse_number("--max-samples", optarg, 1, 65535); break;
     case 's': arguments.seconds = (uint32_t)parse_number("--seconds", optarg, 1, 86400); break;
+    case 'R': arguments.readers = (uint32_t)parse_number("--readers", optarg, 1, 16); break;
     case 'h': arguments.rate_hz = (uint32_t)parse_number("--rate-hz", optarg, 0, 1000000); break;
     case 'S': arguments.seed = parse_number("--seed", optarg, 0, UINT64_MAX); break;
     case 'f': arguments.rounds_file = optarg; break;

@@ -1,5 +1,5 @@
 //! `cargo xtask peers`: builds the programs of other DDS implementations, isolane's, and those without a DDS
-//! (`lab/interop/measured`), and measures the scenario `peers.toml` there with `isolane bench run`.
+//! (`lab/interop/measured`), and measures the scenario `peers.toml` or `throughput.toml` there with `isolane bench run`.
 
 use std::env;
 use std::fs;
@@ -16,6 +16,9 @@ use crate::foreign;
 /// Arguments of `cargo xtask peers`.
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// Measure only streams, at each system's best settings: to several readers, on one core, and beside other load
+    #[arg(long)]
+    throughput: bool,
     /// Options of `isolane bench run`, as `--only reliable --repetitions 10 --folder results --json peers.json`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
@@ -26,7 +29,11 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     packages::require_root("peers")?;
     let metadata = Metadata::read()?;
     command::run(&mut build_commands())?;
-    let mut bench = bench(&metadata)?;
+    let scenario = match arguments.throughput {
+        true => "throughput.toml",
+        false => "peers.toml",
+    };
+    let mut bench = bench(&metadata, scenario)?;
     Ok(bench.args(&arguments.options).status()?.success())
 }
 
@@ -34,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
 /// nothing.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("peers/smoke.json");
-    let mut bench = bench(metadata)?;
+    let mut bench = bench(metadata, "peers.toml")?;
     bench.args(["--only", "round-trips,spinning,best-effort,rate"]);
     bench.args(["--repetitions", "1", "--set", "seconds=1"]);
     bench.args(["--set", "payload_bytes=1024", "--set", "cores=2"]);
@@ -59,8 +66,8 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// Command that measures the scenario, with the programs in its PATH.
-fn bench(metadata: &Metadata) -> Result<Command> {
+/// Command that measures a scenario, with the programs in its PATH.
+fn bench(metadata: &Metadata, scenario: &str) -> Result<Command> {
     let sources = metadata.workspace_root.join("lab/interop/measured");
     let folder = metadata.target_directory.join("peers");
     build_examples("isolane", &["measured_end"])?;
@@ -94,7 +101,7 @@ fn bench(metadata: &Metadata) -> Result<Command> {
     }
     let mut bench = Command::new(metadata.isolane());
     bench.args(["bench", "run"]);
-    bench.arg(sources.join("peers.toml"));
+    bench.arg(sources.join(scenario));
     bench.env("PATH", with_first(&path)?);
     Ok(bench)
 }
@@ -111,12 +118,16 @@ mod tests {
     use isolane_bench::experiment::Scenario;
 
     #[test]
-    fn every_run_of_the_scenario_can_be_measured() {
-        let text = include_str!("../measured/peers.toml");
-        let runs = Scenario::parse(text).unwrap().plan(true).unwrap();
-        for run in &runs {
-            assert_eq!(run.check(), Ok(()), "{run:?}");
-            assert!(run.system.is_some(), "{run:?}");
+    fn every_run_of_the_scenarios_can_be_measured() {
+        for text in [
+            include_str!("../measured/peers.toml"),
+            include_str!("../measured/throughput.toml"),
+        ] {
+            let runs = Scenario::parse(text).unwrap().plan(true).unwrap();
+            for run in &runs {
+                assert_eq!(run.check(), Ok(()), "{run:?}");
+                assert!(run.system.is_some(), "{run:?}");
+            }
         }
     }
 }

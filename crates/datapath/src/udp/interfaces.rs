@@ -27,7 +27,7 @@ use super::socket::{Socket, interface_request};
 use super::transfer::Egress;
 use crate::contract::{OpenError, Warning};
 use crate::lane::Lane;
-use crate::limits::{MAX_ADDRESS_CHANGES, MAX_INTERFACES};
+use crate::limits::{MAX_ADDRESS_CHANGES, MAX_INTERFACES, USUAL_LINK_BITS_PER_S};
 use crate::network::Interfaces;
 
 /// IPv4 address of this host with its prefix length.
@@ -239,6 +239,14 @@ pub(super) fn link_bits_per_s(name: &str) -> Option<u64> {
         .ok()
         .flatten()
         .map(|speed| u64::from(speed) * 1_000_000)
+}
+
+/// Lowest of several rates. An unknown one counts as [`USUAL_LINK_BITS_PER_S`]; `None` if all are unknown.
+pub(super) fn slowest(rates: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let (known, unknown): (Vec<_>, Vec<_>) = rates.partition(Option::is_some);
+    let usual = unknown.first().map(|_| USUAL_LINK_BITS_PER_S);
+    let slowest = known.into_iter().flatten().min()?;
+    Some(slowest.min(usual.unwrap_or(u64::MAX)))
 }
 
 fn speed_mbps(name: &str) -> io::Result<Option<u32>> {
@@ -496,5 +504,14 @@ mod tests {
     fn an_interface_without_a_link_or_that_is_not_there_has_no_rate() {
         assert_eq!(link_bits_per_s("lo"), None);
         assert_eq!(link_bits_per_s("none"), None);
+        for (rates, lowest) in [
+            (&[][..], None),
+            (&[None], None),
+            (&[None, Some(10_000_000)], Some(10_000_000)),
+            (&[Some(10_000_000_000), None], Some(USUAL_LINK_BITS_PER_S)),
+            (&[Some(3), Some(2)], Some(2)),
+        ] {
+            assert_eq!(slowest(rates.iter().copied()), lowest, "{rates:?}");
+        }
     }
 }

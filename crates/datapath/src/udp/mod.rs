@@ -460,11 +460,8 @@ impl Datapath for Udp {
     }
 
     fn link_bits_per_s(&self) -> Option<u64> {
-        let rates = self
-            .interfaces
-            .iter()
-            .map(|one| interfaces::link_bits_per_s(&one.name));
-        rates.min().flatten()
+        let links = self.interfaces.iter().filter(|one| !one.is_loopback);
+        interfaces::slowest(links.map(|one| interfaces::link_bits_per_s(&one.name)))
     }
 
     fn receive_buffer(&self, lane: Lane) -> Option<usize> {
@@ -534,7 +531,7 @@ impl Datapath for Udp {
         }
         if is_any_back {
             // An interface that has returned may be another device.
-            self.segmentation = Segmentation::new(self.config.segmentation);
+            self.segmentation = Segmentation::new(self.capabilities.segmentation);
         }
         is_moved
     }

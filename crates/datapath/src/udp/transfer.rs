@@ -129,11 +129,14 @@ struct Segments {
     /// Size of each datagram but the last, in bytes; 0 for a single datagram.
     bytes: u16,
     /// Index of the interface in [`Segmentation`].
-    way: u8,
+    interface: u8,
 }
 
 impl Segments {
-    const NONE: Segments = Segments { bytes: 0, way: 0 };
+    const NONE: Segments = Segments {
+        bytes: 0,
+        interface: 0,
+    };
 
     /// Number of datagrams in a message of this size.
     fn count(self, message_bytes: usize) -> usize {
@@ -154,25 +157,25 @@ impl Segmentation {
     }
 
     /// Index of the interface through which an address is reached.
-    fn way_to(&self, address: [u8; 4], interfaces: &[Interface]) -> u8 {
+    fn interface_to(&self, address: [u8; 4], interfaces: &[Interface]) -> u8 {
         let place = interfaces.iter().position(|one| one.reaches(address));
         place.unwrap_or(MAX_INTERFACES).min(MAX_INTERFACES) as u8
     }
 
     /// Index of an interface with this number.
-    fn way_by(&self, index: u32, interfaces: &[Interface]) -> u8 {
+    fn interface_of(&self, index: u32, interfaces: &[Interface]) -> u8 {
         let place = interfaces.iter().position(|one| one.index == index);
         place.unwrap_or(MAX_INTERFACES).min(MAX_INTERFACES) as u8
     }
 
     /// Returns whether datagrams of this size may leave as a segmented burst.
     fn permits(&self, segments: Segments) -> bool {
-        segments.bytes <= self.0[usize::from(segments.way)]
+        segments.bytes <= self.0[usize::from(segments.interface)]
     }
 
     /// Notes that the kernel refused a segmented burst.
     fn note_refused(&mut self, segments: Segments, error: Event) {
-        self.0[usize::from(segments.way)] = match error {
+        self.0[usize::from(segments.interface)] = match error {
             Event::NO_CHECKSUM_OFFLOAD => 0,
             _ => segments.bytes.saturating_sub(1),
         };
@@ -402,9 +405,11 @@ impl<'a> Batch<'a> {
     ) {
         let segments = Segments {
             bytes: segment_bytes,
-            way: match by {
-                Some(egress) => self.segmentation.way_by(egress.index, self.interfaces),
-                None => self.segmentation.way_to(to.0, self.interfaces),
+            interface: match by {
+                Some(egress) => self
+                    .segmentation
+                    .interface_of(egress.index, self.interfaces),
+                None => self.segmentation.interface_to(to.0, self.interfaces),
             },
         };
         if self.segmentation.permits(segments) {
@@ -510,12 +515,12 @@ impl<'a> Batch<'a> {
         self.refuse(reason, datagrams);
     }
 
-    /// Sends the datagrams of a segmented burst one by one, after the kernel has refused the burst.
+    /// Sends the datagrams of a segmented burst one by one, after the kernel has refused the burst. If it takes any, the
+    /// interface's segments are smaller from then on.
     #[cold]
     fn send_singly(&mut self, place: usize, event: Event) {
         let segments = self.arrays.segments[place];
-        self.segmentation.note_refused(segments, event);
-        self.events.note(event, 1);
+        let mut is_any_sent = false;
         let mut header = self.arrays.messages.headers[place].msg_hdr;
         // The segment size is the last control message.
         // A usize with glibc, a socklen_t with musl.
@@ -536,12 +541,22 @@ impl<'a> Batch<'a> {
             // SAFETY: the header points to `vector`, whose bytes lie in the burst that the batch borrows for 'a, and to
             // its own name and control data.
             match unsafe { self.send_one(&header) } {
-                Err(error) => self.refuse_for(error, 1),
                 Ok(()) => {
                     self.ledger.note_sent(vector.iov_len);
                     self.report.sent += 1;
+                    is_any_sent = true;
                 }
+                Err(error) if refusal_of(error) == Refusal::WOULD_BLOCK => {
+                    self.refuse_for(error, segments.count(len - at));
+                    break;
+                }
+                Err(error) => self.refuse_for(error, 1),
             }
+        }
+        // Otherwise the error has another cause, which holds for single datagrams as well.
+        if is_any_sent {
+            self.segmentation.note_refused(segments, event);
+            self.events.note(event, 1);
         }
     }
 

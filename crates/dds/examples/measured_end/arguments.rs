@@ -1,7 +1,7 @@
 //! Command line shared by the programs of all systems (`lab/interop/measured/end.h`), and the options of isolane only:
-//! `--datapath udp|xdp` and `--waiting sleep|spin`.
+//! `--datapath udp|xdp`, `--waiting sleep|spin` and `--latency-budget-us N`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use crate::message::MIN_BYTES;
 
@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
     pub(crate) reliable: bool,
     pub(crate) max_samples: u16,
     pub(crate) seconds: u64,
+    /// Readers that a writer waits for.
+    pub(crate) readers: usize,
     /// Pings or samples a second; 0, for streams only, for as many as possible.
     pub(crate) rate_hz: u64,
     /// Seed of the nonces.
@@ -31,6 +33,8 @@ pub(crate) struct Arguments {
     pub(crate) by_lane: bool,
     /// True for throughput settings instead of the defaults.
     pub(crate) best: bool,
+    /// LATENCY_BUDGET of the topics; isolane only.
+    pub(crate) latency_budget: Duration,
     /// True if the loop busy-polls instead of sleeping; isolane only.
     pub(crate) spins: bool,
 }
@@ -52,11 +56,13 @@ impl Arguments {
             reliable: false,
             max_samples: 256,
             seconds: 2,
+            readers: 1,
             rate_hz: 0,
             seed: 0,
             rounds_file: None,
             by_lane: false,
             best: false,
+            latency_budget: Duration::ZERO,
             spins: false,
         };
         while let Some(option) = words.next() {
@@ -68,9 +74,13 @@ impl Arguments {
                 "--payload-bytes" => arguments.payload_bytes = number(&option, &value()?)?,
                 "--max-samples" => arguments.max_samples = number(&option, &value()?)?,
                 "--seconds" => arguments.seconds = number(&option, &value()?)?,
+                "--readers" => arguments.readers = number(&option, &value()?)?,
                 "--rate-hz" => arguments.rate_hz = number(&option, &value()?)?,
                 "--datapath" => arguments.by_lane = word(&option, &value()?, ["udp", "xdp"])?,
                 "--waiting" => arguments.spins = word(&option, &value()?, ["sleep", "spin"])?,
+                "--latency-budget-us" => {
+                    arguments.latency_budget = Duration::from_micros(number(&option, &value()?)?);
+                }
                 "--best" => arguments.best = true,
                 "--seed" => arguments.seed = number(&option, &value()?)?,
                 "--rounds-file" => arguments.rounds_file = Some(value()?.into()),

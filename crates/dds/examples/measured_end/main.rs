@@ -86,6 +86,7 @@ fn qos(arguments: &Arguments) -> Qos {
     let qos = qos
         .level(Level::clamp(7))
         .max_bytes(message::max_bytes(arguments.payload_bytes));
+    let qos = qos.latency_budget(arguments.latency_budget);
     match arguments.best {
         true => qos.max_datagram_bytes(BEST_DATAGRAM_BYTES),
         false => qos,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use isolane::{DataReader, DataWriter, Level, Participant, Sample, WriteError};
+use isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES;
 
 use crate::{
     Outcome,
@@ -18,8 +19,10 @@ use crate::{
 };
 
 const TOPIC: &str = "Throughput";
-/// Writes between two iterations of the loop, if writing does not run it.
+/// Writes between two iterations of the loop, if writing does not run it. The loop sends the fragments of long samples,
+/// of which a writer keeps sixteen.
 const WRITES_PER_LOOK: u64 = 256;
+const LONG_WRITES_PER_LOOK: u64 = 8;
 /// Timeout for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 /// Time for the last samples to arrive before the writer is deleted.
@@ -46,7 +49,9 @@ impl Written {
 
 pub(crate) fn write(participant: &Participant, arguments: &Arguments) -> Outcome<()> {
     let writer = participant.create_writer::<Message>(TOPIC, &qos(arguments))?;
-    wait_for_peer(participant, || writer.matched_readers() > 0)?;
+    wait_for_peer(participant, || {
+        writer.matched_readers() >= arguments.readers
+    })?;
     print_ready_and_wait(participant)?;
     let begin = Instant::now();
     let time = Duration::from_secs(arguments.seconds);
@@ -80,10 +85,14 @@ fn write_at_full_speed(
 ) -> Result<Written, WriteError> {
     let mut message = Message::of_size(arguments.payload_bytes);
     let mut written = Written::default();
+    let writes_per_look = match arguments.payload_bytes > MAX_DATA_PAYLOAD_BYTES {
+        true => LONG_WRITES_PER_LOOK,
+        false => WRITES_PER_LOOK,
+    };
     let begin = Instant::now();
     while begin.elapsed() < time {
         written.write(writer, &mut message);
-        if !arguments.reliable && written.samples.is_multiple_of(WRITES_PER_LOOK) {
+        if !arguments.reliable && written.samples.is_multiple_of(writes_per_look) {
             participant.poll();
         }
     }

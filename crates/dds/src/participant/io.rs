@@ -264,7 +264,7 @@ impl Io {
                 last.class() == class
                     && last.datagram_count() < MAX_SEGMENTS
                     && last.range().end + missing_bytes(last) + bytes
-                        <= self.capabilities.max_frame_bytes
+                        <= self.capabilities.max_frame_bytes.min(last.capacity())
                     && complete(last)
             })
     }
@@ -316,7 +316,9 @@ impl Io {
         let mut frame = match own {
             Some(frame) => frame,
             None => {
-                let mut frame = self.pool.take(class)?;
+                let taken = self.pool.take(class);
+                self.no_frame += u64::from(taken.is_none());
+                let mut frame = taken?;
                 let last = self.transmit.last()?;
                 let written = &last.buffer()[last.range().end..][..bytes];
                 let head = frame.head_room();
@@ -579,6 +581,7 @@ impl State {
                         to,
                         after: None,
                     });
+                    used.add(work.bytes);
                     self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
                     last_kind = Some(work.kind);
                     continue;
@@ -593,7 +596,7 @@ impl State {
                     Destinations::Listed(list) => Addresses::Listed(list),
                 };
                 let places = addresses.of(&self.protocol);
-                used.add_to(places.len(), work.bytes, &bound);
+                used.add_to(places.len(), work.bytes);
                 if frame.is_some() || !self.io.extend_burst(work.bytes, places) {
                     let Some(frame) = self.io.frame_of_next(frame, class, work.bytes) else {
                         break;

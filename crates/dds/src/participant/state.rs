@@ -220,6 +220,8 @@ impl State {
         }
         if self.io.datapath.check_interfaces() {
             self.follow_addresses();
+            // The link may be another one, of another rate.
+            self.assign_bursts();
         }
         self.log_warnings(monotonic_now());
         self.begin_observing();

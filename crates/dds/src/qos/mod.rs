@@ -158,9 +158,10 @@ setters! {
     ///
     /// A writer with a budget batches small samples. It sends them when a datagram is full
     /// ([`BATCH_BYTES`](isolane_rtps::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
-    /// that is larger), and after half of the budget, at most a second. This saves datagrams and system calls.
+    /// that is larger), with best effort when [`BATCHED_DATAGRAMS`](isolane_rtps::limits::BATCHED_DATAGRAMS) are, and
+    /// after half of the budget, at most a second. This saves datagrams and system calls.
     /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
-    /// budget stores up to [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples.
+    /// budget has room for [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples, or more short ones.
     ///
     /// Default: 0, which sends each sample at once, as critical topics need. A budget below 0.1 ms counts as 0.
     latency_budget(budget: Duration) => policies.latency_budget = budget.into();

@@ -130,7 +130,7 @@ fn below_the_highest_level_in_use_bursts_are_shorter() {
         "protocol work, priority 13",
     ];
     assert_eq!(of_high.map(items), [BURST; 3]);
-    assert_eq!(of_low.map(items), [4, 16, 1]);
+    assert_eq!(of_low.map(items), [4, 8, 1]);
     assert_eq!(items("protocol work, priority 12"), 1);
 }
 

@@ -18,9 +18,9 @@ use crate::{
     counters::{ReaderLedger, WriterLedger},
     discovery::{EndpointKind as RemoteKind, PUBLICATIONS, SUBSCRIPTIONS},
     limits::{
-        BATCHED_SAMPLES, DEFAULT_HISTORY_BYTES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, ENDS_BYTES,
-        MAX_DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING,
-        STAGED_SAMPLES, WAITING_BYTES,
+        BATCH_BYTES, BATCHED_DATAGRAMS, BATCHED_SAMPLES, DEFAULT_HISTORY_BYTES, DEFAULT_INSTANCES,
+        DEFAULT_SAMPLES, ENDS_BYTES, MAX_BATCHED_SAMPLES, MAX_DEFAULT_SAMPLES, MAX_NAME_BYTES,
+        MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
     participant::{Facts, LocalParticipant, Shared},
@@ -187,6 +187,13 @@ fn default_samples(config: &EndpointConfig<'_>) -> Result<u16, CreateError> {
     Ok(samples.clamp(DEFAULT_SAMPLES, MAX_DEFAULT_SAMPLES))
 }
 
+/// Returns the number of samples that a batching best-effort writer keeps: twice those of [`BATCHED_DATAGRAMS`].
+fn batched_samples(slot_bytes: usize) -> u16 {
+    let samples = 2 * BATCHED_DATAGRAMS * BATCH_BYTES / slot_bytes.max(1);
+    let samples = u16::try_from(samples).unwrap_or(u16::MAX);
+    samples.clamp(BATCHED_SAMPLES, MAX_BATCHED_SAMPLES)
+}
+
 /// Returns the number of slots affordable for samples that the user cannot see yet.
 fn affordable_slots(slot_bytes: usize) -> u16 {
     let affordable = WAITING_BYTES / slot_bytes.max(1);
@@ -265,13 +272,14 @@ impl LocalParticipant {
             let sizes = config.sizes(samples.saturating_add(2));
             HistoryPlan::new(keep, samples, sizes.taken_from(zeroed))
         };
+        let batched = batched_samples(config.slot_bytes());
         let staged = STAGED_SAMPLES.min(affordable_slots(config.slot_bytes()));
         let plan = match (reliable, fragmenter.cuts(), &batch) {
             (true, false, _) => Some(plan(keeps, samples).with_ends(ends)),
             (true, true, _) => Some(plan(keeps, samples).with_pin().with_ends(ends)),
-            (false, true, Some(_)) => Some(plan(Keep::All, BATCHED_SAMPLES).with_pin()),
+            (false, true, Some(_)) => Some(plan(Keep::All, batched).with_pin()),
             (false, true, None) => Some(plan(Keep::All, staged).with_pin()),
-            (false, false, Some(_)) => Some(plan(Keep::All, BATCHED_SAMPLES)),
+            (false, false, Some(_)) => Some(plan(Keep::All, batched)),
             (false, false, None) => None,
         };
         let sample_bytes = plan.as_ref().map_or(0, HistoryPlan::bytes);

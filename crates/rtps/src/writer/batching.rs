@@ -1,7 +1,7 @@
 //! Batching under LATENCY_BUDGET (DDS 1.4 §2.2.3.8).
 //!
 //! A writer with a budget holds its samples until a datagram is full or half of the budget has passed since the first
-//! held sample. A shorter LIFESPAN, DEADLINE or manual lease counts as the budget. Then the writer files the first
+//! held sample. Best-effort samples wait for several full datagrams, which leave in one call of the datapath. A shorter LIFESPAN, DEADLINE or manual lease counts as the budget. Then the writer files the first
 //! transmission of the held samples, which packs as many into a datagram as fit. The other half of the budget is left
 //! for transport. Without a budget, the default, each sample is filed at once.
 
@@ -10,12 +10,15 @@ use core::time::Duration;
 use isolane_wire::{
     guid::EntityId,
     message::{HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES},
-    qos::{LivelinessKind, QosPolicies},
+    qos::{LivelinessKind, QosPolicies, ReliabilityKind},
     sequence::SequenceNumber,
 };
 
 use crate::{
-    limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, MAX_DATAGRAM_BYTES, MAX_HOLD, MIN_PERIOD},
+    limits::{
+        BATCH_BYTES, BATCHED_DATAGRAMS, MAX_DATA_PAYLOAD_BYTES, MAX_DATAGRAM_BYTES, MAX_HOLD,
+        MIN_PERIOD,
+    },
     participant::{LocalParticipant, Shared},
     slab::WriterId,
     work::Filed,
@@ -35,7 +38,11 @@ pub(crate) struct Batch {
     hold: Duration,
     /// Maximum size in bytes of the shared datagram.
     pub(crate) limit_bytes: usize,
-    /// Bytes of the held samples, with the submessage heads in front of each.
+    /// Full datagrams for which the writer waits.
+    max_datagrams: usize,
+    /// Full datagrams of held samples.
+    datagrams: usize,
+    /// Bytes of the other held samples, with the submessage heads in front of each.
     bytes: usize,
     samples: usize,
     /// Bytes of all unsent samples, including released ones.
@@ -53,12 +60,20 @@ impl Batch {
         let others = [qos.lifespan.to_core(), qos.deadline.to_core(), lease];
         let shortest = others.into_iter().flatten().fold(budget, Duration::min);
         let hold = (shortest / 2).min(MAX_HOLD);
+        let limit_bytes = match max_datagram_bytes > MAX_DATA_PAYLOAD_BYTES {
+            true => max_datagram_bytes.clamp(BATCH_BYTES, MAX_DATAGRAM_BYTES),
+            false => BATCH_BYTES,
+        };
+        // The loop sends what waits of a reliable writer together, so holding more gains nothing.
+        let max_datagrams = match qos.reliability.kind {
+            ReliabilityKind::Reliable => 1,
+            ReliabilityKind::BestEffort => BATCHED_DATAGRAMS * BATCH_BYTES / limit_bytes,
+        };
         (hold >= MIN_HOLD).then_some(Self {
             hold,
-            limit_bytes: match max_datagram_bytes > MAX_DATA_PAYLOAD_BYTES {
-                true => max_datagram_bytes.clamp(BATCH_BYTES, MAX_DATAGRAM_BYTES),
-                false => BATCH_BYTES,
-            },
+            limit_bytes,
+            max_datagrams: max_datagrams.max(1),
+            datagrams: 0,
             bytes: 0,
             samples: 0,
             unsent_bytes: 0,
@@ -67,9 +82,14 @@ impl Batch {
 
     /// Counts one more sample; returns true if there is no room for another of the same size.
     fn add(&mut self, sample_bytes: usize) -> bool {
+        let room = self.limit_bytes - HEADER_BYTES - HEARTBEAT_BYTES;
         self.bytes += sample_bytes;
         self.samples += 1;
-        self.bytes + sample_bytes > self.limit_bytes - HEADER_BYTES - HEARTBEAT_BYTES
+        if self.bytes + sample_bytes > room {
+            self.bytes = 0;
+            self.datagrams += 1;
+        }
+        self.datagrams >= self.max_datagrams
     }
 }
 
@@ -154,7 +174,7 @@ impl Writers {
             return;
         };
         if let Some(batch) = &mut writer.batch {
-            (batch.bytes, batch.samples) = (0, 0);
+            (batch.datagrams, batch.bytes, batch.samples) = (0, 0, 0);
         }
         if writer.next_unsent > writer.last {
             return;
@@ -208,10 +228,38 @@ mod tests {
 
     #[test]
     fn a_batch_is_full_when_the_next_sample_would_not_fit() {
-        let mut batch = of_budget(Duration::from_millis(4)).expect("it waits");
-        let one = 64;
-        let count = (1..).find(|_| batch.add(one)).expect("some day");
-        assert!(HEADER_BYTES + count * one + HEARTBEAT_BYTES <= BATCH_BYTES);
-        assert!(HEADER_BYTES + (count + 1) * one + HEARTBEAT_BYTES > BATCH_BYTES);
+        let budget = of_budget(Duration::from_millis(4)).expect("it waits");
+        for (max_datagrams, one) in [(1, 64), (BATCHED_DATAGRAMS, 64), (2, 600)] {
+            let mut batch = Batch {
+                max_datagrams,
+                ..budget
+            };
+            let count = (1..).find(|_| batch.add(one)).expect("some day");
+            assert_eq!(count % max_datagrams, 0);
+            let of_one = count / max_datagrams;
+            assert!(HEADER_BYTES + of_one * one + HEARTBEAT_BYTES <= BATCH_BYTES);
+            assert!(HEADER_BYTES + (of_one + 1) * one + HEARTBEAT_BYTES > BATCH_BYTES);
+        }
+    }
+
+    #[test]
+    fn only_best_effort_samples_wait_for_several_datagrams() {
+        let datagrams = |kind, datagram_bytes| {
+            let mut qos = QosPolicies {
+                latency_budget: Duration::from_millis(4).into(),
+                ..QosPolicies::default()
+            };
+            qos.reliability.kind = kind;
+            let batch = Batch::of(&qos, datagram_bytes).expect("it waits");
+            batch.max_datagrams
+        };
+        let (best_effort, reliable) = (ReliabilityKind::BestEffort, ReliabilityKind::Reliable);
+        assert_eq!(datagrams(best_effort, BATCH_BYTES), BATCHED_DATAGRAMS);
+        assert_eq!(
+            datagrams(best_effort, 4 * BATCH_BYTES),
+            BATCHED_DATAGRAMS / 4
+        );
+        assert_eq!(datagrams(best_effort, MAX_DATAGRAM_BYTES), 1);
+        assert_eq!(datagrams(reliable, BATCH_BYTES), 1);
     }
 }

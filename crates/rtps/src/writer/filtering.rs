@@ -191,10 +191,11 @@ impl Writers {
                 self.schedule_first(shared, index);
                 return Some(self.data_work(index, 0, Destinations::Writer(index)));
             }
-            let writer = self.table.get(index)?;
-            let first = writer.unsent()?;
-            if writer.fragmenter.is_fragmented(first.payload.len())
+            let writer = self.table.get_mut(index)?;
+            let first_bytes = writer.unsent()?.payload.len();
+            if writer.fragmenter.is_fragmented(first_bytes)
                 || writer.destinations.is_empty()
+                || writer.holds_for_window()
             {
                 return None;
             }

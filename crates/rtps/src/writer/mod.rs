@@ -253,9 +253,18 @@ impl Writer {
 
     /// Returns the lowest number not acknowledged by a reliable reader; silent readers do not count.
     pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxyId, ReaderProxy>) -> SequenceNumber {
+        self.lowest_where(proxies, |_| true)
+    }
+
+    /// Returns the same for the readers that meet a condition.
+    fn lowest_where(
+        &self,
+        proxies: &Slab<ReaderProxyId, ReaderProxy>,
+        counts: impl Fn(&ReaderProxy) -> bool,
+    ) -> SequenceNumber {
         let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
         reliable
-            .filter(|proxy| proxy.reliable && !proxy.is_silent())
+            .filter(|proxy| proxy.reliable && !proxy.is_silent() && counts(proxy))
             .map(ReaderProxy::done_to)
             .min()
             .unwrap_or(NO_RELIABLE_READER)
@@ -298,8 +307,9 @@ impl Writer {
         self.history.as_ref().is_some_and(History::keeps_all)
     }
 
-    /// Counts the bytes in flight anew, after acknowledgements.
-    pub(crate) fn refresh_in_flight(&mut self) {
+    /// Counts the bytes in flight anew, after acknowledgements. A reader that still gets the history does not count: it
+    /// would hold up new samples for the others.
+    pub(crate) fn refresh_in_flight(&mut self, proxies: &Slab<ReaderProxyId, ReaderProxy>) {
         let Some(history) = self.history.as_ref().filter(|it| it.keeps_all()) else {
             return;
         };
@@ -308,7 +318,11 @@ impl Writer {
             let change = kept.and_then(|kept| history.get(kept));
             change.map_or(self.written_bytes, |(change, _)| change.start)
         };
-        let lowest = self.lowest_unacknowledged();
+        let lowest = match self.volatile {
+            true => self.lowest_acknowledged,
+            false => self.lowest_where(proxies, |proxy| proxy.history_next.is_none()),
+        };
+        let lowest = lowest.min(self.next_unsent);
         self.bytes_in_flight = start(self.next_unsent).saturating_sub(start(lowest));
     }
 

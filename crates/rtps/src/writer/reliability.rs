@@ -375,7 +375,7 @@ impl Writers {
     pub(crate) fn refresh_lowest(&mut self, writer_index: WriterId) {
         if let Some(writer) = self.table.get_mut(writer_index) {
             writer.lowest_acknowledged = writer.lowest_of(&self.proxies);
-            writer.refresh_in_flight();
+            writer.refresh_in_flight(&self.proxies);
         }
     }
 

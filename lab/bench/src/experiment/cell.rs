@@ -13,7 +13,7 @@ use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
 use crate::limits::{
     MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_LATENCY_BUDGET_US, MAX_LINK_BITS_PER_S,
-    MAX_QUEUE_FRAMES, MAX_RATE_HZ, MAX_RUN_SECONDS, MAX_SAMPLES, MIN_FLOOD_FACTOR,
+    MAX_QUEUE_FRAMES, MAX_RATE_HZ, MAX_READERS, MAX_RUN_SECONDS, MAX_SAMPLES, MIN_FLOOD_FACTOR,
     MIN_LINK_BITS_PER_S,
 };
 use crate::multicast_load;
@@ -97,6 +97,10 @@ pub struct Cell {
     pub content: Content,
     /// Two streams at the same time, one in each direction.
     pub both_directions: bool,
+    /// Readers of a throughput run, each a process on host B.
+    pub readers: u8,
+    /// A loop that never sleeps on each core of a throughput run, as other load.
+    pub busy: bool,
 }
 
 impl Default for Cell {
@@ -132,6 +136,8 @@ impl Default for Cell {
             waiting: Waiting::Sleep,
             content: Content::Zeros,
             both_directions: false,
+            readers: 1,
+            busy: false,
         }
     }
 }
@@ -281,11 +287,15 @@ impl Cell {
                 waiting: self.waiting,
                 content: self.content,
                 both_directions: self.both_directions && self.datapath.has_hosts(),
+                readers: self.readers,
+                busy: self.busy,
                 ..usual
             };
             return;
         }
         self.both_directions = usual.both_directions;
+        self.readers = usual.readers;
+        self.busy = usual.busy;
         self.rate_hz.get_or_insert(RATE_HZ);
         self.latency_budget_us = usual.latency_budget_us;
         let reliability = self.reliability.get_or_insert(Reliability::BestEffort);
@@ -420,7 +430,13 @@ impl Cell {
                  leave out `system` and set datapath = udp",
             );
         }
+        if self.readers > 1 && (self.both_directions || spins) {
+            return refused(
+                "readers share a core, so they sleep and are all on one host: set waiting = sleep and both_directions = false",
+            );
+        }
         if self.measure == What::Throughput {
+            within("readers", self.readers, 1..=MAX_READERS)?;
             let is_set = [
                 ("disturbance", self.disturbance != Load::None),
                 ("step", self.step.is_some()),
@@ -618,6 +634,8 @@ impl Cell {
             waiting: self.waiting,
             content: self.content,
             both_directions: self.both_directions,
+            readers: self.readers,
+            busy: self.busy,
             seconds: self.seconds,
             cores: match (Cores::of_machine(), self.cores) {
                 (Cores { hosts, .. }, Some(1)) => Cores {

@@ -216,6 +216,8 @@ fn values_outside_their_range_are_refused_by_their_names() {
         waiting = "busy-poll"                            => set datapath = xdp
         measure = "throughput", both_directions = true, datapath = "xdp" => over udp
         measure = "throughput", both_directions = true, waiting = "spin" => two ends a core
+        measure = "throughput", readers = 17 => readers = 17 is not within 1 to 16
+        measure = "throughput", readers = 2, both_directions = true => all on one host
         rate_hz = 100_000, seconds = 200                 => rate_hz * seconds = 20000000
         disturbance = "flood", place = "pair"            => disturbance = "flood" cannot be judged at place = "pair"
         disturbance = "storm", place = "pair"            => its place is link or fast-link

@@ -17,6 +17,9 @@ use crate::scenario::rtt::{Outcome, weak_flood};
 /// Maximum number of attempts at a run that the machine spoils, or that fails.
 pub const TRIES: u32 = 3;
 
+/// Share of the machine's CPU time above which a hypervisor spoils a stream.
+const MAX_STOLEN: f64 = 0.01;
+
 /// Isolation counter of a run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
@@ -145,8 +148,8 @@ impl Expectations {
         ingress_drops(run) > 0 || (is_weak && !is_violated)
     }
 
-    /// Measures a run and judges it. A run with expectations is measured again, up to [`TRIES`] times, if it fails or the
-    /// machine spoils it; `discarded` is then called with the number of the attempt and the reason.
+    /// Measures a run and judges it. A run is measured again, up to [`TRIES`] times, if the machine spoils it, and a run
+    /// with expectations also if it fails; `discarded` is then called with the number of the attempt and the reason.
     pub fn measure(
         &self,
         once: impl Fn() -> Result<Outcome, ScenarioError>,
@@ -156,13 +159,14 @@ impl Expectations {
         loop {
             let mut measured = once();
             let why = match &mut measured {
-                Err(error) => Some(error.to_string()),
+                Err(error) => Some(error.to_string()).filter(|_| !self.is_empty()),
                 Ok(Outcome { run, .. }) => {
                     run.unexpected = self.fault(run);
-                    run.unexpected.clone().filter(|_| self.is_spoilt(run))
+                    let spoilt = run.unexpected.clone().filter(|_| self.is_spoilt(run));
+                    spoilt.or_else(|| theft(run))
                 }
             };
-            match why.filter(|_| attempt < TRIES && !self.is_empty()) {
+            match why.filter(|_| attempt < TRIES) {
                 Some(why) => discarded(attempt, &why),
                 None => return measured,
             }
@@ -180,6 +184,17 @@ impl Expectations {
     }
 }
 
+/// Reason why a stream does not count, if the hypervisor took too much CPU time from it.
+fn theft(run: &Run) -> Option<String> {
+    let stolen = run.stream.as_ref()?.stolen?;
+    (stolen > MAX_STOLEN).then(|| {
+        format!(
+            "the hypervisor took {:.1} % of the CPU time",
+            stolen * 100.0
+        )
+    })
+}
+
 fn ingress_drops(run: &Run) -> u64 {
     let ledger = run.ledger.as_ref();
     ledger.map_or(0, |ledger| ledger.cable.ingress_drops())
@@ -190,8 +205,8 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::report::Disturbed;
     use crate::report::tests::silent_run;
+    use crate::report::{Disturbed, Stream};
 
     const KEPT: &str = "inversions = 'zero'\nlost = 'zero'\ntouched = 'zero'\nunaccounted = 'zero'";
 
@@ -264,5 +279,27 @@ mod tests {
         assert_eq!(attempts(&expecting(KEPT), 0), TRIES);
         assert_eq!(attempts(&expecting(KEPT), 1), 1);
         assert_eq!(attempts(&Expectations::default(), 0), 1);
+    }
+
+    #[test]
+    fn a_stream_without_its_share_of_the_cores_is_measured_again() {
+        let attempts = |stolen| {
+            let count = Cell::new(0);
+            let once = || {
+                count.set(count.get() + 1);
+                let mut run = run("udp", |_| None);
+                run.stream = Some(Stream {
+                    stolen,
+                    ..Stream::default()
+                });
+                Ok(Outcome::of_stream(run))
+            };
+            let measured = Expectations::default().measure(once, |_, _| ());
+            assert!(measured.is_ok());
+            count.get()
+        };
+        assert_eq!(attempts(None), 1);
+        assert_eq!(attempts(Some(MAX_STOLEN)), 1);
+        assert_eq!(attempts(Some(0.02)), TRIES);
     }
 }

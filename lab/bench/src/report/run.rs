@@ -120,13 +120,13 @@ pub struct Stream {
     pub link: String,
     /// Samples accepted by `write`.
     pub samples_written: u64,
-    /// Samples received by the reader's callback.
+    /// Samples received by the readers' callbacks; the sum over all readers.
     pub samples_delivered: u64,
-    /// Samples written and not delivered.
+    /// Samples written and not delivered, summed over all readers.
     pub samples_lost: u64,
-    /// Sample rate at the reader, from its first to its last sample.
+    /// Sample rate at a reader, from its first to its last sample; the mean of all readers.
     pub samples_per_s: Option<f64>,
-    /// Payload rate at the reader, in 10^6 bit/s.
+    /// Payload rate at a reader, in 10^6 bit/s.
     pub mbit_per_s: Option<f64>,
     /// Samples that `write` refused; null if the writer's program does not print it.
     #[serde(default)]
@@ -139,9 +139,18 @@ pub struct Stream {
     pub receive_dropped: Option<u64>,
     /// Datagrams the reader received by a lane; null over sockets.
     pub received_by_lane: Option<u64>,
+    /// Segmented bursts that the writer sent; null for a system under test, as is the next.
+    #[serde(default)]
+    pub segmented: Option<u64>,
+    /// Bursts that the kernel handed to the readers in one piece.
+    #[serde(default)]
+    pub coalesced: Option<u64>,
+    /// Share of the machine's CPU time that a hypervisor took while the stream ran, 0 to 1; null if unknown.
+    #[serde(default)]
+    pub stolen: Option<f64>,
     /// Resources of the writer.
     pub writer: EndUsage,
-    /// Resources of the reader.
+    /// Resources of the readers, for each sample delivered. Of several, memory is that of one.
     pub reader: EndUsage,
 }
 

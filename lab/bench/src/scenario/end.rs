@@ -184,18 +184,23 @@ pub(super) fn in_order(builder: Builder, order: report::Order) -> Builder {
     }
 }
 
-/// Returns whether each of the participant's endpoints is matched.
-pub(super) fn is_matched(participant: &Participant) -> bool {
+/// Returns whether each of the participant's writers has this number of readers, and each reader a writer.
+pub(super) fn is_matched(participant: &Participant, wanted: usize) -> bool {
     let report = participant.report();
     let mut readers = report.readers.iter();
-    report.writers.iter().all(|writer| writer.matched > 0)
+    report.writers.iter().all(|writer| writer.matched >= wanted)
         && readers.all(|reader| reader.matched > 0 || reader.topic == UNWRITTEN_TOPIC)
 }
 
-/// Runs the loop until discovery has matched the other end.
-pub(super) fn run_until_matched(participant: &Participant, stop: &Stop) -> Result<(), EndError> {
+/// Runs the loop until discovery has matched each writer with this number of readers, and each reader with a writer.
+pub(super) fn run_until_matched(
+    participant: &Participant,
+    readers: usize,
+    stop: &Stop,
+) -> Result<(), EndError> {
     let patience = Duration::from_secs(MATCH_SECONDS);
-    if run_until(participant, stop, patience, || is_matched(participant))? {
+    let is_done = || is_matched(participant, readers);
+    if run_until(participant, stop, patience, is_done)? {
         Ok(())
     } else {
         Err(EndError::NotMatched)

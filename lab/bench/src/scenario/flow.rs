@@ -318,6 +318,10 @@ pub struct EndCounts {
     pub receive_dropped: u64,
     /// Maximum number of datagrams dropped on this host, if each dropped packet was a full segmented burst.
     pub receive_dropped_max: u64,
+    /// Segmented bursts of the lane that were sent.
+    pub segmented: u64,
+    /// Bursts of the lane that the kernel handed over in one piece.
+    pub coalesced: u64,
     /// Samples passed to the reader's callback.
     pub delivered: u64,
     /// Received samples of another type, too large, or without room.
@@ -416,6 +420,9 @@ impl EndCounts {
     /// Counts the datagrams of the measured lane, and checks the balance of all lanes.
     fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
         self.lanes.dropped = drops(ledger, Lane::Level(level));
+        let events = &ledger.lane(Lane::Level(level)).events;
+        self.segmented = events.get(Event::SEGMENTED);
+        self.coalesced = events.get(Event::COALESCED);
         if datapath == XDP {
             let touched = |lane| ledger.lane(lane).events.get(counters::RESERVE_TOUCHED);
             self.lanes.reserve_touched = Some(Lane::ALL.into_iter().map(touched).sum());

@@ -12,13 +12,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::flow::EndCounts;
 use super::rtt::{EndConfig, EndReport, PingReport, PongReport};
-use super::throughput::{self, Reliability};
+use super::throughput::{self, Load, LoadReport, Reliability};
 use crate::child::{ChildError, Running};
 use crate::experiment::System;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS};
 use crate::namespace::{Host, TestHosts};
 use crate::process::exact_timers;
 use crate::record::{PingRecorder, PongRecorder, StampClock, nonce};
+use crate::report::EndUsage;
 
 /// Datapath of a run whose program chooses it.
 pub(super) const PROGRAM: &str = "program";
@@ -266,20 +267,37 @@ impl Printed {
         let count = self.get(name).map(|count| count as u64);
         count.ok_or_else(|| ChildError::Format(format!("no line `{name}`")))
     }
+
+    /// Resources, as far as they are printed.
+    pub(super) fn usage(&self) -> EndUsage {
+        let number = |name: &str| self.get(name).map(|number| number as u64);
+        let samples = self.get("cpu_samples").filter(|&samples| samples > 0.0);
+        EndUsage {
+            cpu_us_per_sample: self
+                .get("cpu_ns")
+                .zip(samples)
+                .map(|(ns, samples)| ns / 1e3 / samples),
+            resident_bytes: number("resident_bytes"),
+            threads: number("threads"),
+        }
+    }
 }
 
-/// Runs `writer` and `reader` of a system and returns what they printed.
+/// Runs `writer` and `reader`s of a system, and returns what they printed and the load beside them.
 pub(super) fn stream(
     testbed: &TestHosts,
     system: &System,
     config: &throughput::Config,
-) -> Result<[Printed; 2], ChildError> {
-    let options = [
+) -> Result<(Printed, Vec<Printed>, LoadReport), ChildError> {
+    let mut options = vec![
         ("--payload-bytes", config.payload_bytes.to_string()),
         ("--max-samples", config.max_samples.to_string()),
         ("--rate-hz", config.rate_hz.unwrap_or(0).to_string()),
         ("--seconds", config.seconds.to_string()),
     ];
+    if config.readers > 1 {
+        options.push(("--readers", config.readers.to_string()));
+    }
     let spawn = |host, role, core| {
         let reliability = config.reliability;
         spawn(
@@ -291,16 +309,23 @@ pub(super) fn stream(
             &options,
         )
     };
-    let mut reader = spawn(Host::B, "reader", config.cores.cable)?;
+    let readers = (0..config.readers).map(|_| spawn(Host::B, "reader", config.cores.cable));
+    let mut readers: Vec<Running> = readers.collect::<Result<_, _>>()?;
     let mut writer = spawn(Host::A, "writer", config.cores.hosts)?;
-    wait_until_ready(&mut reader)?;
-    wait_until_ready(&mut writer)?;
+    for end in readers.iter_mut().chain([&mut writer]) {
+        wait_until_ready(end)?;
+    }
+    let load = Load::begin(config);
     writer.go()?;
     let seconds = u64::from(config.seconds) + CHILD_FINISH_SECONDS;
     let written = Printed(printed(writer, seconds)?);
     thread::sleep(throughput::DRAIN);
-    reader.stop();
-    Ok([written, Printed(printed(reader, CHILD_FINISH_SECONDS)?)])
+    let load = load.end();
+    readers.iter_mut().for_each(Running::stop);
+    let read = readers
+        .into_iter()
+        .map(|reader| printed(reader, CHILD_FINISH_SECONDS).map(Printed));
+    Ok((written, read.collect::<Result<_, _>>()?, load))
 }
 
 #[cfg(test)]

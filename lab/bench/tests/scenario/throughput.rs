@@ -20,6 +20,8 @@ fn config(reliability: Reliability) -> throughput::Config {
         waiting: Waiting::Sleep,
         content: Content::Zeros,
         both_directions: false,
+        readers: 1,
+        busy: false,
         seconds: 1,
         cores: Cores::of_machine(),
     }
@@ -140,4 +142,23 @@ fn streams_in_both_directions_are_one_result_and_reliable() {
     let written = stream(&run).samples_written;
     assert!((1_001..=2_000).contains(&written), "{written}");
     assert_eq!(stream(&run).samples_delivered, written);
+}
+
+#[test]
+fn each_of_several_readers_gets_every_reliable_sample_beside_busy_loops() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(hosts) = joined() else { return };
+    let config = throughput::Config {
+        readers: 3,
+        busy: true,
+        rate_hz: Some(1_000),
+        ..config(Reliability::Reliable)
+    };
+    let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    let stream = stream(&run);
+    assert!(stream.samples_written <= 1_000);
+    assert_eq!(stream.samples_delivered, 3 * stream.samples_written);
+    assert!(stream.samples_per_s.unwrap() < 1_100.0, "a mean, no sum");
+    assert!(run.system.is_some());
 }

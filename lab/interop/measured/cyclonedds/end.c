@@ -76,9 +76,10 @@ static void make_reader(struct end *end, const char *topic, dds_on_data_availabl
 
 static bool has_reader(void *context)
 {
+  const struct end *end = context;
   dds_publication_matched_status_t status;
-  must(dds_get_publication_matched_status(((struct end *)context)->writer, &status), "publication matched status");
-  return status.current_count > 0;
+  must(dds_get_publication_matched_status(end->writer, &status), "publication matched status");
+  return status.current_count >= end->arguments->readers;
 }
 
 static bool has_writer(void *context)

@@ -179,8 +179,9 @@ private:
   static bool has_reader(void* end)
   {
     fast::PublicationMatchedStatus status;
-    static_cast<End*>(end)->writer_->get_publication_matched_status(status);
-    return status.current_count > 0;
+    const auto* self = static_cast<End*>(end);
+    self->writer_->get_publication_matched_status(status);
+    return status.current_count >= static_cast<int32_t>(self->arguments_.readers);
   }
 
   static bool has_writer(void* end)

@@ -144,6 +144,8 @@ int main(int argc, char **argv)
   const struct arguments arguments = parse_arguments(argc, argv, "plain UDP");
   if (arguments.reliable || arguments.payload_bytes > 65000)
     fail_usage("plain UDP is best effort, with up to 65,000 bytes", NULL);
+  if (arguments.readers > 1)
+    fail_usage("plain UDP has one reader", NULL);
   struct end end;
   memset(&end, 0, sizeof end);
   end.arguments = &arguments;

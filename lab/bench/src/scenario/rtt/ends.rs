@@ -89,7 +89,7 @@ pub fn run_ping(
     let participant = participant(config, "isolane rtt ping")?;
     let _unwritten = foreign_reader(&participant, config)?;
     let ping = Ping::new(&participant, config)?;
-    end::run_until_matched(&participant, stop)?;
+    end::run_until_matched(&participant, 1, stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
     if let Some(bulk) = &ping.bulk {
@@ -190,7 +190,7 @@ pub fn run_pong(
     let participant = participant(config, "isolane rtt pong")?;
     let _unwritten = foreign_reader(&participant, config)?;
     let pong = Pong::new(&participant, config)?;
-    end::run_until_matched(&participant, stop)?;
+    end::run_until_matched(&participant, 1, stop)?;
     ready(&notes.0);
     if pong.bulk.is_some() || config.starves_bulk() {
         pong.disturb(&participant, stop)?;

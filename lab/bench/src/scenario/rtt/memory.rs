@@ -73,7 +73,7 @@ impl MemoryRun {
             participants: [a, b],
             notes,
         };
-        let matched = || run.participants.iter().all(is_matched);
+        let matched = || run.participants.iter().all(|one| is_matched(one, 1));
         if run.run_both(PATIENCE, matched) {
             Ok(run)
         } else {

@@ -39,7 +39,7 @@ pub fn run_reader(
     let (notes, participant) = start(config, "isolane reader")?;
     let tally = Rc::new(Cell::new(Tally::default()));
     let _reader = count_into(&participant, config, &tally)?;
-    end::run_until_matched(&participant, stop)?;
+    end::run_until_matched(&participant, 1, stop)?;
     ready(&notes.0);
     let before = Usage::now();
     end::run_until_stopped(&participant, stop);
@@ -118,8 +118,10 @@ fn count_into(
     })
 }
 
-/// Number of best-effort writes between two turns of the event loop. The turns keep discovery alive.
+/// Number of best-effort writes between two turns of the event loop. The turns keep discovery alive, and send the
+/// fragments of long samples, of which a writer keeps sixteen.
 const WRITES_PER_LOOK: u32 = 256;
+const LONG_WRITES_PER_LOOK: u32 = 8;
 
 /// Time limit for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
@@ -151,7 +153,7 @@ pub fn run_writer(
 ) -> Result<WriterReport, EndError> {
     let (notes, participant) = start(config, "isolane writer")?;
     let writer = participant.create_writer::<RttMessage>(config.topic(), &config.qos())?;
-    end::run_until_matched(&participant, stop)?;
+    end::run_until_matched(&participant, config.run.readers.into(), stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
 
@@ -190,7 +192,10 @@ fn write_for(
     let mut message = RttMessage::new(config.run.payload_bytes, config.run.content)?;
     let start_ns = now_ns();
     let length_ns = u64::from(config.run.seconds) * NANOS_PER_SECOND;
-    let is_staged = config.run.reliability == Reliability::BestEffort && config.run.is_fragmented();
+    let writes_per_look = match config.run.is_fragmented() {
+        true => LONG_WRITES_PER_LOOK,
+        false => WRITES_PER_LOOK,
+    };
     let mut since_look = 0;
     loop {
         report.elapsed_ns = now_ns() - start_ns;
@@ -223,15 +228,12 @@ fn write_for(
             Err(error) => return Err(error.into()),
         }
         since_look += 1;
-        if since_look == WRITES_PER_LOOK {
+        if since_look == writes_per_look {
             since_look = 0;
             participant.poll();
             if stop.is_requested() {
                 return Err(EndError::Stopped);
             }
-        } else if is_staged && writer.ledger().pending > 0 {
-            // The event loop sends the fragments. Otherwise the next samples would replace this one before.
-            participant.poll();
         }
     }
 }

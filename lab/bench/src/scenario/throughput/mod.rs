@@ -9,6 +9,7 @@
 //! namespaces. There is no cable, because a process that relays each frame would be the bottleneck.
 
 mod ends;
+mod load;
 
 use std::thread;
 use std::time::Duration;
@@ -27,11 +28,12 @@ use crate::clock::NANOS_PER_SECOND;
 use crate::experiment::System;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::namespace::{Host, TestHosts};
-use crate::process::{Cores, Note};
+use crate::process::{Cores, Note, Usage};
 use crate::record::Rounds;
-use crate::report::{EndUsage, Run, RunSettings, Stream};
+use crate::report::{Run, RunSettings, Stream};
 
 pub use ends::{ReaderReport, WriterReport, run_reader, run_writer};
+pub(super) use load::{Load, LoadReport};
 
 /// Topic from host A to host B.
 pub const TOPIC: &str = "Throughput";
@@ -106,9 +108,13 @@ pub struct Config {
     pub content: Content,
     /// True for a second stream at the same time, from host B to host A.
     pub both_directions: bool,
+    /// Number of readers.
+    pub readers: u8,
+    /// True for a loop that never sleeps on each core.
+    pub busy: bool,
     /// Writing time in seconds.
     pub seconds: u32,
-    /// Cores of the writer (`hosts`) and the reader (`cable`).
+    /// Cores of the writer (`hosts`) and the readers (`cable`).
     pub cores: Cores,
 }
 
@@ -157,7 +163,7 @@ pub fn run_between_hosts(
     let mut there = start(false)?;
     let mut back = config.both_directions.then(|| start(true)).transpose()?;
     for ends in [&mut there].into_iter().chain(&mut back) {
-        ends.go()?;
+        ends.go(config)?;
     }
     let there = there.finish(config)?;
     let back = back.map(|ends| ends.finish(config)).transpose()?;
@@ -172,24 +178,19 @@ fn run_of_hosts(
     testbed: &TestHosts,
     transport: Transport,
     config: &Config,
-    (writer, reader, notes): Reports,
+    mut reports: Reports,
 ) -> Run {
-    let notes = [testbed.notes(), &notes].concat();
-    let by_lane = reader
-        .counts
-        .lanes
-        .counts
-        .get(BY_LANE)
-        .copied()
-        .unwrap_or(0);
-    let received = reader.counts.received;
+    reports.notes = [testbed.notes(), &reports.notes].concat();
+    let of_lane = |reader: &ReaderReport| reader.counts.lanes.counts.get(BY_LANE).copied();
+    let by_lane: u64 = reports.readers.iter().filter_map(of_lane).sum();
+    let received: u64 = reports.readers.iter().map(|it| it.counts.received).sum();
     let fits = config.payload_bytes <= MAX_RTT_MESSAGE_BYTES;
     let (datapath, link) = match transport {
         Transport::Udp => ("udp", BY_SOCKETS),
         Transport::Xdp(_) if fits => ("xdp", BY_LANES),
         Transport::Xdp(_) => ("xdp", TOO_LARGE),
     };
-    let mut run = config.run(datapath, link, (writer, reader), notes);
+    let mut run = config.run(datapath, link, reports);
     if transport == Transport::Udp {
         return run;
     }
@@ -233,6 +234,9 @@ fn with_back(mut there: Run, mut back: Run) -> Run {
             repaired: count(there.repaired, back.repaired),
             receive_dropped: count(there.receive_dropped, back.receive_dropped),
             received_by_lane: count(there.received_by_lane, back.received_by_lane),
+            segmented: count(there.segmented, back.segmented),
+            coalesced: count(there.coalesced, back.coalesced),
+            stolen: there.stolen,
             writer: there.writer,
             reader: there.reader,
         };
@@ -245,10 +249,9 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, Scen
     let spawn = |role: Role| Running::spawn_here(program, &role);
     let sites = [Site::loopback(); 2];
     let mut ends = Ends::start(config, sites, Transport::Udp, false, &spawn)?;
-    ends.go()?;
-    let (writer, reader, notes) = ends.finish(config)?;
+    ends.go(config)?;
     let link = "127.0.0.1 of this machine";
-    Ok(config.run("udp-loopback", link, (writer, reader), notes))
+    Ok(config.run("udp-loopback", link, ends.finish(config)?))
 }
 
 /// Measures a system under test between the two hosts of a testbed without a cable.
@@ -259,23 +262,31 @@ pub fn run_system(
 ) -> Result<Run, ScenarioError> {
     let part = "the system under test";
     let ends = program::stream(testbed, system, config);
-    let run = ends.and_then(|ends| config.run_of_system(ends));
+    let run =
+        ends.and_then(|(writer, readers, load)| config.run_of_system(&writer, &readers, load));
     let mut run = run.map_err(ScenarioError::of(part))?;
-    run.notes = testbed.notes().to_vec();
+    run.notes.extend_from_slice(testbed.notes());
     Ok(run)
 }
 
-/// Both ends of a stream.
+/// Ends of a stream.
 struct Ends {
     writer: Running,
-    reader: Running,
+    readers: Vec<Running>,
+    /// Running since the writer may begin.
+    load: Option<Load>,
 }
 
-/// Reports of both ends, and the notes of their start.
-type Reports = (WriterReport, ReaderReport, Vec<Note>);
+/// Reports of the ends, the notes of their start, and the load beside them.
+struct Reports {
+    writer: WriterReport,
+    readers: Vec<ReaderReport>,
+    notes: Vec<Note>,
+    load: LoadReport,
+}
 
 impl Ends {
-    /// Starts both ends, and waits until they are matched.
+    /// Starts the ends, and waits until they are matched.
     fn start(
         config: &Config,
         [writer, reader]: [Site; 2],
@@ -296,36 +307,52 @@ impl Ends {
             run: *config,
             is_back,
         };
-        let reader = spawn(Role::ThroughputReader(end(reader, read_core)));
+        let read = || spawn(Role::ThroughputReader(end(reader, read_core)));
+        let readers: Result<Vec<Running>, ChildError> =
+            (0..config.readers).map(|_| read()).collect();
         let writer = spawn(Role::ThroughputWriter(end(writer, write_core)));
         let mut ends = Ends {
             writer: writer.map_err(ScenarioError::of("the writer"))?,
-            reader: reader.map_err(ScenarioError::of("the reader"))?,
+            readers: readers.map_err(ScenarioError::of("a reader"))?,
+            load: None,
         };
-        let ready = ends.reader.wait_until_ready();
-        ready.map_err(ScenarioError::of("the reader"))?;
+        for reader in &mut ends.readers {
+            let ready = reader.wait_until_ready();
+            ready.map_err(ScenarioError::of("a reader"))?;
+        }
         let ready = ends.writer.wait_until_ready();
         ready.map_err(ScenarioError::of("the writer"))?;
         Ok(ends)
     }
 
     /// Lets the writer begin.
-    fn go(&mut self) -> Result<(), ScenarioError> {
+    fn go(&mut self, config: &Config) -> Result<(), ScenarioError> {
+        self.load = Some(Load::begin(config));
         self.writer.go().map_err(ScenarioError::of("the writer"))
     }
 
-    /// Waits until the writer has ended, and stops the reader.
+    /// Waits until the writer has ended, and stops the readers.
     fn finish(self, config: &Config) -> Result<Reports, ScenarioError> {
-        let notes = [self.writer.notes(), self.reader.notes()].concat();
+        let of_readers = self.readers.iter().flat_map(Running::notes);
+        let notes = self
+            .writer
+            .notes()
+            .iter()
+            .chain(of_readers)
+            .cloned()
+            .collect();
         let written = self.writer.wait(config.seconds.into());
         let written = written.map_err(ScenarioError::of("the writer"))?;
         thread::sleep(DRAIN);
-        let read = self.reader.finish();
-        Ok((
-            written,
-            read.map_err(ScenarioError::of("the reader"))?,
+        let load = self.load.map(Load::end).unwrap_or_default();
+        let read: Result<Vec<ReaderReport>, ChildError> =
+            self.readers.into_iter().map(Running::finish).collect();
+        Ok(Reports {
+            writer: written,
+            readers: read.map_err(ScenarioError::of("a reader"))?,
             notes,
-        ))
+            load,
+        })
     }
 }
 
@@ -354,72 +381,89 @@ impl Config {
         }
     }
 
-    fn run(
-        &self,
-        datapath: &str,
-        link: &str,
-        (writer, reader): (WriterReport, ReaderReport),
-        notes: Vec<Note>,
-    ) -> Run {
-        let flow =
-            (self.reliability == Reliability::BestEffort).then(|| self.flow(&writer, &reader));
-        let faults = [&writer.counts.faults[..], &reader.counts.faults[..]].concat();
-        let mut stream = self.stream(
-            link,
-            writer.counts.written,
-            reader.samples,
-            reader.elapsed_ns,
-        );
+    fn run(&self, datapath: &str, link: &str, reports: Reports) -> Run {
+        let Reports {
+            writer,
+            readers,
+            notes,
+            load,
+        } = reports;
+        let flow = match &readers[..] {
+            // The writer's counts of datagrams are sums over several readers, and do not balance with those of one.
+            [reader] if self.reliability == Reliability::BestEffort => {
+                Some(self.flow(&writer, reader))
+            }
+            _ => None,
+        };
+        let of_readers = readers.iter().flat_map(|it| &it.counts.faults);
+        let mut faults = writer.counts.faults.iter().chain(of_readers).cloned();
+        let counted = readers.iter().map(|it| (it.samples, it.elapsed_ns));
+        let mut stream = self.stream(link, writer.counts.written, &counted.collect::<Vec<_>>());
         stream.writer_waits = Some(writer.waits);
         stream.refused = Some(writer.refused);
         stream.repaired = Some(writer.counts.repaired);
-        stream.receive_dropped = Some(reader.counts.receive_dropped);
+        stream.receive_dropped = Some(readers.iter().map(|it| it.counts.receive_dropped).sum());
+        stream.segmented = Some(writer.counts.segmented);
+        stream.coalesced = Some(readers.iter().map(|it| it.counts.coalesced).sum());
         stream.writer = writer.usage.per_sample(writer.counts.written);
-        stream.reader = reader.usage.per_sample(reader.samples);
-        let mut run = self.run_of_stream(datapath, stream);
+        let used = readers.iter().map(|it| it.usage).reduce(Usage::plus);
+        stream.reader = used
+            .unwrap_or_default()
+            .per_sample(stream.samples_delivered);
+        let mut run = self.run_of_stream(datapath, stream, load);
         let unacknowledged =
             || (!writer.acknowledged).then(|| String::from("not all samples were acknowledged"));
-        let invalid = (faults.into_iter().next())
+        let invalid = faults
+            .next()
             .or_else(|| flow.as_ref().and_then(|flow| flow.check().err()))
             .or_else(|| run.invalid.take())
             .or_else(unacknowledged);
         run.invalid = invalid;
         run.flows = flow.into_iter().collect();
-        run.notes = notes;
+        run.notes.extend(notes);
         run
     }
 
-    /// Run of a system under test, from the output of its writer and reader.
-    fn run_of_system(&self, [writer, reader]: [Printed; 2]) -> Result<Run, ChildError> {
-        let elapsed_ns = reader.count("elapsed_ns")?;
-        let (written, delivered) = (writer.count("samples")?, reader.count("samples")?);
-        let mut stream = self.stream(BY_PROGRAM, written, delivered, elapsed_ns);
-        let usage = |end: &Printed| EndUsage {
-            cpu_us_per_sample: end
-                .get("cpu_ns")
-                .zip(end.get("cpu_samples").filter(|&samples| samples > 0.0))
-                .map(|(ns, samples)| ns / 1e3 / samples),
-            resident_bytes: end.get("resident_bytes").map(|bytes| bytes as u64),
-            threads: end.get("threads").map(|threads| threads as u64),
-        };
-        (stream.writer, stream.reader) = (usage(&writer), usage(&reader));
+    /// Run of a system under test, from the output of its writer and readers.
+    fn run_of_system(
+        &self,
+        writer: &Printed,
+        readers: &[Printed],
+        load: LoadReport,
+    ) -> Result<Run, ChildError> {
+        let counted =
+            |reader: &Printed| Ok((reader.count("samples")?, reader.count("elapsed_ns")?));
+        let counted: Result<Vec<(u64, u64)>, ChildError> = readers.iter().map(counted).collect();
+        let mut stream = self.stream(BY_PROGRAM, writer.count("samples")?, &counted?);
+        stream.writer = writer.usage();
+        stream.reader = readers.first().map(Printed::usage).unwrap_or_default();
         stream.refused = writer.get("refused").map(|count| count as u64);
-        let out_of_order = reader.count("out_of_order")?;
-        let mut run = self.run_of_stream(PROGRAM, stream);
+        let out_of_order: Result<Vec<u64>, ChildError> = readers
+            .iter()
+            .map(|reader| reader.count("out_of_order"))
+            .collect();
+        let out_of_order: u64 = out_of_order?.into_iter().sum();
+        let mut run = self.run_of_stream(PROGRAM, stream, load);
         let disordered =
             || (out_of_order > 0).then(|| format!("{out_of_order} samples were out of order"));
         run.invalid = run.invalid.take().or_else(disordered);
         Ok(run)
     }
 
-    fn stream(&self, link: &str, written: u64, delivered: u64, elapsed_ns: u64) -> Stream {
-        let samples_per_s = (delivered > 1 && elapsed_ns > 0)
-            .then(|| (delivered - 1) as f64 * NANOS_PER_SECOND as f64 / elapsed_ns as f64);
+    /// Stream to readers, each of which counted samples in a time in nanoseconds. The rate is their mean.
+    fn stream(&self, link: &str, written: u64, readers: &[(u64, u64)]) -> Stream {
+        let delivered = readers.iter().map(|(samples, _)| samples).sum();
+        let rate = |&(samples, elapsed_ns): &(u64, u64)| {
+            (samples > 1 && elapsed_ns > 0)
+                .then(|| (samples - 1) as f64 * NANOS_PER_SECOND as f64 / elapsed_ns as f64)
+        };
+        let rates: Option<Vec<f64>> = readers.iter().map(rate).collect();
+        let samples_per_s = rates.map(|rates| rates.iter().sum::<f64>() / rates.len() as f64);
         Stream {
             link: link.to_owned(),
             samples_written: written,
             samples_delivered: delivered,
-            samples_lost: written.saturating_sub(delivered),
+            samples_lost: (written * readers.len() as u64).saturating_sub(delivered),
             samples_per_s,
             mbit_per_s: samples_per_s.map(|rate| rate * f64::from(self.payload_bytes) * 8.0 / 1e6),
             ..Stream::default()
@@ -427,25 +471,30 @@ impl Config {
     }
 
     /// Run without round trips. It is invalid if reliable samples are missing, or none arrived.
-    fn run_of_stream(&self, datapath: &str, stream: Stream) -> Run {
+    fn run_of_stream(&self, datapath: &str, mut stream: Stream, load: LoadReport) -> Run {
+        stream.stolen = load.stolen;
         let settings = RunSettings {
             rate_hz: self.rate_hz.unwrap_or(0),
             ..RunSettings::new(datapath, self.payload_bytes)
         };
         let mut run = Run::new(&settings, &Rounds::none(), None);
         let (written, delivered) = (stream.samples_written, stream.samples_delivered);
-        let is_incomplete = self.reliability == Reliability::Reliable && delivered != written;
-        run.invalid = if delivered < 2 {
+        let readers = u64::from(self.readers);
+        let is_incomplete =
+            self.reliability == Reliability::Reliable && delivered != written * readers;
+        run.invalid = if stream.samples_per_s.is_none() {
             Some(format!("{delivered} of {written} samples were delivered"))
         } else if is_incomplete {
             Some(format!(
-                "{written} samples were written reliably, {delivered} were delivered"
+                "{written} samples were written reliably to {readers} readers, {delivered} were delivered"
             ))
         } else {
             None
         };
         (run.samples, run.lost) = (written, stream.samples_lost);
         run.stream = Some(stream);
+        run.system = load.activity;
+        run.notes = load.notes;
         run
     }
 }
