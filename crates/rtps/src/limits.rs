@@ -224,6 +224,14 @@ pub const TAKEN_SHARE: usize = 8;
 /// where `net.core.rmem_max` is Linux' default. Without it, 200 single fragments take 461 KB there.
 pub const FLIGHT_BYTES: usize = 256 << 10;
 
+/// Maximum of the same, if no reader asks for repairs: they fit the socket of an isolane reader where the kernel grants
+/// what it asks for.
+pub const MAX_FLIGHT_BYTES: usize = 1 << 20;
+
+/// Time between two increases of the bytes in flight. Where the reader's socket is smaller, it overflows once in this
+/// time, which costs a hundredth of it.
+pub const FLIGHT_GROWTH: Duration = Duration::from_millis(100);
+
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),
 /// in addition to a payload: the heads of a repair with its GAP and HEARTBEAT.
 pub const WORK_HEAD_BYTES: usize = 256;

@@ -19,10 +19,10 @@ use crate::{
 };
 
 const TOPIC: &str = "Throughput";
-/// Writes between two iterations of the loop, if writing does not run it. The loop sends the fragments of long samples,
-/// of which a writer keeps sixteen.
+/// Writes between two iterations of the loop, if writing does not run it.
 const WRITES_PER_LOOK: u64 = 256;
-const LONG_WRITES_PER_LOOK: u64 = 8;
+/// Unsent long samples from which on the loop runs: it sends their fragments, and a writer keeps sixteen such samples.
+const MAX_PENDING: u64 = 8;
 /// Timeout for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 /// Time for the last samples to arrive before the writer is deleted.
@@ -85,14 +85,17 @@ fn write_at_full_speed(
 ) -> Result<Written, WriteError> {
     let mut message = Message::of_size(arguments.payload_bytes);
     let mut written = Written::default();
-    let writes_per_look = match arguments.payload_bytes > MAX_DATA_PAYLOAD_BYTES {
-        true => LONG_WRITES_PER_LOOK,
-        false => WRITES_PER_LOOK,
-    };
+    let is_long = arguments.payload_bytes > MAX_DATA_PAYLOAD_BYTES;
     let begin = Instant::now();
     while begin.elapsed() < time {
         written.write(writer, &mut message);
-        if !arguments.reliable && written.samples.is_multiple_of(writes_per_look) {
+        if arguments.reliable {
+            continue;
+        }
+        if written.samples.is_multiple_of(WRITES_PER_LOOK) {
+            participant.poll();
+        }
+        while is_long && writer.ledger().pending >= MAX_PENDING {
             participant.poll();
         }
     }

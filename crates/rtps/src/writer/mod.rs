@@ -4,6 +4,7 @@ pub(crate) mod batching;
 pub(crate) mod destinations;
 mod filtered_changes;
 mod filtering;
+mod flight;
 pub(crate) mod fragments;
 pub(crate) mod history;
 pub(crate) mod registered_instances;
@@ -31,7 +32,7 @@ use crate::{
     content_filter::CompileFilter,
     counters::WriterLedger,
     hash::{Index, PeerIndex, index},
-    limits::{FLIGHT_BYTES, MAX_GROUPS},
+    limits::MAX_GROUPS,
     matching::{Incompatible, RefusedMatches, TopicIndex},
     participant::{BUILTIN_ENDPOINTS, Shared},
     slab::{PublisherId, ReaderProxyId, Slab, WriterId},
@@ -39,8 +40,9 @@ use crate::{
     timed_qos::{Assertions, WriterTimedQos},
     work::{Priority, Queue},
     writer::{
-        batching::Batch, filtering::Filters, fragments::Fragmenter, history::History,
-        registered_instances::RegisteredInstances, reliability::ReaderProxy, write::WriteError,
+        batching::Batch, filtering::Filters, flight::Flight, fragments::Fragmenter,
+        history::History, registered_instances::RegisteredInstances, reliability::ReaderProxy,
+        write::WriteError,
     },
 };
 
@@ -112,10 +114,8 @@ pub(crate) struct Writer {
     pub(crate) bytes_since_demand: usize,
     /// Payload bytes of all samples written.
     pub(crate) written_bytes: u64,
-    /// Payload bytes sent and not acknowledged by every reliable reader; exact if the history keeps all.
-    pub(crate) bytes_in_flight: u64,
-    /// First transmissions wait for an acknowledgement ([`FLIGHT_BYTES`]).
-    pub(crate) is_held: bool,
+    /// Exact if the history keeps all.
+    pub(crate) flight: Flight,
     /// Reasons why matches with readers of this participant were refused.
     pub(crate) refused: RefusedMatches,
     /// A write was refused for lack of room.
@@ -297,51 +297,14 @@ impl Writer {
             .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
     }
 
-    /// Returns whether the next HEARTBEAT demands an answer: after a quarter of the history, or of [`FLIGHT_BYTES`].
+    /// Returns whether the next HEARTBEAT demands an answer: after a quarter of the history, or of the bytes in flight.
     pub(crate) fn demands_answer(&self) -> bool {
         self.since_demand >= self.demand_after()
-            || self.keeps_all() && self.bytes_since_demand >= FLIGHT_BYTES / 4
+            || self.keeps_all() && self.bytes_since_demand >= self.flight.demand_after()
     }
 
     fn keeps_all(&self) -> bool {
         self.history.as_ref().is_some_and(History::keeps_all)
-    }
-
-    /// Counts the bytes in flight anew, after acknowledgements. A reader that still gets the history does not count: it
-    /// would hold up new samples for the others.
-    pub(crate) fn refresh_in_flight(&mut self, proxies: &Slab<ReaderProxyId, ReaderProxy>) {
-        let Some(history) = self.history.as_ref().filter(|it| it.keeps_all()) else {
-            return;
-        };
-        let start = |sequence| {
-            let kept = history.at_or_after(sequence);
-            let change = kept.and_then(|kept| history.get(kept));
-            change.map_or(self.written_bytes, |(change, _)| change.start)
-        };
-        let lowest = match self.volatile {
-            true => self.lowest_acknowledged,
-            false => self.lowest_where(proxies, |proxy| proxy.history_next.is_none()),
-        };
-        let lowest = lowest.min(self.next_unsent);
-        self.bytes_in_flight = start(self.next_unsent).saturating_sub(start(lowest));
-    }
-
-    /// Returns whether the next sample waits, because [`FLIGHT_BYTES`] and at least two samples are not acknowledged.
-    ///
-    /// RTPS readers announce no window. A history larger than the reader's socket would overflow the socket, and each
-    /// repair costs more than a sample. A KEEP_ALL writer waits for its readers anyway; a KEEP_LAST writer does not.
-    fn is_window_full(&self) -> bool {
-        self.bytes_in_flight >= FLIGHT_BYTES as u64
-            && self.keeps_all()
-            && self.level.is_some()
-            && self.has_reliable_reader()
-            && self.lowest_acknowledged.next() < self.next_unsent
-    }
-
-    /// Returns whether the next first transmission waits for an acknowledgement, and notes that.
-    pub(crate) fn holds_for_window(&mut self) -> bool {
-        self.is_held = self.is_window_full();
-        self.is_held
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -453,8 +416,7 @@ impl Writers {
             since_demand: 0,
             bytes_since_demand: 0,
             written_bytes: 0,
-            bytes_in_flight: 0,
-            is_held: false,
+            flight: Flight::NONE,
             refused: RefusedMatches::default(),
             wants_room: false,
             batch: None,

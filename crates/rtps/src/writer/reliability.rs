@@ -405,7 +405,7 @@ impl Writers {
             self.rest_heartbeat(shared, writer_index);
         }
         let writer = &mut self.table[writer_index];
-        if writer.is_held && !writer.holds_for_window() {
+        if writer.is_released() {
             self.schedule_first(shared, writer_index);
         }
     }
@@ -488,7 +488,13 @@ impl Writers {
         let had_filtered = progress && proxy.pass_filtered();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
-        self.schedule_requested(shared, index, !was_ready, acknack);
+        let asks = self.schedule_requested(shared, index, !was_ready, acknack);
+        let flight = &mut self.table[writer_index].flight;
+        match asks {
+            true => flight.note_loss(now),
+            false if progress => flight.note_progress(now),
+            false => {}
+        }
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // This reader had, or now has, the lowest acknowledgement of all.
             self.refresh_lowest(writer_index);
@@ -514,14 +520,15 @@ impl Writers {
         }
     }
 
-    /// Files the requested samples, and after a reader's first ACKNACK also the history.
+    /// Files the requested samples, and after a reader's first ACKNACK also the history. Returns whether there are any
+    /// requests.
     fn schedule_requested(
         &mut self,
         shared: &mut Shared,
         index: ReaderProxyId,
         is_first: bool,
         acknack: &AckNack,
-    ) {
+    ) -> bool {
         let proxy = &mut self.proxies[index];
         let writer = &self.table[proxy.writer];
         // Requests for samples received meanwhile are dropped.
@@ -551,6 +558,7 @@ impl Writers {
             // Without requests the answer is a HEARTBEAT.
             self.schedule_repair(shared, index);
         }
+        asks
     }
 }
 
@@ -589,6 +597,7 @@ impl Writers {
             return;
         }
         proxy.fragments.ask_for(nack.sequence, &nack.state);
+        self.table[writer_index].flight.note_loss(now);
         self.schedule_repair(shared, index);
         // The NACK_FRAG shows progress of the reader.
         self.hasten_heartbeat(shared, now, writer_index);

@@ -476,7 +476,7 @@ impl Writer {
                 let history = self.history.as_ref();
                 self.since_demand += history.map_or(1, |history| history.share(bytes));
                 self.bytes_since_demand += bytes;
-                self.bytes_in_flight += bytes as u64;
+                self.flight.bytes += bytes as u64;
             }
         } else {
             self.ledger.unmatched += 1;

@@ -118,10 +118,11 @@ fn count_into(
     })
 }
 
-/// Number of best-effort writes between two turns of the event loop. The turns keep discovery alive, and send the
-/// fragments of long samples, of which a writer keeps sixteen.
+/// Number of best-effort writes between two turns of the event loop. The turns keep discovery alive.
 const WRITES_PER_LOOK: u32 = 256;
-const LONG_WRITES_PER_LOOK: u32 = 8;
+
+/// Unsent long samples from which on the event loop runs: it sends their fragments, and a writer keeps sixteen of them.
+const MAX_PENDING: u64 = 8;
 
 /// Time limit for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
@@ -192,10 +193,7 @@ fn write_for(
     let mut message = RttMessage::new(config.run.payload_bytes, config.run.content)?;
     let start_ns = now_ns();
     let length_ns = u64::from(config.run.seconds) * NANOS_PER_SECOND;
-    let writes_per_look = match config.run.is_fragmented() {
-        true => LONG_WRITES_PER_LOOK,
-        false => WRITES_PER_LOOK,
-    };
+    let is_staged = config.run.reliability == Reliability::BestEffort && config.run.is_fragmented();
     let mut since_look = 0;
     loop {
         report.elapsed_ns = now_ns() - start_ns;
@@ -228,12 +226,15 @@ fn write_for(
             Err(error) => return Err(error.into()),
         }
         since_look += 1;
-        if since_look == writes_per_look {
+        if since_look == WRITES_PER_LOOK {
             since_look = 0;
             participant.poll();
             if stop.is_requested() {
                 return Err(EndError::Stopped);
             }
+        }
+        while is_staged && writer.ledger().pending >= MAX_PENDING {
+            participant.poll();
         }
     }
 }
