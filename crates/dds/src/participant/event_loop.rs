@@ -625,31 +625,25 @@ impl Core {
         limit: usize,
     ) -> (RefMut<'a, State>, bool) {
         let mut received = Received(self.received.borrow_mut());
-        let mut taken = 0;
-        let begin = match self.kept.has(lane) {
+        let mut released = state.executor.job(job).released_at().unwrap_or(now);
+        let (mut taken, mut offset) = (0, 0);
+        let mut frames = match self.kept.has(lane) {
             true => {
                 state.scheduling.note_no_poll();
-                self.kept.take(lane, &mut received.0)
+                let rest = self.kept.take(lane, &mut received.0);
+                (offset, released) = (rest.offset, rest.released);
+                received.0[rest.frame..].iter()
             }
             false => {
                 let datapath = &mut state.io.datapath;
                 taken = datapath.receive_burst(lane, limit, &mut received.0);
-                let released = state.executor.job(job).released_at().unwrap_or(now);
-                Rest {
-                    released,
-                    ..Rest::default()
-                }
+                received.0.iter()
             }
         };
-        let mut offset = begin.offset;
         let mut used = BurstUse::default();
         let mut rest = None;
-        let mut frames = received.0.iter();
-        if begin.frame > 0 {
-            frames.nth(begin.frame - 1);
-        }
         'burst: while let Some(frame) = frames.next() {
-            let arrived = frame.arrived.unwrap_or(begin.released);
+            let arrived = frame.arrived.unwrap_or(released);
             let filled: &[u8] = &frame.frame;
             let segment_bytes = frame.frame.segment_bytes();
             loop {
@@ -667,14 +661,9 @@ impl Core {
                     let bound = state.scheduling.bound_of(lane);
                     if used.reaches(&bound) || viewed.is_some() && bound.is_over(now) {
                         let next = received.0.len() - frames.len();
-                        let (frame, offset) = match ends_frame {
+                        rest = Some(match ends_frame {
                             true => (next, 0),
                             false => (next - 1, offset),
-                        };
-                        rest = Some(Rest {
-                            frame,
-                            offset,
-                            ..begin
                         });
                         break 'burst;
                     }
@@ -686,7 +675,12 @@ impl Core {
             offset = 0;
         }
         state.note_handled(used.datagrams);
-        if let Some(rest) = rest {
+        if let Some((frame, offset)) = rest {
+            let rest = Rest {
+                frame,
+                offset,
+                released,
+            };
             self.kept.keep(lane, &mut received.0, rest);
         }
         // Before a receive job of a lower lane there is always a poll, which finds waiting datagrams. Before one of the
