@@ -228,8 +228,8 @@ pub const FLIGHT_BYTES: usize = 256 << 10;
 /// what it asks for.
 pub const MAX_FLIGHT_BYTES: usize = 1 << 20;
 
-/// Time between two increases of the bytes in flight. Where the reader's socket is smaller, it overflows once in this
-/// time, which costs a hundredth of it.
+/// Time between two increases of the bytes in flight. Where the reader's socket is smaller, it overflows at most once in
+/// this time.
 pub const FLIGHT_GROWTH: Duration = Duration::from_millis(100);
 
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),

@@ -156,10 +156,11 @@ setters! {
     /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers a delay, a reader requests one. A match
     /// requires that the offer does not exceed the request.
     ///
-    /// A writer with a budget batches small samples. It sends them when a datagram is full
+    /// A writer with a budget batches small samples. A reliable writer sends them when a datagram is full
     /// ([`BATCH_BYTES`](isolane_rtps::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
-    /// that is larger), with best effort when [`BATCHED_DATAGRAMS`](isolane_rtps::limits::BATCHED_DATAGRAMS) are, and
-    /// after half of the budget, at most a second. This saves datagrams and system calls.
+    /// that is larger). A best-effort writer sends them when
+    /// [`BATCHED_DATAGRAMS`](isolane_rtps::limits::BATCHED_DATAGRAMS) are full. Both send them after half of the budget,
+    /// at most a second. This saves datagrams and system calls.
     /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
     /// budget has room for [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples, or more short ones.
     ///

@@ -114,7 +114,7 @@ pub(crate) struct Writer {
     pub(crate) bytes_since_demand: usize,
     /// Payload bytes of all samples written.
     pub(crate) written_bytes: u64,
-    /// Exact if the history keeps all.
+    /// Bytes in flight; exact if the history keeps all.
     pub(crate) flight: Flight,
     /// Reasons why matches with readers of this participant were refused.
     pub(crate) refused: RefusedMatches,
@@ -256,7 +256,7 @@ impl Writer {
         self.lowest_where(proxies, |_| true)
     }
 
-    /// Returns the same for the readers that meet a condition.
+    /// Returns the lowest number not acknowledged by a reliable reader that meets a condition and is not silent.
     fn lowest_where(
         &self,
         proxies: &Slab<ReaderProxyId, ReaderProxy>,
