@@ -95,7 +95,7 @@ fn write_at_full_speed(
         if written.samples.is_multiple_of(WRITES_PER_LOOK) {
             participant.poll();
         }
-        while is_long && writer.ledger().pending >= MAX_PENDING {
+        while is_long && writer.ledger().pending >= MAX_PENDING && begin.elapsed() < time {
             participant.poll();
         }
     }

@@ -17,6 +17,8 @@ use crate::{
 pub(crate) struct Flight {
     /// Payload bytes in flight.
     pub(crate) bytes: u64,
+    /// Lowest number that is in flight to a reader that counts.
+    lowest: SequenceNumber,
     limit_bytes: usize,
     /// Earliest time of the next increase of the limit.
     grows_at: Instant,
@@ -27,6 +29,7 @@ pub(crate) struct Flight {
 impl Flight {
     pub(crate) const NONE: Self = Self {
         bytes: 0,
+        lowest: SequenceNumber(1),
         limit_bytes: FLIGHT_BYTES,
         grows_at: Instant::new(0),
         is_held: false,
@@ -69,6 +72,7 @@ impl Writer {
             false => self.lowest_where(proxies, |proxy| proxy.history_next.is_none()),
         };
         let lowest = lowest.min(self.next_unsent);
+        self.flight.lowest = lowest;
         self.flight.bytes = start(self.next_unsent).saturating_sub(start(lowest));
     }
 
@@ -77,7 +81,7 @@ impl Writer {
             && self.keeps_all()
             && self.level.is_some()
             && self.has_reliable_reader()
-            && self.lowest_acknowledged.next() < self.next_unsent
+            && self.flight.lowest.next() < self.next_unsent
     }
 
     /// Returns whether the next first transmission waits for an acknowledgement, and notes that.

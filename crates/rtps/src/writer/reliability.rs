@@ -488,9 +488,12 @@ impl Writers {
         let had_filtered = progress && proxy.pass_filtered();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
+        let gets_history = self.proxies[index].history_next.is_some();
         let asks = self.schedule_requested(shared, index, !was_ready, acknack);
         let flight = &mut self.table[writer_index].flight;
         match asks {
+            // History on its way may be requested, and is no loss.
+            _ if gets_history => {}
             true => flight.note_loss(now),
             false if progress => flight.note_progress(now),
             false => {}
@@ -498,6 +501,9 @@ impl Writers {
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // This reader had, or now has, the lowest acknowledgement of all.
             self.refresh_lowest(writer_index);
+        } else if before != after && !self.table[writer_index].volatile {
+            // A reader that still gets the history may have the lowest one, and does not count.
+            self.table[writer_index].refresh_in_flight(&self.proxies);
         }
         if was_silent {
             // Its address is a destination again.

@@ -233,7 +233,8 @@ fn write_for(
                 return Err(EndError::Stopped);
             }
         }
-        while is_staged && writer.ledger().pending >= MAX_PENDING {
+        let is_over = || now_ns() - start_ns >= length_ns || stop.is_requested();
+        while is_staged && writer.ledger().pending >= MAX_PENDING && !is_over() {
             participant.poll();
         }
     }
