@@ -149,8 +149,8 @@ pub trait Datapath {
         Vec::new()
     }
 
-    /// Rate of the slowest link in use, in bits a second. A link whose driver reports none counts as
-    /// [`USUAL_LINK_BITS_PER_S`](crate::limits::USUAL_LINK_BITS_PER_S) beside others; `None` if no driver reports one.
+    /// Rate of the slowest link in use, in bits a second; `None` if no driver reports a rate. Otherwise a link without a
+    /// reported rate counts as [`USUAL_LINK_BITS_PER_S`](crate::limits::USUAL_LINK_BITS_PER_S).
     fn link_bits_per_s(&self) -> Option<u64> {
         None
     }

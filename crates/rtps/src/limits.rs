@@ -224,12 +224,11 @@ pub const TAKEN_SHARE: usize = 8;
 /// where `net.core.rmem_max` is Linux' default. Without it, 200 single fragments take 461 KB there.
 pub const FLIGHT_BYTES: usize = 256 << 10;
 
-/// Maximum of the same, if no reader asks for repairs: they fit the socket of an isolane reader where the kernel grants
-/// what it asks for.
+/// Maximum to which that limit grows. In full datagrams of one writer, so many bytes fit the socket buffer of 2 MiB that
+/// an isolane reader gets where the kernel grants it.
 pub const MAX_FLIGHT_BYTES: usize = 1 << 20;
 
-/// Time between two increases of the bytes in flight. Where the reader's socket is smaller, it overflows at most once in
-/// this time.
+/// Minimum time between two increases of the limit, and between a request for repair and the next increase.
 pub const FLIGHT_GROWTH: Duration = Duration::from_millis(100);
 
 /// Minimum size in bytes of the buffer for [`LocalParticipant::poll_transmit`](crate::LocalParticipant::poll_transmit),
@@ -327,14 +326,15 @@ pub const MESSAGE_SLOT_BYTES: usize = 48;
 /// Out-of-order participant messages that wait for earlier ones; they are consumed as they arrive.
 pub const MESSAGE_CACHE_SLOTS: u16 = 16;
 
-/// Full datagrams for which a best-effort writer with a LATENCY_BUDGET waits. One call of the datapath sends them.
+/// Full datagrams of [`BATCH_BYTES`] for which a best-effort writer with a LATENCY_BUDGET waits; of larger datagrams, as
+/// many as have the same bytes, but one at least. A writer whose history is half full does not wait.
 pub const BATCHED_DATAGRAMS: usize = 16;
 
 /// Minimum number of samples that a best-effort writer with a LATENCY_BUDGET keeps until they are sent together. At most
 /// half of them wait.
 pub const BATCHED_SAMPLES: u16 = 128;
 
-/// Maximum of the same: for the smallest samples, half of them fill [`BATCHED_DATAGRAMS`].
+/// Maximum number of these samples. Half of them fill [`BATCHED_DATAGRAMS`] if they are the smallest ones.
 pub const MAX_BATCHED_SAMPLES: u16 = 1_024;
 
 /// Longest time for which a sample is held back for batching, whatever LATENCY_BUDGET says. A longer time gains

@@ -243,10 +243,11 @@ pub(super) fn link_bits_per_s(name: &str) -> Option<u64> {
 
 /// Lowest of several rates. An unknown one counts as [`USUAL_LINK_BITS_PER_S`]; `None` if all are unknown.
 pub(super) fn slowest(rates: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    let (known, unknown): (Vec<_>, Vec<_>) = rates.partition(Option::is_some);
-    let usual = unknown.first().map(|_| USUAL_LINK_BITS_PER_S);
-    let slowest = known.into_iter().flatten().min()?;
-    Some(slowest.min(usual.unwrap_or(u64::MAX)))
+    let (is_any_known, lowest) = rates.fold((false, u64::MAX), |(is_any_known, lowest), rate| {
+        let bits_per_s = rate.unwrap_or(USUAL_LINK_BITS_PER_S);
+        (is_any_known || rate.is_some(), lowest.min(bits_per_s))
+    });
+    is_any_known.then_some(lowest)
 }
 
 fn speed_mbps(name: &str) -> io::Result<Option<u32>> {

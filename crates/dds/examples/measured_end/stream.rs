@@ -12,7 +12,7 @@ use isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES;
 use crate::{
     Outcome,
     arguments::Arguments,
-    message::Message,
+    message::{Message, max_bytes},
     print_ready_and_wait, qos, run_until_stopped,
     usage::{self, CpuMeter},
     wait_for_peer,
@@ -85,7 +85,7 @@ fn write_at_full_speed(
 ) -> Result<Written, WriteError> {
     let mut message = Message::of_size(arguments.payload_bytes);
     let mut written = Written::default();
-    let is_long = arguments.payload_bytes > MAX_DATA_PAYLOAD_BYTES;
+    let is_long = !arguments.best && max_bytes(arguments.payload_bytes) > MAX_DATA_PAYLOAD_BYTES;
     let begin = Instant::now();
     while begin.elapsed() < time {
         written.write(writer, &mut message);

@@ -125,14 +125,6 @@ impl BurstBound {
         }
     }
 
-    /// Returns a bound with at most this number of datagrams.
-    pub(crate) fn of_datagrams(self, datagrams: usize) -> Self {
-        Self {
-            datagrams: self.datagrams.min(datagrams),
-            ..self
-        }
-    }
-
     /// Returns whether the time for callbacks has passed since `begin`.
     #[inline]
     pub(crate) fn is_over(&self, begin: Instant) -> bool {
@@ -1105,8 +1097,6 @@ mod tests {
             (hour.bytes_before_last, hour.datagrams),
             (MAX_UDP_PAYLOAD - BATCH_BYTES, MAX_SEGMENTS)
         );
-        assert_eq!(hour.of_datagrams(16).datagrams, 16);
-        assert_eq!(hour.of_datagrams(1_000).datagrams, MAX_SEGMENTS);
     }
 
     #[test]

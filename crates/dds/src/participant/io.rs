@@ -184,16 +184,15 @@ impl Io {
     }
 
     /// Sends a pending datagram, which has more destinations than a burst holds, to the next [`MAX_MESSAGES`]
-    /// destinations. Returns false if no frame is free for it.
+    /// destinations. Returns its lane, its size in bytes, and their number; `None` if no frame is free for it.
     #[cold]
-    fn send_pending(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
-        let Some(at) = self
-            .pending
-            .iter()
-            .position(|pending| pending.priority == priority)
-        else {
-            return true;
-        };
+    fn send_pending(
+        &mut self,
+        protocol: &LocalParticipant,
+        priority: Priority,
+    ) -> Option<(Lane, usize, usize)> {
+        let mut all = self.pending.iter();
+        let at = all.position(|pending| pending.priority == priority)?;
         let pending = self.pending.swap_remove(at);
         let places = pending.to.places(protocol);
         // The list is sorted, so destinations added or removed meanwhile do not change the order of the others.
@@ -201,6 +200,7 @@ impl Io {
             places.partition_point(|place| pending.after.is_some_and(|after| *place <= after));
         let places = &places[first..];
         let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+        let sent = (pending.lane, pending.frame.len(), part.len());
         if places.len() <= MAX_MESSAGES {
             self.pending_priorities &= !(1 << priority.get());
             self.collect(
@@ -210,7 +210,7 @@ impl Io {
                 Addresses::Listed(&part),
             );
             self.flush(pending.lane);
-            return true;
+            return Some(sent);
         }
         let copy = self.copy(pending.lane, &pending.frame);
         let is_copied = copy.is_some();
@@ -223,7 +223,7 @@ impl Io {
             None => pending.after,
         };
         self.pending.push(PendingFanout { after, ..pending });
-        is_copied
+        is_copied.then_some(sent)
     }
 
     /// Stores a datagram for later steps of work, each of which sends it to one burst of destinations.
@@ -522,12 +522,15 @@ impl State {
                 if let Some(lane) = burst.take() {
                     self.io.flush(lane);
                 }
-                if !self.io.send_pending(&self.protocol, priority) {
+                let Some((lane, bytes, places)) = self.io.send_pending(&self.protocol, priority)
+                else {
                     self.io.starve(now, priority);
                     break;
-                }
+                };
                 steps += 1;
-                match steps < limit {
+                used.add_to(places, bytes);
+                let bound = bound.unwrap_or(self.scheduling.bound_of(lane));
+                match steps < limit && !used.reaches(&bound) {
                     true => continue,
                     false => break,
                 }
@@ -581,7 +584,6 @@ impl State {
                         to,
                         after: None,
                     });
-                    used.add(work.bytes);
                     self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
                     last_kind = Some(work.kind);
                     continue;

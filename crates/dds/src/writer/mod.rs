@@ -463,7 +463,7 @@ impl<T: TopicType> DataWriter<T> {
             if !(is_under_way || state.protocol.is_filed(self.id)) {
                 return;
             }
-            let bound = BurstBound::LARGEST.of_datagrams(left);
+            let bound = BurstBound::LARGEST;
             match state.work(monotonic_now(), priority, left, Some(bound)) {
                 0 => return,
                 steps => left = left.saturating_sub(steps),

@@ -187,7 +187,8 @@ fn default_samples(config: &EndpointConfig<'_>) -> Result<u16, CreateError> {
     Ok(samples.clamp(DEFAULT_SAMPLES, MAX_DEFAULT_SAMPLES))
 }
 
-/// Returns the number of samples that a batching best-effort writer keeps: twice those of [`BATCHED_DATAGRAMS`].
+/// Returns the number of samples that a batching best-effort writer keeps. Half of them, of maximum size, fill
+/// [`BATCHED_DATAGRAMS`].
 fn batched_samples(slot_bytes: usize) -> u16 {
     let samples = 2 * BATCHED_DATAGRAMS * BATCH_BYTES / slot_bytes.max(1);
     let samples = u16::try_from(samples).unwrap_or(u16::MAX);

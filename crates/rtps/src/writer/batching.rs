@@ -1,8 +1,7 @@
 //! Batching under LATENCY_BUDGET (DDS 1.4 §2.2.3.8).
 //!
 //! A writer with a budget holds its samples until a datagram is full or half of the budget has passed since the first
-//! held sample. A best-effort writer holds them until several datagrams are full, which leave in one call of the
-//! datapath. A shorter LIFESPAN, DEADLINE or manual lease counts as the budget. Then the writer files the first
+//! held sample. A best-effort writer holds them until several datagrams are full, which leave together. A shorter LIFESPAN, DEADLINE or manual lease counts as the budget. Then the writer files the first
 //! transmission of the held samples, which packs as many into a datagram as fit. The other half of the budget is left
 //! for transport. Without a budget, the default, each sample is filed at once.
 

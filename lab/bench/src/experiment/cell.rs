@@ -99,7 +99,7 @@ pub struct Cell {
     pub both_directions: bool,
     /// Readers of a throughput run, each a process on host B.
     pub readers: u8,
-    /// A loop that never sleeps on each core of a throughput run, as other load.
+    /// A busy loop on each core of a throughput run, as other load.
     pub busy: bool,
 }
 
@@ -430,10 +430,14 @@ impl Cell {
                  leave out `system` and set datapath = udp",
             );
         }
-        if self.readers > 1 && (self.both_directions || spins) {
-            return refused(
-                "readers share a core, so they sleep and are all on one host: set waiting = sleep and both_directions = false",
-            );
+        if self.readers > 1 && spins {
+            return refused("readers share a core, and cannot spin: set waiting = sleep");
+        }
+        if self.readers > 1 && self.both_directions {
+            return refused("readers are all on one host: set both_directions = false");
+        }
+        if self.readers > 1 && self.datapath == Datapath::Xdp {
+            return refused("a queue of lanes belongs to one reader: set datapath = udp");
         }
         if self.measure == What::Throughput {
             within("readers", self.readers, 1..=MAX_READERS)?;

@@ -218,6 +218,8 @@ fn values_outside_their_range_are_refused_by_their_names() {
         measure = "throughput", both_directions = true, waiting = "spin" => two ends a core
         measure = "throughput", readers = 17 => readers = 17 is not within 1 to 16
         measure = "throughput", readers = 2, both_directions = true => all on one host
+        measure = "throughput", readers = 2, datapath = "xdp" => one reader
+        measure = "throughput", readers = 2, waiting = "spin" => cannot spin
         rate_hz = 100_000, seconds = 200                 => rate_hz * seconds = 20000000
         disturbance = "flood", place = "pair"            => disturbance = "flood" cannot be judged at place = "pair"
         disturbance = "storm", place = "pair"            => its place is link or fast-link

@@ -145,12 +145,13 @@ pub struct Stream {
     /// Bursts that the kernel handed to the readers in one piece.
     #[serde(default)]
     pub coalesced: Option<u64>,
-    /// Share of the machine's CPU time that a hypervisor took while the stream ran, 0 to 1; null if unknown.
+    /// Share of the CPU time of the run's cores that a hypervisor took, 0 to 1; null if unknown.
     #[serde(default)]
     pub stolen: Option<f64>,
     /// Resources of the writer.
     pub writer: EndUsage,
-    /// Resources of the readers, for each sample delivered. Of several, memory is that of one.
+    /// Resources of the reader; of several, those of all for each sample delivered, and the memory of the largest. Of
+    /// several readers of a system under test, those of the first.
     pub reader: EndUsage,
 }
 

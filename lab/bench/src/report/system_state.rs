@@ -26,6 +26,8 @@ pub struct SystemActivity {
     pub context_switches: Option<u64>,
     /// Time that a hypervisor took from all cores, in nanoseconds (`/proc/stat`, in steps of 10 ms).
     pub steal_ns: Option<u64>,
+    /// The same of each core of the run.
+    pub core_steal_ns: Option<BTreeMap<usize, u64>>,
     /// Time that ready threads waited for each core of the run, in nanoseconds (`/proc/schedstat`).
     pub core_wait_ns: Option<BTreeMap<usize, u64>>,
     /// Periods in which the control group used up its processor quota (`cpu.stat`, nr_throttled).
@@ -80,7 +82,8 @@ impl SystemActivity {
             files.find_map(|path| fs::read_to_string(path).ok())
         });
         let interrupts = proc("interrupts").as_deref().and_then(interrupts);
-        let times = SystemTimes::read();
+        let stat = proc("stat");
+        let times = stat.as_deref().and_then(SystemTimes::parse);
         let tick_ns = NANOS_PER_SECOND / rustix::param::clock_ticks_per_second().max(1);
         SystemActivity {
             interrupts: interrupts.as_ref().map(|counts| counts.values().sum()),
@@ -88,6 +91,9 @@ impl SystemActivity {
             softirqs: proc("softirqs").as_deref().and_then(softirqs),
             context_switches: times.map(|times| times.context_switches),
             steal_ns: times.map(|times| times.steal * tick_ns),
+            core_steal_ns: stat
+                .as_deref()
+                .map(|stat| of_run(core_steal(stat, tick_ns))),
             core_wait_ns: proc("schedstat")
                 .as_deref()
                 .and_then(core_wait_ns)
@@ -113,6 +119,7 @@ impl SystemActivity {
             }),
             context_switches: difference(self.context_switches, before.context_switches),
             steal_ns: difference(self.steal_ns, before.steal_ns),
+            core_steal_ns: differences(&self.core_steal_ns, &before.core_steal_ns),
             core_wait_ns: differences(&self.core_wait_ns, &before.core_wait_ns),
             throttled_periods: difference(self.throttled_periods, before.throttled_periods),
             thermal_throttles: difference(self.thermal_throttles, before.thermal_throttles),
@@ -184,6 +191,15 @@ impl SystemTimes {
             context_switches: numbers(value("ctxt ")?).next()?,
         })
     }
+}
+
+/// Steal time of each core in `/proc/stat`, in nanoseconds.
+fn core_steal(stat: &str, tick_ns: u64) -> BTreeMap<usize, u64> {
+    let of_core = |line: &str| {
+        let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        Some((core.parse().ok()?, numbers(times).nth(7)? * tick_ns))
+    };
+    stat.lines().filter_map(of_core).collect()
 }
 
 /// Numbers at the start of a text.

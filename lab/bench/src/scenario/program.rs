@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::flow::EndCounts;
 use super::rtt::{EndConfig, EndReport, PingReport, PongReport};
-use super::throughput::{self, Load, LoadReport, Reliability};
+use super::throughput::{self, Load, Reliability};
 use crate::child::{ChildError, Running};
 use crate::experiment::System;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS};
@@ -283,12 +283,12 @@ impl Printed {
     }
 }
 
-/// Runs `writer` and `reader`s of a system, and returns what they printed and the load beside them.
+/// Runs `writer` and `reader`s of a system, and returns what they printed and the running load.
 pub(super) fn stream(
     testbed: &TestHosts,
     system: &System,
     config: &throughput::Config,
-) -> Result<(Printed, Vec<Printed>, LoadReport), ChildError> {
+) -> Result<(Printed, Vec<Printed>, Load), ChildError> {
     let mut options = vec![
         ("--payload-bytes", config.payload_bytes.to_string()),
         ("--max-samples", config.max_samples.to_string()),
@@ -320,7 +320,6 @@ pub(super) fn stream(
     let seconds = u64::from(config.seconds) + CHILD_FINISH_SECONDS;
     let written = Printed(printed(writer, seconds)?);
     thread::sleep(throughput::DRAIN);
-    let load = load.end();
     readers.iter_mut().for_each(Running::stop);
     let read = readers
         .into_iter()

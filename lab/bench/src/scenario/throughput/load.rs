@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::Config;
 use crate::process::{Note, pin_to_core};
-use crate::report::{RunCores, SystemActivity};
+use crate::report::{Run, RunCores, SystemActivity};
 
 /// Activity of the system since the stream began, and a busy loop on each core if the run has them. Dropping the value
 /// ends the loops.
@@ -19,16 +19,6 @@ pub(in crate::scenario) struct Load {
     cores: RunCores,
     stop: Arc<AtomicBool>,
     loops: Vec<JoinHandle<Result<(), Note>>>,
-}
-
-/// Activity of the system while a stream ran.
-#[derive(Default)]
-pub(in crate::scenario) struct LoadReport {
-    pub(super) activity: Option<SystemActivity>,
-    /// Share of the CPU time of all cores that a hypervisor took.
-    pub(super) stolen: Option<f64>,
-    /// Busy loops that could not stay on their core.
-    pub(super) notes: Vec<Note>,
 }
 
 impl Load {
@@ -67,19 +57,21 @@ impl Load {
         }
     }
 
-    pub(in crate::scenario) fn end(mut self) -> LoadReport {
+    /// Ends the loops, and adds the activity to the run. A run whose loops were not on their cores is invalid.
+    pub(in crate::scenario) fn end(mut self, run: &mut Run) {
         let activity = SystemActivity::since_boot(self.cores).since(&self.before);
         let took_ns = self.began.elapsed().as_nanos() as f64;
-        let machine = thread::available_parallelism().map_or(1, usize::from);
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.loops.drain(..).filter_map(|it| it.join().ok());
-        LoadReport {
-            stolen: activity
-                .steal_ns
-                .map(|ns| ns as f64 / took_ns / machine as f64),
-            notes: ended.filter_map(Result::err).collect(),
-            activity: Some(activity),
+        for note in ended.filter_map(Result::err) {
+            let why = || format!("a busy loop had no core: {note}");
+            run.invalid.get_or_insert_with(why);
         }
+        if let (Some(stream), Some(stolen)) = (&mut run.stream, &activity.core_steal_ns) {
+            let cores_ns = took_ns * stolen.len() as f64;
+            stream.stolen = Some(stolen.values().sum::<u64>() as f64 / cores_ns);
+        }
+        run.system = Some(activity);
     }
 }
 
@@ -96,6 +88,7 @@ mod tests {
     use super::*;
     use crate::experiment::Cell;
     use crate::process::Usage;
+    use crate::report::Stream;
 
     #[test]
     fn busy_loops_use_cpu_time_until_they_end() {
@@ -111,17 +104,19 @@ mod tests {
             while busy && Usage::now().since(&before).cpu_ns < 10_000_000 {
                 thread::sleep(Duration::from_millis(1));
             }
-            load.end()
+            let mut run = Run {
+                stream: Some(Stream::default()),
+                ..Run::default()
+            };
+            load.end(&mut run);
+            run
         };
         for busy in [false, true] {
-            let report = used(busy);
-            assert!(report.notes.is_empty(), "{:?}", report.notes);
-            assert!(report.activity.is_some());
-            assert!(
-                report
-                    .stolen
-                    .is_none_or(|share| (0.0..=1.0).contains(&share))
-            );
+            let run = used(busy);
+            assert_eq!(run.invalid, None);
+            assert!(run.system.is_some());
+            let stolen = run.stream.and_then(|stream| stream.stolen);
+            assert!(stolen.is_some_and(|share| (0.0..=1.0).contains(&share)));
         }
     }
 }

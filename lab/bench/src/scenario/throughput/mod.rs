@@ -33,7 +33,7 @@ use crate::record::Rounds;
 use crate::report::{Run, RunSettings, Stream};
 
 pub use ends::{ReaderReport, WriterReport, run_reader, run_writer};
-pub(super) use load::{Load, LoadReport};
+pub(super) use load::Load;
 
 /// Topic from host A to host B.
 pub const TOPIC: &str = "Throughput";
@@ -162,16 +162,18 @@ pub fn run_between_hosts(
     };
     let mut there = start(false)?;
     let mut back = config.both_directions.then(|| start(true)).transpose()?;
+    let load = Load::begin(config);
     for ends in [&mut there].into_iter().chain(&mut back) {
-        ends.go(config)?;
+        ends.go()?;
     }
     let there = there.finish(config)?;
     let back = back.map(|ends| ends.finish(config)).transpose()?;
-    let run = run_of_hosts(testbed, transport, config, there);
-    Ok(match back {
-        None => run,
-        Some(back) => with_back(run, run_of_hosts(testbed, transport, config, back)),
-    })
+    let mut run = run_of_hosts(testbed, transport, config, there);
+    if let Some(back) = back {
+        run = with_back(run, run_of_hosts(testbed, transport, config, back));
+    }
+    load.end(&mut run);
+    Ok(run)
 }
 
 fn run_of_hosts(
@@ -236,7 +238,7 @@ fn with_back(mut there: Run, mut back: Run) -> Run {
             received_by_lane: count(there.received_by_lane, back.received_by_lane),
             segmented: count(there.segmented, back.segmented),
             coalesced: count(there.coalesced, back.coalesced),
-            stolen: there.stolen,
+            stolen: None,
             writer: there.writer,
             reader: there.reader,
         };
@@ -249,9 +251,12 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, Scen
     let spawn = |role: Role| Running::spawn_here(program, &role);
     let sites = [Site::loopback(); 2];
     let mut ends = Ends::start(config, sites, Transport::Udp, false, &spawn)?;
-    ends.go(config)?;
+    let load = Load::begin(config);
+    ends.go()?;
     let link = "127.0.0.1 of this machine";
-    Ok(config.run("udp-loopback", link, ends.finish(config)?))
+    let mut run = config.run("udp-loopback", link, ends.finish(config)?);
+    load.end(&mut run);
+    Ok(run)
 }
 
 /// Measures a system under test between the two hosts of a testbed without a cable.
@@ -262,10 +267,11 @@ pub fn run_system(
 ) -> Result<Run, ScenarioError> {
     let part = "the system under test";
     let ends = program::stream(testbed, system, config);
-    let run =
-        ends.and_then(|(writer, readers, load)| config.run_of_system(&writer, &readers, load));
+    let (writer, readers, load) = ends.map_err(ScenarioError::of(part))?;
+    let run = config.run_of_system(&writer, &readers);
     let mut run = run.map_err(ScenarioError::of(part))?;
-    run.notes.extend_from_slice(testbed.notes());
+    run.notes = testbed.notes().to_vec();
+    load.end(&mut run);
     Ok(run)
 }
 
@@ -273,16 +279,13 @@ pub fn run_system(
 struct Ends {
     writer: Running,
     readers: Vec<Running>,
-    /// Running since the writer may begin.
-    load: Option<Load>,
 }
 
-/// Reports of the ends, the notes of their start, and the load beside them.
+/// Reports of the ends, and the notes of their start.
 struct Reports {
     writer: WriterReport,
     readers: Vec<ReaderReport>,
     notes: Vec<Note>,
-    load: LoadReport,
 }
 
 impl Ends {
@@ -314,7 +317,6 @@ impl Ends {
         let mut ends = Ends {
             writer: writer.map_err(ScenarioError::of("the writer"))?,
             readers: readers.map_err(ScenarioError::of("a reader"))?,
-            load: None,
         };
         for reader in &mut ends.readers {
             let ready = reader.wait_until_ready();
@@ -326,8 +328,7 @@ impl Ends {
     }
 
     /// Lets the writer begin.
-    fn go(&mut self, config: &Config) -> Result<(), ScenarioError> {
-        self.load = Some(Load::begin(config));
+    fn go(&mut self) -> Result<(), ScenarioError> {
         self.writer.go().map_err(ScenarioError::of("the writer"))
     }
 
@@ -344,14 +345,12 @@ impl Ends {
         let written = self.writer.wait(config.seconds.into());
         let written = written.map_err(ScenarioError::of("the writer"))?;
         thread::sleep(DRAIN);
-        let load = self.load.map(Load::end).unwrap_or_default();
         let read: Result<Vec<ReaderReport>, ChildError> =
             self.readers.into_iter().map(Running::finish).collect();
         Ok(Reports {
             writer: written,
             readers: read.map_err(ScenarioError::of("a reader"))?,
             notes,
-            load,
         })
     }
 }
@@ -386,7 +385,6 @@ impl Config {
             writer,
             readers,
             notes,
-            load,
         } = reports;
         let flow = match &readers[..] {
             // The writer's counts of datagrams are sums over several readers, and do not balance with those of one.
@@ -410,7 +408,7 @@ impl Config {
         stream.reader = used
             .unwrap_or_default()
             .per_sample(stream.samples_delivered);
-        let mut run = self.run_of_stream(datapath, stream, load);
+        let mut run = self.run_of_stream(datapath, stream);
         let unacknowledged =
             || (!writer.acknowledged).then(|| String::from("not all samples were acknowledged"));
         let invalid = faults
@@ -420,17 +418,12 @@ impl Config {
             .or_else(unacknowledged);
         run.invalid = invalid;
         run.flows = flow.into_iter().collect();
-        run.notes.extend(notes);
+        run.notes = notes;
         run
     }
 
     /// Run of a system under test, from the output of its writer and readers.
-    fn run_of_system(
-        &self,
-        writer: &Printed,
-        readers: &[Printed],
-        load: LoadReport,
-    ) -> Result<Run, ChildError> {
+    fn run_of_system(&self, writer: &Printed, readers: &[Printed]) -> Result<Run, ChildError> {
         let counted =
             |reader: &Printed| Ok((reader.count("samples")?, reader.count("elapsed_ns")?));
         let counted: Result<Vec<(u64, u64)>, ChildError> = readers.iter().map(counted).collect();
@@ -443,7 +436,7 @@ impl Config {
             .map(|reader| reader.count("out_of_order"))
             .collect();
         let out_of_order: u64 = out_of_order?.into_iter().sum();
-        let mut run = self.run_of_stream(PROGRAM, stream, load);
+        let mut run = self.run_of_stream(PROGRAM, stream);
         let disordered =
             || (out_of_order > 0).then(|| format!("{out_of_order} samples were out of order"));
         run.invalid = run.invalid.take().or_else(disordered);
@@ -463,7 +456,10 @@ impl Config {
             link: link.to_owned(),
             samples_written: written,
             samples_delivered: delivered,
-            samples_lost: (written * readers.len() as u64).saturating_sub(delivered),
+            samples_lost: readers
+                .iter()
+                .map(|(samples, _)| written.saturating_sub(*samples))
+                .sum(),
             samples_per_s,
             mbit_per_s: samples_per_s.map(|rate| rate * f64::from(self.payload_bytes) * 8.0 / 1e6),
             ..Stream::default()
@@ -471,8 +467,7 @@ impl Config {
     }
 
     /// Run without round trips. It is invalid if reliable samples are missing, or none arrived.
-    fn run_of_stream(&self, datapath: &str, mut stream: Stream, load: LoadReport) -> Run {
-        stream.stolen = load.stolen;
+    fn run_of_stream(&self, datapath: &str, stream: Stream) -> Run {
         let settings = RunSettings {
             rate_hz: self.rate_hz.unwrap_or(0),
             ..RunSettings::new(datapath, self.payload_bytes)
@@ -480,11 +475,12 @@ impl Config {
         let mut run = Run::new(&settings, &Rounds::none(), None);
         let (written, delivered) = (stream.samples_written, stream.samples_delivered);
         let readers = u64::from(self.readers);
-        let is_incomplete =
-            self.reliability == Reliability::Reliable && delivered != written * readers;
+        let is_exact = stream.samples_lost == 0 && delivered == written * readers;
         run.invalid = if stream.samples_per_s.is_none() {
-            Some(format!("{delivered} of {written} samples were delivered"))
-        } else if is_incomplete {
+            Some(format!(
+                "a reader received fewer than 2 of {written} samples"
+            ))
+        } else if self.reliability == Reliability::Reliable && !is_exact {
             Some(format!(
                 "{written} samples were written reliably to {readers} readers, {delivered} were delivered"
             ))
@@ -493,8 +489,6 @@ impl Config {
         };
         (run.samples, run.lost) = (written, stream.samples_lost);
         run.stream = Some(stream);
-        run.system = load.activity;
-        run.notes = load.notes;
         run
     }
 }
