@@ -46,7 +46,7 @@ impl Flight {
         self.grows_at = now + FLIGHT_GROWTH;
     }
 
-    /// Notes that a reader has acknowledged samples.
+    /// Notes that all reliable readers have acknowledged further samples.
     pub(crate) fn note_progress(&mut self, now: Instant) {
         if self.is_held && now >= self.grows_at {
             self.limit_bytes = MAX_FLIGHT_BYTES.min(2 * self.limit_bytes);

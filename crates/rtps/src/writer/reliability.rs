@@ -490,20 +490,19 @@ impl Writers {
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         let gets_history = self.proxies[index].history_next.is_some();
         let asks = self.schedule_requested(shared, index, !was_ready, acknack);
-        let flight = &mut self.table[writer_index].flight;
-        match asks {
-            // History on its way may be requested, and is no loss.
-            _ if gets_history => {}
-            true => flight.note_loss(now),
-            false if progress => flight.note_progress(now),
-            false => {}
-        }
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // This reader had, or now has, the lowest acknowledgement of all.
             self.refresh_lowest(writer_index);
         } else if before != after && !self.table[writer_index].volatile {
             // A reader that still gets the history may have the lowest one, and does not count.
             self.table[writer_index].refresh_in_flight(&self.proxies);
+        }
+        let writer = &mut self.table[writer_index];
+        if asks && !gets_history {
+            // History on its way may be requested, and is no loss.
+            writer.flight.note_loss(now);
+        } else if writer.lowest_acknowledged > lowest {
+            writer.flight.note_progress(now);
         }
         if was_silent {
             // Its address is a destination again.

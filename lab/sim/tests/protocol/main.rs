@@ -21,6 +21,7 @@ mod enable;
 mod filtered_history;
 mod filtered_sharing;
 mod filtered_writer;
+mod flight;
 mod foreign;
 mod fragments;
 mod history;
