@@ -64,9 +64,9 @@ pub struct Capabilities {
     pub priorities: bool,
     /// True if lanes support rate limits.
     pub shaping: bool,
-    /// True if a transmit frame may be a [segmented burst](crate::Frame::set_segment_bytes). Received frames may be
-    /// segmented in any case.
-    pub segmentation: bool,
+    /// Lanes ([`Lane::bit`]) whose transmit frames may be [segmented bursts](crate::Frame::set_segment_bytes). Received
+    /// frames may be segmented in any case.
+    pub segmented_lanes: u16,
 }
 
 /// Degradation of a datapath that otherwise works.

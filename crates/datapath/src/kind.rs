@@ -137,6 +137,9 @@ pub struct OptionSpec {
     pub overrides: &'static [&'static str],
     /// True if the value `true` has an effect only where the executor's loop never sleeps.
     pub needs_spin: bool,
+    /// True for levels that this datapath serves in a way which is slower than kernel sockets for samples longer than a
+    /// datagram. With `auto`, the default leaves out levels that have only such topics.
+    pub leaves_out_large: bool,
 }
 
 impl OptionSpec {
@@ -155,6 +158,7 @@ impl OptionSpec {
             help,
             overrides: &[],
             needs_spin: false,
+            leaves_out_large: false,
         }
     }
 
@@ -162,6 +166,15 @@ impl OptionSpec {
     #[must_use]
     pub const fn overriding(self, overrides: &'static [&'static str]) -> Self {
         Self { overrides, ..self }
+    }
+
+    /// Marks the option as levels that are slow for samples longer than a datagram.
+    #[must_use]
+    pub const fn leaving_out_large(self) -> Self {
+        Self {
+            leaves_out_large: true,
+            ..self
+        }
     }
 
     /// Marks the option as one for loops that never sleep.

@@ -30,6 +30,9 @@ impl Lane {
         Lane::Level(Level::ALL[7]),
     ];
 
+    /// Set of all lanes.
+    pub const ALL_BITS: u16 = (1 << Lane::COUNT) - 1;
+
     /// Index in tables and bit sets: 0 for discovery, otherwise level + 1.
     #[inline]
     #[must_use]

@@ -13,10 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use isolane::{
-    Builder, DataReader, DataWriter, Interfaces, Level, Participant, Qos, Report, TopicType,
-    UdpOptions, Waiting, XdpOptions,
+    Builder, DATAPATHS, DataReader, DataWriter, Interfaces, Level, Participant, Qos, Report,
+    System, TopicType, UdpOptions, Waiting, XdpOptions,
 };
-use isolane_datapath::Lane;
+use isolane_datapath::{Event, Lane};
 use isolane_datapath_xdp::xdp::counters;
 use network::{Host, INTERFACE, Segment};
 
@@ -308,4 +308,51 @@ fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_warning() {
             "{warnings:?}"
         );
     });
+}
+
+/// A description in which `auto` takes lanes for the critical topics, and sockets for the large ones.
+fn described() -> (Builder, Qos) {
+    let text = format!(
+        r#"
+        [host.any]
+        interface = "{INTERFACE}"
+        sample_memory = 67108864
+        [topic.Ping]
+        type = "Block"
+        keyed = true
+        level = 2
+        max_bytes = 210000
+        reliability = "reliable"
+        history = "all"
+        from = ["any"]
+        to = ["any"]
+        [topic.Brake]
+        type = "Brake"
+        level = 7
+        max_bytes = 64
+        reliability = "best-effort"
+        from = ["any"]
+        to = ["any"]
+        "#
+    );
+    let system = System::from_toml(&text, "isolane.toml", DATAPATHS).expect("a valid description");
+    let builder = Builder::from_description(&system, Some("any"), None).expect("described");
+    let qos = Qos::from_description(&system, "Ping").expect("described");
+    (builder, qos)
+}
+
+#[test]
+fn auto_takes_sockets_and_segmented_bursts_for_a_level_of_large_samples() {
+    let (_, qos) = described();
+    let report = exchange(&qos, || described().0, &[1_300, 9_000, 200_000]);
+    let lane = report.datagrams.lane(Lane::Level(Level::ALL[2]));
+    let counts = lane.events;
+    assert_eq!(counts.get(counters::SENT_BY_LANE), 0, "{lane:?}");
+    assert_eq!(counts.get(counters::RECEIVED_BY_LANE), 0, "{lane:?}");
+    let segmented = counts.get(Event::SEGMENTED);
+    assert!(segmented > 0, "{lane:?}");
+    assert!(
+        lane.transmit.sent > 100 && segmented < lane.transmit.sent,
+        "{lane:?}"
+    );
 }

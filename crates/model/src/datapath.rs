@@ -2,7 +2,7 @@
 
 use isolane_datapath::kind::{DatapathKind, OptionDefault, OptionSpec, OptionValue, Options};
 
-use crate::source::Sourced;
+use crate::source::{Source, Sourced};
 use crate::word::Word;
 
 /// Choice of the datapath between network and protocol. Only opening the datapath shows if the machine supports it.
@@ -41,6 +41,9 @@ pub enum Waiting {
 impl Word for Waiting {
     const WORDS: &'static [(&'static str, Self)] = &[("sleep", Self::Sleep), ("spin", Self::Spin)];
 }
+
+/// Source of levels without those that have only large samples.
+const LARGE_SAMPLES: Source = Source::DefaultFor("the other levels' max_bytes");
 
 /// Options of a kind of datapath on a host, `[host.NAME.DATAPATH]`.
 #[derive(Clone, Debug)]
@@ -89,6 +92,26 @@ impl DatapathSettings {
             }
         }
         self.values[index] = value.map(Some);
+    }
+
+    /// Leaves large samples to kernel sockets, where this kind is slower for them: takes these levels (bit *l* is level
+    /// *l*) out of the default. Options that were set stay as they are.
+    pub(crate) fn leave_out(&mut self, levels: u8) {
+        let of_levels = self.kind.options().iter().filter(|it| it.leaves_out_large);
+        let mut changed = self.clone();
+        for spec in of_levels {
+            let setting = self.entries().find(|(it, _)| it.key == spec.key);
+            let Some((_, Sourced { value, source })) = setting else {
+                continue;
+            };
+            if let (Some(OptionValue::Levels(all)), Source::Default) = (value, source) {
+                let left = OptionValue::Levels(all & !levels);
+                changed.set(spec.key, Sourced::new(left, LARGE_SAMPLES));
+            }
+        }
+        if levels != 0 && self.kind.configure(&changed.options()).is_ok() {
+            *self = changed;
+        }
     }
 
     /// Returns the key of a set option that has an effect only with [`Waiting::Spin`], if any.

@@ -142,7 +142,7 @@ impl Unix {
                 timestamps: false,
                 priorities: false,
                 shaping: false,
-                segmentation: false,
+                segmented_lanes: 0,
             },
             network,
             sockets: Default::default(),

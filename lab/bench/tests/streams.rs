@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use isolane::{
     Datapath, DatapathFactory, Interfaces, NetworkConfig, Participant, Qos, Report, Timing,
-    TopicType, UdpOptions, WriteError,
+    TopicType, UdpOptions, WriteError, limits::MAX_SAMPLE_BYTES,
 };
 use isolane_bench::namespace::{Host, TestHosts, TestHostsConfig};
 use isolane_datapath::{Event, OpenError};
@@ -28,12 +28,19 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Time limit, longer than any step needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Sample sizes in bytes, and the number of samples of a stream.
-const STREAMS: [(usize, u32); 3] = [(1 << 10, 1_000), (64 << 10, 48), (1 << 20, 6)];
+const STREAMS: [(usize, u32); 4] = [
+    (1 << 10, 1_000),
+    (64 << 10, 48),
+    (1 << 20, 6),
+    (MAX_SAMPLE_BYTES - 64, 2),
+];
+/// Bytes of samples that a history or a cache holds.
+const MEMORY_BYTES: usize = 64 << 20;
 
 #[derive(TopicType, PartialEq)]
 struct Block {
     number: u32,
-    #[topic(bound = 1_048_576)]
+    #[topic(bound = 16_777_216)]
     bytes: Vec<u8>,
 }
 
@@ -89,7 +96,7 @@ impl Stream {
     fn qos(&self) -> Qos {
         Qos::reliable()
             .keep_all()
-            .max_samples(32)
+            .max_samples((MEMORY_BYTES / self.sample_bytes).min(32) as u16)
             .max_bytes(self.sample_bytes + 64)
     }
 

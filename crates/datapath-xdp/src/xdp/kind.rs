@@ -159,7 +159,8 @@ const OPTIONS: [OptionSpec; 10] = [
         OptionKind::Levels,
         Value(OptionValue::Levels(u8::MAX)),
         "levels with a lane, the others use kernel sockets; on the command line 5+6+7",
-    ),
+    )
+    .leaving_out_large(),
     OptionSpec::new(
         "mode",
         OptionKind::Word(&["auto", "copy", "zero-copy"]),

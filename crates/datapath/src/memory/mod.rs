@@ -114,7 +114,7 @@ impl Network {
                 timestamps: false,
                 priorities: true,
                 shaping: false,
-                segmentation: true,
+                segmented_lanes: Lane::ALL_BITS,
             },
             reached_by: Default::default(),
         }

@@ -228,7 +228,11 @@ impl Udp {
             timestamps: config.timestamps,
             priorities: true,
             shaping: false,
-            segmentation: config.segmentation,
+            segmented_lanes: if config.segmentation {
+                Lane::ALL_BITS
+            } else {
+                0
+            },
         };
         Ok(Udp {
             config,
@@ -332,9 +336,7 @@ impl Udp {
     ///
     /// # Errors
     /// Those of [`Udp::new`].
-    pub fn embedded(mut config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
-        // The embedding datapath sends and receives single datagrams.
-        config.segmentation = false;
+    pub fn embedded(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
         let mut udp = Udp::with_pool(config, pool)?;
         udp.has_flows = true;
         Ok(udp)
@@ -439,7 +441,7 @@ impl Datapath for Udp {
         self.warn_all(warnings);
         let opened = opened?;
         if !opened.own.socket.segments() {
-            self.capabilities.segmentation = false;
+            self.capabilities.segmented_lanes = 0;
             self.segmentation = Segmentation::new(false);
         }
         self.lanes[lane.index()] = Some(Box::new(opened));
@@ -531,7 +533,7 @@ impl Datapath for Udp {
         }
         if is_any_back {
             // An interface that has returned may be another device.
-            self.segmentation = Segmentation::new(self.capabilities.segmentation);
+            self.segmentation = Segmentation::new(self.capabilities.segmented_lanes != 0);
         }
         is_moved
     }

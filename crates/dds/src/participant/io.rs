@@ -125,6 +125,12 @@ impl Io {
         Ok(())
     }
 
+    /// Returns whether frames of the lane may be segmented bursts.
+    #[inline]
+    pub(crate) fn is_segmented(&self, lane: Lane) -> bool {
+        self.capabilities.segmented_lanes & lane.bit() != 0
+    }
+
     /// Adds the descriptors of an open lane to those on which the loop sleeps.
     pub(crate) fn watch_lane(&mut self, lane: Lane) -> io::Result<()> {
         let descriptors = self.datapath.descriptors().into_iter();
@@ -142,34 +148,26 @@ impl Io {
         frame: Frame,
         to: Addresses<'_>,
     ) {
-        if to.of(protocol).len() > MAX_MESSAGES {
-            self.send_in_parts(protocol, lane, frame, to);
+        let places = to.of(protocol);
+        if places.len() > MAX_MESSAGES {
+            self.send_in_parts(lane, frame, places);
             return;
         }
-        self.collect(protocol, lane, frame, to);
+        self.collect(lane, frame, places);
         self.flush(lane);
     }
 
     /// Sends a frame to more destinations than a burst holds, one burst after the other.
     #[cold]
-    fn send_in_parts(
-        &mut self,
-        protocol: &LocalParticipant,
-        lane: Lane,
-        frame: Frame,
-        to: Addresses<'_>,
-    ) {
-        let mut first = 0;
+    fn send_in_parts(&mut self, lane: Lane, frame: Frame, places: &[Locator]) {
         let mut frame = Some(frame);
-        while let Some(held) = frame.take() {
-            let places = to.of(protocol).get(first..).unwrap_or_default();
-            let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
-            if places.len() > MAX_MESSAGES {
+        let mut parts = places.chunks(MAX_MESSAGES).peekable();
+        while let (Some(held), Some(part)) = (frame.take(), parts.next()) {
+            if parts.peek().is_some() {
                 frame = self.copy(lane, &held);
                 self.no_frame += u64::from(frame.is_none());
             }
-            first += part.len();
-            self.collect(protocol, lane, held, Addresses::Listed(&part));
+            self.collect(lane, held, part);
             self.flush(lane);
         }
     }
@@ -199,16 +197,11 @@ impl Io {
         let first =
             places.partition_point(|place| pending.after.is_some_and(|after| *place <= after));
         let places = &places[first..];
-        let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+        let part = &places[..places.len().min(MAX_MESSAGES)];
         let sent = (pending.lane, pending.frame.len(), part.len());
         if places.len() <= MAX_MESSAGES {
             self.pending_priorities &= !(1 << priority.get());
-            self.collect(
-                protocol,
-                pending.lane,
-                pending.frame,
-                Addresses::Listed(&part),
-            );
+            self.collect(pending.lane, pending.frame, part);
             self.flush(pending.lane);
             return Some(sent);
         }
@@ -216,7 +209,7 @@ impl Io {
         let is_copied = copy.is_some();
         let after = match copy {
             Some(copy) => {
-                self.collect(protocol, pending.lane, copy, Addresses::Listed(&part));
+                self.collect(pending.lane, copy, part);
                 self.flush(pending.lane);
                 part.last().copied()
             }
@@ -235,14 +228,7 @@ impl Io {
     /// Adds a frame to the burst of a lane. A full burst is sent first.
     // Inlined always, so that a written frame moves directly into the burst.
     #[inline(always)]
-    fn collect(
-        &mut self,
-        protocol: &LocalParticipant,
-        lane: Lane,
-        frame: Frame,
-        to: Addresses<'_>,
-    ) {
-        let places = to.of(protocol);
+    fn collect(&mut self, lane: Lane, frame: Frame, places: &[Locator]) {
         if places.is_empty() {
             return;
         }
@@ -257,16 +243,17 @@ impl Io {
     /// Returns whether the next datagram, of at most `bytes` bytes, can be appended to the last frame of the burst. If so, a
     /// free frame remains, to which the datagram moves if its destinations differ.
     #[inline]
-    fn has_room_behind(&mut self, class: Class, bytes: usize) -> bool {
-        self.capabilities.segmentation
-            && self.pool.free(class) > 0
-            && self.transmit.last_mut().is_some_and(|last| {
-                last.class() == class
-                    && last.datagram_count() < MAX_SEGMENTS
-                    && last.range().end + missing_bytes(last) + bytes
-                        <= self.capabilities.max_frame_bytes.min(last.capacity())
-                    && complete(last)
-            })
+    fn has_room_behind(&mut self, lane: Lane, class: Class, bytes: usize) -> bool {
+        let is_segmented = self.is_segmented(lane);
+        self.transmit.last_mut().is_some_and(|last| {
+            is_segmented
+                && self.pool.free(class) > 0
+                && last.class() == class
+                && last.datagram_count() < MAX_SEGMENTS
+                && last.range().end + missing_bytes(last) + bytes
+                    <= self.capabilities.max_frame_bytes.min(last.capacity())
+                && complete(last)
+        })
     }
 
     /// Returns the room for the next datagram: that of its frame, or behind the last frame of the burst.
@@ -549,7 +536,7 @@ impl State {
             let bytes = self.protocol.next_bytes(priority);
             let class = self.io.class_for(lane, bytes);
             let mut frame = None;
-            if !self.io.has_room_behind(class, bytes) {
+            if !self.io.has_room_behind(lane, class, bytes) {
                 frame = self.io.take_frame(class);
                 if frame.is_none() {
                     if steps == 0 {
@@ -603,7 +590,7 @@ impl State {
                     let Some(frame) = self.io.frame_of_next(frame, class, work.bytes) else {
                         break;
                     };
-                    self.io.collect(&self.protocol, lane, frame, addresses);
+                    self.io.collect(lane, frame, places);
                 }
             }
             self.monitoring.work[usize::from(priority.get())][work.kind.index()].steps += 1;
@@ -704,9 +691,6 @@ fn sends_samples(kind: WorkKind) -> bool {
     use WorkKind::{Data, Fragment, History, Repair};
     matches!(kind, Data | Fragment | Repair | History)
 }
-
-/// Destinations of one burst.
-type Part = heapless::Vec<Locator, MAX_MESSAGES>;
 
 /// Datagram with more destinations than a burst holds, sent to some of them so far. Each step sends one burst.
 #[derive(Debug)]

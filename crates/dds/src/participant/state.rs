@@ -197,7 +197,7 @@ impl State {
             return;
         }
         self.protocol.touch_slots();
-        let bytes = match self.io.capabilities.segmentation {
+        let bytes = match self.io.is_segmented(lane) {
             // A segmented burst may fill a frame.
             true => usize::MAX,
             false => self.io.payload_begin() + payload_bytes,

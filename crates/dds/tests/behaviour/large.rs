@@ -3,11 +3,16 @@
 use std::{
     cell::RefCell,
     rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use isolane::{
     BuildError, DataWriter, Participant, Qos, TopicType, WriteError, limits::MAX_SAMPLE_BYTES,
+    types::Loan,
 };
 
 use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
@@ -54,6 +59,51 @@ fn samples_of_every_size_arrive_whole_at_caches_and_at_views() {
             assert!(writer.ledger().fragments > 800, "{:?}", writer.ledger());
             world.assert_balanced();
         }
+    }
+}
+
+/// [`Scan`] whose points are written in place.
+#[derive(TopicType, Debug)]
+#[topic(name = "Scan")]
+struct LoanedScan {
+    number: u32,
+    #[topic(bound = 4_000_000)]
+    points: Loan,
+}
+
+fn loaned_scan(number: u32, length: usize, filled: &Arc<AtomicU32>) -> LoanedScan {
+    let filled = Arc::clone(filled);
+    let points = Loan::new(length, move |points| {
+        filled.fetch_add(1, Ordering::Relaxed);
+        points.copy_from_slice(&scan(number, points.len()).points);
+    });
+    LoanedScan { number, points }
+}
+
+#[test]
+fn a_loan_is_filled_once_for_each_sample_and_arrives_as_an_ordinary_sequence() {
+    let site = Site::memory();
+    for qos in qos_of_both_kinds() {
+        let (world, alice, bob) = World::pair(site.clone());
+        let writer = alice.create_writer::<LoanedScan>("Scans", &qos).unwrap();
+        let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
+        world.until_matched(&writer, &reader);
+        for (number, &size) in (0..).zip(&SIZES) {
+            let filled = Arc::new(AtomicU32::new(0));
+            writer.write(&loaned_scan(number, size, &filled)).unwrap();
+            assert_eq!(filled.load(Ordering::Relaxed), 1, "{size} bytes");
+            world.until("it arrives", || reader.available() == 1);
+            let came = reader.take().unwrap().expect("one");
+            assert!(came.value == Some(scan(number, size)), "{size} bytes");
+        }
+        let (filled, limit) = (Arc::new(AtomicU32::new(0)), 1 << 20);
+        let refused = writer.write(&loaned_scan(0, limit + 65, &filled));
+        assert!(
+            matches!(refused, Err(WriteError::TooLarge { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(filled.load(Ordering::Relaxed), 0, "it was never lent");
+        world.assert_balanced();
     }
 }
 

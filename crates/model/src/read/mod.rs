@@ -22,10 +22,15 @@ use isolane_datapath::Kinds;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::datapath::DatapathChoice;
 use crate::domain::Domain;
-use crate::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS};
+
+use crate::limits::{
+    MAX_DATAGRAM_SAMPLE_BYTES, MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS,
+};
 use crate::problem::{Problem, Text};
 use crate::system::System;
+use crate::topic::Topic;
 
 pub(crate) use self::report::Report;
 use self::report::Wrong;
@@ -102,14 +107,37 @@ fn read_system(tree: &DeTable<'_>, kinds: Kinds, report: &mut Report) -> Option<
     let participants = participant::read_all(participants, &others, report);
     let tuning = tuning::read(&mut root, report);
     root.finish(report);
+    let (mut hosts, topics) = (hosts?, topics.into_iter().collect::<Option<Vec<_>>>()?);
+    let large = levels_of_large_samples(&topics);
+    for host in &mut hosts {
+        if host.datapath.value == DatapathChoice::Auto {
+            let datapaths = host.datapaths.iter_mut();
+            datapaths.for_each(|settings| settings.leave_out(large));
+        }
+    }
     Some(System {
         domain: domain?,
-        hosts: hosts?,
-        topics: topics.into_iter().collect::<Option<_>>()?,
+        hosts,
+        topics,
         participants: participants?,
         tuning: tuning?,
         warnings: Vec::new(),
     })
+}
+
+/// Returns the levels (bit *l* is level *l*) whose topics all have samples longer than a datagram and no budget, below
+/// the highest level in use.
+fn levels_of_large_samples(topics: &[Topic]) -> u8 {
+    let highest = topics.iter().map(|topic| topic.level.value).max();
+    let is_large = |topic: &Topic| {
+        let is_long = topic.max_bytes.value.get() > MAX_DATAGRAM_SAMPLE_BYTES;
+        is_long && topic.budget.is_none() && Some(topic.level.value) < highest
+    };
+    let levels = |large: bool| {
+        let of_kind = topics.iter().filter(|topic| is_large(topic) == large);
+        of_kind.fold(0, |levels, topic| levels | 1 << topic.level.value.get())
+    };
+    levels(true) & !levels(false)
 }
 
 /// Reads the hosts. Returns their names separately, because topics may name a host that has a wrong setting without a

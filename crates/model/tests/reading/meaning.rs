@@ -165,3 +165,79 @@ fn of_xdp(host: &Host) -> Options {
         .expect("it has options")
         .options()
 }
+
+/// Level, largest sample, and other keys of a topic.
+type DescribedTopic = (u8, u32, &'static str);
+
+/// Levels with a lane on the only host, and the source of that setting, where these topics exist.
+fn lanes(host: &str, topics: &[DescribedTopic]) -> (Option<u8>, String) {
+    let mut text = format!("[host.a]\ninterface = \"eth0\"\n{host}\n");
+    for (number, (level, max_bytes, others)) in topics.iter().enumerate() {
+        text += &format!(
+            "[topic.t{number}]\ntype = \"T\"\nfrom = [\"a\"]\nto = [\"a\"]\nreliability = \"best-effort\"\n\
+             level = {level}\nmax_bytes = {max_bytes}\n{others}\n"
+        );
+    }
+    let system = system(&text);
+    let settings = system.hosts()[0].datapath_settings("xdp");
+    let mut entries = settings.expect("a known kind").entries();
+    let (_, levels) = entries
+        .find(|(spec, _)| spec.key == "levels")
+        .expect("a known option");
+    (
+        of_xdp(&system.hosts()[0]).levels("levels"),
+        levels.source.to_string(),
+    )
+}
+
+#[test]
+fn auto_leaves_levels_with_only_long_samples_to_sockets() {
+    let derived = "default for the other levels' max_bytes";
+    let budget = "budget = { capacity = 20, period = \"10ms\" }";
+    let cases: [(&str, &[DescribedTopic], u8, &str); 8] = [
+        ("", &[(7, 64, ""), (2, 100_000, "")], 0xfb, derived),
+        (
+            "",
+            &[(7, 64, ""), (2, 1_397, ""), (1, 1_396, "")],
+            0xfb,
+            derived,
+        ),
+        (
+            "",
+            &[(7, 64, ""), (2, 9_000, ""), (2, 64, "")],
+            0xff,
+            "default",
+        ),
+        // The highest level in use is the critical one.
+        ("", &[(7, 9_000, ""), (2, 64, "")], 0xff, "default"),
+        // Only a lane enforces a budget.
+        ("", &[(7, 64, ""), (2, 9_000, budget)], 0xff, "default"),
+        (
+            "datapath = \"xdp\"",
+            &[(7, 64, ""), (2, 9_000, "")],
+            0xff,
+            "default",
+        ),
+        (
+            "xdp.levels = [2, 7]",
+            &[(7, 64, ""), (2, 9_000, "")],
+            0x84,
+            "isolane.toml:3",
+        ),
+        // A queue of its own asks for a lane.
+        (
+            "xdp.queues = { 2 = 1 }",
+            &[(7, 64, ""), (2, 9_000, "")],
+            0xff,
+            "default",
+        ),
+    ];
+    for (host, topics, levels, source) in cases {
+        let case = format!("{host} {topics:?}");
+        assert_eq!(
+            lanes(host, topics),
+            (Some(levels), source.to_owned()),
+            "{case}"
+        );
+    }
+}

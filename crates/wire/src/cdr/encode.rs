@@ -186,8 +186,9 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Returns the next `length` bytes, to be written by the caller.
     #[inline]
-    fn claim(&mut self, length: usize) -> Result<&mut [u8], CdrError> {
+    pub(super) fn claim(&mut self, length: usize) -> Result<&mut [u8], CdrError> {
         let rest = self
             .buffer
             .get_mut(self.position..)

@@ -27,6 +27,8 @@ mod error;
 mod field;
 mod key;
 pub mod limits;
+#[cfg(feature = "alloc")]
+mod loan;
 mod max_size;
 mod primitive;
 mod sequence;
@@ -49,6 +51,8 @@ pub use key::{
     KeyHash, KeySource, key_hash, key_hash_of_payload, read_key, read_key_hash,
     write_key_of_payload, write_key_payload,
 };
+#[cfg(feature = "alloc")]
+pub use loan::Loan;
 pub use max_size::{MaxSize, max_key_payload_bytes, max_payload_bytes};
 pub use primitive::{Char8, Primitive};
 pub use sequence::{Elements, SequenceView};

@@ -2,8 +2,8 @@
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
-    BoundedSequence, BoundedString, CdrError, CdrType, Representation, read_payload,
-    read_payload_into, write_payload,
+    BoundedSequence, BoundedString, CdrError, CdrType, Loan, Representation, read_payload,
+    read_payload_into, view_payload, write_payload,
 };
 
 use crate::support::{ALL_FORMS, payload, read};
@@ -218,4 +218,78 @@ fn a_claimed_length_takes_no_memory_before_its_bytes_were_seen() {
     let mut bytes = vec![0, 7, 0, 0, 0, 0, 0, 0x80];
     bytes.extend([0; 8]);
     assert_eq!(read_payload::<Numbers>(&bytes), Err(CdrError::Truncated));
+}
+
+#[derive(Debug, PartialEq, TopicType)]
+#[topic(appendable, name = "Picture", crate = "isolane_wire::cdr")]
+struct Picture {
+    width: u8,
+    #[topic(bound = 9)]
+    pixels: Vec<u8>,
+    exposure: u32,
+}
+
+/// The same type on the wire.
+#[derive(Debug, TopicType)]
+#[topic(appendable, name = "Picture", crate = "isolane_wire::cdr")]
+struct LoanedPicture {
+    width: u8,
+    #[topic(bound = 9)]
+    pixels: Loan,
+    exposure: u32,
+}
+
+fn loaned(pixels: Loan) -> LoanedPicture {
+    LoanedPicture {
+        width: 3,
+        pixels,
+        exposure: 70_000,
+    }
+}
+
+#[test]
+fn a_loan_is_the_same_bytes_as_a_vec_and_reads_as_one() {
+    for length in 0..=9_u8 {
+        let pixels = Vec::from_iter(0..length);
+        let usual = Picture {
+            width: 3,
+            pixels: pixels.clone(),
+            exposure: 70_000,
+        };
+        for form in ALL_FORMS {
+            let expected = payload(&usual, form);
+            let loan = loaned(Loan::from(pixels.clone()));
+            assert_eq!(payload(&loan, form), expected);
+            assert_eq!(read::<Picture>(&expected).as_ref(), Ok(&usual));
+            let read = read::<LoanedPicture>(&expected).expect("the same type");
+            assert_eq!(read.pixels.to_vec(), pixels);
+            let view = view_payload::<LoanedPicture>(&expected).expect("the same type");
+            assert_eq!(view.pixels.as_bytes(), pixels);
+            assert_eq!(view.exposure, 70_000);
+        }
+    }
+}
+
+#[test]
+fn a_loan_is_lent_its_length_and_only_where_there_is_room_and_no_bound_is_exceeded() {
+    let fill = |octets: &mut [u8]| {
+        assert_eq!(octets.len(), 5);
+        octets.fill(7);
+    };
+    let mut room = [1; 40];
+    let write = |length, room: &mut [u8]| {
+        let never = |_: &mut [u8]| panic!("it is not lent");
+        let pixels = match length {
+            5 if room.len() == 40 => Loan::new(5, fill),
+            _ => Loan::new(length, never),
+        };
+        write_payload(&loaned(pixels), Representation::Xcdr1, room)
+    };
+    assert_eq!(write(10, &mut room), Err(CdrError::BoundExceeded));
+    assert_eq!(write(5, &mut room[..12]), Err(CdrError::NoRoom));
+    assert_eq!(write(5, &mut room), Ok(24));
+    let [.., before, one, two, three, four, five] = room[..17] else {
+        unreachable!("17 bytes")
+    };
+    assert_eq!([before, one, two, three, four, five], [0, 7, 7, 7, 7, 7]);
 }

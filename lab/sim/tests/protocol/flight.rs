@@ -3,6 +3,7 @@
 use isolane_rtps::limits::FLIGHT_BYTES;
 use isolane_sim::{NodeConfig, Partition, Sample, Topic, World};
 
+use crate::filtered_writer::{evaluating, multiples};
 use crate::support::{PATIENCE, SECOND, ms, taken, written};
 
 const SAMPLE_BYTES: usize = 1_000;
@@ -58,4 +59,28 @@ fn a_keep_last_writer_does_not_wait() {
         .max_payload_bytes(SAMPLE_BYTES + 100)
         .keep_last(2 * SAMPLES as u16);
     assert_eq!(received_beside_a_mute_reader(&topic), SAMPLES);
+}
+
+#[test]
+fn a_reader_whose_filter_rejects_all_does_not_hold_the_writer_up() {
+    let mut world = World::new(2);
+    let nodes = world.nodes(3, &NodeConfig::default());
+    let topic = Topic::new("Bulk")
+        .reliable()
+        .max_payload_bytes(SAMPLE_BYTES + 100)
+        .keep_all(2 * SAMPLES as u16);
+    let writer = evaluating(&mut world, nodes[0], &topic);
+    let none = world.create_reader_with(nodes[1], &topic, multiples(1_000_000));
+    let all = world.create_reader(nodes[2], &topic);
+    world.until_matched(&[writer], &[none, all]);
+    world.run_for(SECOND);
+    world.enqueue(
+        writer,
+        (1..=SAMPLES).map(|value| Sample::value(value).padded(SAMPLE_BYTES as u32)),
+    );
+    world.run_for(ms(400));
+    assert_eq!(world.reader_ledger(all).delivered, SAMPLES);
+    let ledger = world.reader_ledger(none);
+    assert_eq!((ledger.delivered, ledger.content_filtered), (0, SAMPLES));
+    assert_eq!(world.writer_ledger(writer).sent, SAMPLES);
 }

@@ -129,7 +129,7 @@ pub fn a_segmented_burst_is_its_datagrams<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let places = [other.address(CRITICAL)];
     for (segment_bytes, last_bytes) in [(1_400, 1_400), (1_400, 60), (20, 1)] {
-        if !one.path.capabilities().segmentation {
+        if one.path.capabilities().segmented_lanes & CRITICAL.bit() == 0 {
             break;
         }
         let mut sent: Vec<Vec<u8>> = (0..40).map(|n| payload(n, segment_bytes)).collect();

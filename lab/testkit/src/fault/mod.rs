@@ -187,7 +187,7 @@ impl Fault {
 
 fn without_segmentation(inner: &dyn Datapath) -> Capabilities {
     Capabilities {
-        segmentation: false,
+        segmented_lanes: 0,
         ..*inner.capabilities()
     }
 }
