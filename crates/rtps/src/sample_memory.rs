@@ -13,7 +13,7 @@ use core::ops::Range;
 
 use crate::{
     config::{Zeroed, from_allocator, memory_of},
-    limits::{LONG_BYTES, MAX_DATA_PAYLOAD_BYTES, USUAL_LONG_BYTES, WAITING_BYTES},
+    limits::{MAX_DATA_PAYLOAD_BYTES, USUAL_LONG_BYTES, WAITING_BYTES},
 };
 
 /// Page size in bytes; a long sample wastes half a page on average.
@@ -53,15 +53,15 @@ impl Sizes {
     }
 
     /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. The pages hold as many of the
-    /// longest samples as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at
-    /// least four, and at most one for each slot.
-    pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
+    /// longest samples as fit `share` ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at least
+    /// four, and at most one for each slot.
+    pub(crate) fn shared(max_bytes: usize, slots: usize, share: usize) -> Self {
         if max_bytes <= MAX_DATA_PAYLOAD_BYTES {
             return Self::fixed(max_bytes);
         }
         let longest = max_bytes.next_multiple_of(2 * PAGE_BYTES);
         let share = match max_bytes <= USUAL_LONG_BYTES {
-            true => LONG_BYTES,
+            true => share,
             false => WAITING_BYTES,
         };
         let samples = (share / longest).max(4).min(slots);
@@ -431,6 +431,7 @@ impl Long {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::LONG_BYTES;
 
     /// Allocates eight slots, and twelve pages for samples of up to 3,000 bytes.
     fn memory() -> SampleMemory {
@@ -447,7 +448,7 @@ mod tests {
 
     #[test]
     fn long_samples_share_memory_for_some_of_the_longest() {
-        let bytes = |max_bytes, slots| Sizes::shared(max_bytes, slots).long_bytes;
+        let bytes = |max_bytes, slots| Sizes::shared(max_bytes, slots, LONG_BYTES).long_bytes;
         assert_eq!(bytes(MAX_DATA_PAYLOAD_BYTES, 100), 0);
         assert_eq!(bytes(2_000, 10), 10 * 2_048, "all of them");
         assert_eq!(bytes(64 << 10, 100), 256 << 10);
@@ -518,7 +519,7 @@ mod tests {
 
     #[test]
     fn samples_that_are_not_kept_back_leave_the_pages_for_those_that_are() {
-        let sizes = Sizes::shared(64 << 10, 64).with_kept_back();
+        let sizes = Sizes::shared(64 << 10, 64, LONG_BYTES).with_kept_back();
         let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
         let long = vec![1; 60_000];
         let mut store = |waits| {
@@ -564,7 +565,7 @@ mod tests {
 
     #[test]
     fn pages_are_taken_and_given_back_in_any_order() {
-        let sizes = Sizes::shared(64 << 10, 64);
+        let sizes = Sizes::shared(64 << 10, 64, LONG_BYTES);
         let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
         let (mut random, mut kept) = (1_u32, Vec::new());
         for turn in 0..20_000 {

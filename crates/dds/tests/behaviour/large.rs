@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    iter,
     rc::Rc,
     sync::{
         Arc,
@@ -378,8 +379,9 @@ fn writer_whose_reader_takes_one(
 fn a_sample_waits_for_memory_for_itself_and_not_for_the_longest() {
     let alice = Site::memory().participant();
     let waits = Duration::from_secs(1);
-    let writer = writer_whose_reader_takes_one(&alice, 16, waits, waits / 10);
-    for points in [20_000, 60_000, 60_000, 60_000, 58_000] {
+    let writer = writer_whose_reader_takes_one(&alice, 64, waits, waits / 10);
+    let others = iter::repeat_n(60_000, 32).chain([62_000, 62_000]);
+    for points in iter::once(20_000).chain(others) {
         writer.write(&cloud_of(points)).unwrap();
     }
     // There is memory for this sample as soon as the first one is acknowledged, but not for a longer one.

@@ -19,8 +19,9 @@ use crate::{
     discovery::{EndpointKind as RemoteKind, PUBLICATIONS, SUBSCRIPTIONS},
     limits::{
         BATCH_BYTES, BATCHED_DATAGRAMS, BATCHED_SAMPLES, DEFAULT_HISTORY_BYTES, DEFAULT_INSTANCES,
-        DEFAULT_SAMPLES, ENDS_BYTES, MAX_BATCHED_SAMPLES, MAX_DEFAULT_SAMPLES, MAX_NAME_BYTES,
-        MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
+        DEFAULT_SAMPLES, ENDS_BYTES, LONG_BYTES, MAX_BATCHED_SAMPLES, MAX_DEFAULT_SAMPLES,
+        MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING,
+        STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
     participant::{Facts, LocalParticipant, Shared},
@@ -205,8 +206,17 @@ fn affordable_slots(slot_bytes: usize) -> u16 {
 impl EndpointConfig<'_> {
     fn sizes(&self, samples: u16) -> Sizes {
         match self.shares_long {
-            true => Sizes::shared(self.max_payload_bytes, samples.into()),
+            true => Sizes::shared(self.max_payload_bytes, samples.into(), self.long_bytes()),
             false => Sizes::fixed(self.max_payload_bytes),
+        }
+    }
+
+    /// Returns the bytes that long samples share. Under KEEP_ALL, RESOURCE_LIMITS may ask for more than the default.
+    fn long_bytes(&self) -> usize {
+        let keeps_all = self.qos.history.kind == HistoryKind::KeepAll;
+        match keeps_all && self.qos.resource_limits.max_samples > 0 {
+            true => MAX_LONG_BYTES,
+            false => LONG_BYTES,
         }
     }
 

@@ -701,7 +701,7 @@ mod tests {
             samples: 32,
             waiting: 16,
             held: 0,
-            sizes: Sizes::shared(64 << 10, 48),
+            sizes: Sizes::shared(64 << 10, 48, crate::limits::LONG_BYTES),
         };
         let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
         let payload = alloc::vec![0; 60_000];
