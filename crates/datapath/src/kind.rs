@@ -137,8 +137,8 @@ pub struct OptionSpec {
     pub overrides: &'static [&'static str],
     /// True if the value `true` has an effect only where the executor's loop never sleeps.
     pub needs_spin: bool,
-    /// True for levels that this datapath serves in a way which is slower than kernel sockets for samples longer than a
-    /// datagram. With `auto`, the default leaves out levels that have only such topics.
+    /// True if the option lists levels whose lanes are slower than kernel sockets for samples longer than a datagram. With
+    /// `auto`, the default leaves out levels of such samples.
     pub leaves_out_large: bool,
 }
 
@@ -168,7 +168,7 @@ impl OptionSpec {
         Self { overrides, ..self }
     }
 
-    /// Marks the option as levels that are slow for samples longer than a datagram.
+    /// Marks the option as a list of levels, slow for samples longer than a datagram.
     #[must_use]
     pub const fn leaving_out_large(self) -> Self {
         Self {

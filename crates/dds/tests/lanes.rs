@@ -64,22 +64,29 @@ fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&Atomi
     });
 }
 
-/// Endpoints of one side of an exchange: a writer of one topic, and a reader of the other.
+/// Endpoints of one side of an exchange: a writer of one topic, a reader of the other, and an idle writer of a critical
+/// topic, for which the device is opened.
 fn ends(
     participant: &Participant,
     qos: &Qos,
     to: &str,
     from: &str,
-) -> (DataWriter<Block>, DataReader<Block>) {
+) -> (DataWriter<Block>, DataReader<Block>, DataWriter<Block>) {
     let writer = participant.create_writer(to, qos);
     let reader = participant.create_reader(from, qos);
-    (writer.expect("a writer"), reader.expect("a reader"))
+    let idle = Qos::best_effort().level(LEVEL).max_bytes(64);
+    let idle = participant.create_writer("Brake", &idle);
+    (
+        writer.expect("a writer"),
+        reader.expect("a reader"),
+        idle.expect("a writer"),
+    )
 }
 
 /// Sends back every sample until the other side has received all.
 fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
     let participant = builder.build().expect("lanes can be had");
-    let (writer, reader) = ends(&participant, qos, "Pong", "Ping");
+    let (writer, reader, _idle) = ends(&participant, qos, "Pong", "Ping");
     participant.run_until(2 * DEADLINE, || {
         while let Some(sample) = reader.take().expect("a sample that was written") {
             if let Some(value) = &sample.value {
@@ -94,7 +101,11 @@ fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
 /// Writes one block after the other, each when the previous one has come back.
 fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
     let participant = builder.build().expect("lanes can be had");
-    let (writer, reader) = ends(&participant, qos, "Ping", "Pong");
+    let (writer, reader, _idle) = ends(&participant, qos, "Ping", "Pong");
+    let is_refused =
+        |warning: &String| warning.contains("not used") || warning.contains("no lanes");
+    let warnings = participant.warnings();
+    assert!(!warnings.iter().any(is_refused), "{warnings:?}");
     let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
     assert!(participant.run_until(DEADLINE, matched), "no peer is there");
     // The answering writer must have matched its reader, too.

@@ -42,8 +42,8 @@ impl Word for Waiting {
     const WORDS: &'static [(&'static str, Self)] = &[("sleep", Self::Sleep), ("spin", Self::Spin)];
 }
 
-/// Source of levels without those that have only large samples.
-const LARGE_SAMPLES: Source = Source::DefaultFor("the other levels' max_bytes");
+/// Source of a default without the levels of large samples.
+const LARGE_SAMPLES: Source = Source::DefaultFor("max_bytes of topics");
 
 /// Options of a kind of datapath on a host, `[host.NAME.DATAPATH]`.
 #[derive(Clone, Debug)]
@@ -94,23 +94,30 @@ impl DatapathSettings {
         self.values[index] = value.map(Some);
     }
 
-    /// Leaves large samples to kernel sockets, where this kind is slower for them: takes these levels (bit *l* is level
-    /// *l*) out of the default. Options that were set stay as they are.
+    /// Removes these levels (bit *l* is level *l*) from the default where this kind is slower for large samples. A level that another option names stays, and so do options that were set.
     pub(crate) fn leave_out(&mut self, levels: u8) {
-        let of_levels = self.kind.options().iter().filter(|it| it.leaves_out_large);
-        let mut changed = self.clone();
-        for spec in of_levels {
-            let setting = self.entries().find(|(it, _)| it.key == spec.key);
-            let Some((_, Sourced { value, source })) = setting else {
+        let specs = self.kind.options().iter().enumerate();
+        for (place, spec) in specs.filter(|(_, spec)| spec.leaves_out_large) {
+            let is_default = [Source::Default, LARGE_SAMPLES].contains(&self.values[place].source);
+            let OptionDefault::Value(all) = spec.default else {
                 continue;
             };
-            if let (Some(OptionValue::Levels(all)), Source::Default) = (value, source) {
-                let left = OptionValue::Levels(all & !levels);
-                changed.set(spec.key, Sourced::new(left, LARGE_SAMPLES));
+            if !is_default {
+                continue;
             }
-        }
-        if levels != 0 && self.kind.configure(&changed.options()).is_ok() {
-            *self = changed;
+            self.values[place] = Sourced::default_value(Some(all));
+            for bit in (0..8).map(|level| 1 << level) {
+                let before = self.values[place].clone();
+                if let Some(OptionValue::Levels(all)) = before.value
+                    && levels & bit != 0
+                {
+                    let left = OptionValue::Levels(all & !bit);
+                    self.values[place] = Sourced::new(Some(left), LARGE_SAMPLES);
+                    if self.kind.configure(&self.options()).is_err() {
+                        self.values[place] = before;
+                    }
+                }
+            }
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Host {
     pub protect: HostProtection,
     /// Options of every kind of datapath, the preferred kind first.
     pub datapaths: Vec<DatapathSettings>,
+    /// Levels (bit *l* is level *l*) below the highest of this host, whose topics all have samples longer than a datagram.
+    pub(crate) large_levels: u8,
 }
 
 /// Reaction if the system refuses the core, the priority or the memory lock.
@@ -86,12 +88,26 @@ impl Host {
             sample_ports: Sourced::default_value(None),
             protect: HostProtection::default(),
             datapaths: datapaths.collect(),
+            large_levels: 0,
         }
     }
 
     /// Returns the options of a kind of datapath, if there is such a kind.
     pub fn datapath_settings(&self, name: &str) -> Option<&DatapathSettings> {
         self.datapaths.iter().find(|it| it.kind().name() == name)
+    }
+
+    /// Chooses the datapath. With `auto`, levels of large samples are left to kernel sockets, unless the host has limits,
+    /// which only lanes enforce.
+    pub fn choose_datapath(&mut self, choice: Sourced<DatapathChoice>) {
+        let is_limited = self.protect.topics.is_some() || self.protect.others.is_some();
+        let left_out = match choice.value == DatapathChoice::Auto && !is_limited {
+            true => self.large_levels,
+            false => 0,
+        };
+        self.datapath = choice;
+        let all = self.datapaths.iter_mut();
+        all.for_each(|settings| settings.leave_out(left_out));
     }
 
     /// Iterates over the datapaths that the host may use. With `auto` these are all kinds, the preferred one first;

@@ -60,9 +60,8 @@ pub const MAX_TOPIC_NAME_BYTES: usize = 255;
 /// isolane reassembles. All slots of a history or cache have the size of the largest sample.
 pub const MAX_SAMPLE_BYTES: u32 = (16 << 20) - 4;
 
-/// Maximum size of a serialized sample that leaves as one datagram, which fits an Ethernet frame. With its encapsulation
-/// header, such a sample has 1,400 bytes.
-pub const MAX_DATAGRAM_SAMPLE_BYTES: u32 = 1_400 - 4;
+/// Maximum size in bytes of a serialized sample that fits one Ethernet frame: 1,400 with its encapsulation header.
+pub const ETHERNET_SAMPLE_BYTES: u32 = 1_400 - 4;
 
 /// Maximum number of samples in a topic's history, all reserved before start.
 pub const MAX_SAMPLES: u32 = 65_536;

@@ -203,11 +203,12 @@ pub const STAGED_SAMPLES: u16 = 16;
 /// 64 KiB. The participant's sample memory bounds the sum over all endpoints.
 pub const LONG_BYTES: usize = 256 << 10;
 
-/// Maximum bytes shared by the long samples of a KEEP_ALL endpoint with RESOURCE_LIMITS, whose type is unbounded: those
-/// in flight, and as many that the user writes or takes meanwhile.
+/// Maximum bytes that long samples share at a KEEP_ALL endpoint of an unbounded type with RESOURCE_LIMITS. Half is for
+/// samples in flight, half for those that the user writes or takes.
 pub const MAX_LONG_BYTES: usize = 2 * MAX_FLIGHT_BYTES;
 
-/// Largest sample in bytes for which long samples share [`LONG_BYTES`] or [`MAX_LONG_BYTES`]; if it is larger, they share [`WAITING_BYTES`].
+/// Largest `max_payload_bytes` at which long samples share [`LONG_BYTES`] or [`MAX_LONG_BYTES`]. Above, they share
+/// [`WAITING_BYTES`].
 pub const USUAL_LONG_BYTES: usize = 64 << 10;
 
 /// Bytes that out-of-order samples may take at a reader, in addition to the four that are always kept. Large samples

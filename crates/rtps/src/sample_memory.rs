@@ -53,15 +53,15 @@ impl Sizes {
     }
 
     /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. The pages hold as many of the
-    /// longest samples as fit `share` ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at least
+    /// longest samples as fit `share_bytes` ([`WAITING_BYTES`] if the longest exceeds [`USUAL_LONG_BYTES`]), but at least
     /// four, and at most one for each slot.
-    pub(crate) fn shared(max_bytes: usize, slots: usize, share: usize) -> Self {
+    pub(crate) fn shared(max_bytes: usize, slots: usize, share_bytes: usize) -> Self {
         if max_bytes <= MAX_DATA_PAYLOAD_BYTES {
             return Self::fixed(max_bytes);
         }
         let longest = max_bytes.next_multiple_of(2 * PAGE_BYTES);
         let share = match max_bytes <= USUAL_LONG_BYTES {
-            true => share,
+            true => share_bytes,
             false => WAITING_BYTES,
         };
         let samples = (share / longest).max(4).min(slots);

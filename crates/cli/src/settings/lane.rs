@@ -46,8 +46,9 @@ impl LaneSettings {
         }
         let mut host = described.cloned().unwrap_or_else(undescribed);
         if let Some(argument) = &arguments.datapath {
+            let source = Source::CommandLine("--datapath");
+            host.choose_datapath(Sourced::new(argument.choice, source));
             set_options(&mut host.datapaths, argument);
-            host.datapath = Sourced::new(argument.choice, Source::CommandLine("--datapath"));
         }
         if let Some(most) = arguments.max_participants {
             let source = Source::CommandLine("--max-participants");

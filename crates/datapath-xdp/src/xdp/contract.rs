@@ -29,7 +29,7 @@ impl Datapath for Xdp {
             return Ok(());
         }
         self.udp.open_lane(lane)?;
-        self.capabilities.segmented_lanes &= self.udp.capabilities().segmented_lanes;
+        self.capabilities.segmented_lanes = self.udp.capabilities().segmented_lanes;
         let opened = self.open_on_device(lane);
         // Also after a failure, because the device may exist and enforce budgets.
         self.note_rate_limits();

@@ -133,12 +133,10 @@ impl Xdp {
         let frame_bytes = udp.pool.frame_bytes;
         let udp = Udp::embedded(udp, pool.clone())?;
         let of_sockets = *udp.capabilities();
-        let of_device = pool.config().device.map_or(0, |device| device.lanes);
         let capabilities = Capabilities {
             max_frame_bytes: frame_bytes.min(MAX_UDP_PAYLOAD),
             head_room_bytes: FRAME_HEAD_ROOM_BYTES,
             wakeup: Wakeup::Descriptors,
-            segmented_lanes: of_sockets.segmented_lanes & !of_device,
             ..of_sockets
         };
         let firsts = interface.as_ref().map_or(0, |_| Lane::Discovery.bit());

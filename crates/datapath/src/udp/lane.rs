@@ -310,7 +310,10 @@ impl Opener<'_> {
                 "stamp received datagrams",
             )?;
         }
-        if self.config.segmentation {
+        // Bursts of a device's lane may not be longer than the device's datagrams.
+        let device = self.config.pool.device;
+        let is_of_device = device.is_some_and(|device| device.lanes & lane.bit() != 0);
+        if self.config.segmentation && !is_of_device {
             // Before Linux 5.0, the kernel passes only single datagrams.
             let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
         }

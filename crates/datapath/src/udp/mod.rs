@@ -228,10 +228,9 @@ impl Udp {
             timestamps: config.timestamps,
             priorities: true,
             shaping: false,
-            segmented_lanes: if config.segmentation {
-                Lane::ALL_BITS
-            } else {
-                0
+            segmented_lanes: match config.segmentation {
+                true => Lane::ALL_BITS & !pool_config.device.map_or(0, |device| device.lanes),
+                false => 0,
             },
         };
         Ok(Udp {

@@ -365,13 +365,15 @@ impl<T: TopicType> WriterHandle<T> {
             key_hash,
             timestamp: Timestamp::from_nanos(wall_now_ns()),
         };
-        let frame = self.spare.take().or_else(|| self.empty.pop().ok());
-        let mut frame = frame.ok_or(WriteError::QueueFull)?;
+        if self.spare.is_none() {
+            self.spare = self.empty.pop().ok();
+        }
+        // The frame stays in its place until the sample is complete: a `Loan` may panic.
+        let frame = self.spare.as_mut().ok_or(WriteError::QueueFull)?;
         let room = &mut frame.buffer_mut()[self.begin..][..self.max_bytes];
         let length = match self.encoding.serialise(value, kind, room) {
             Ok(length) => length,
             Err(error) => {
-                self.spare = Some(frame);
                 let error = match error {
                     CdrError::NoRoom => WriteError::too_large(self.max_bytes),
                     error => error.into(),
@@ -383,9 +385,11 @@ impl<T: TopicType> WriterHandle<T> {
             payload: self.begin..self.begin + length,
             sample,
         });
-        // The push succeeds: the ring has as many slots as frames were lent, and one of them is here.
-        let _ = self.handed.push(HandedFrame { frame, written });
-        self.bell.ring();
+        if let Some(frame) = self.spare.take() {
+            // The push succeeds: the ring has as many slots as frames were lent, and one of them is here.
+            let _ = self.handed.push(HandedFrame { frame, written });
+            self.bell.ring();
+        }
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     iter,
+    panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     sync::{
         Arc,
@@ -12,7 +13,8 @@ use std::{
 };
 
 use isolane::{
-    BuildError, DataWriter, Participant, Qos, TopicType, WriteError, limits::MAX_SAMPLE_BYTES,
+    BuildError, DataWriter, Participant, Qos, TopicType, WriteError,
+    limits::{HANDLE_QUEUE, MAX_SAMPLE_BYTES},
     types::Loan,
 };
 
@@ -103,9 +105,39 @@ fn a_loan_is_filled_once_for_each_sample_and_arrives_as_an_ordinary_sequence() {
             matches!(refused, Err(WriteError::TooLarge { .. })),
             "{refused:?}"
         );
-        assert_eq!(filled.load(Ordering::Relaxed), 0, "it was never lent");
+        assert_eq!(filled.load(Ordering::Relaxed), 0, "nothing was filled");
         world.assert_balanced();
     }
+}
+
+#[test]
+fn a_loan_whose_function_panics_writes_nothing_and_takes_no_memory() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all().max_samples(4).max_bytes(60_000);
+    let mut handle = alice
+        .create_writer_handle::<LoanedScan>("Scans", &qos)
+        .unwrap();
+    let writer = alice.create_writer::<LoanedScan>("Scans", &qos).unwrap();
+    let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
+    world.until("they match", || {
+        let writers = alice.report().writers;
+        writers.iter().all(|writer| writer.matched == 1) && reader.matched_writers() == 2
+    });
+    let panicking = LoanedScan {
+        number: 1,
+        points: Loan::new(50_000, |_| panic!("no picture")),
+    };
+    for _ in 0..2 * HANDLE_QUEUE {
+        let written = catch_unwind(AssertUnwindSafe(|| writer.write(&panicking)));
+        let handed = catch_unwind(AssertUnwindSafe(|| handle.write(&panicking)));
+        assert!(written.is_err() && handed.is_err());
+    }
+    let filled = Arc::default();
+    for number in 0..2 {
+        writer.write(&loaned_scan(number, 50_000, &filled)).unwrap();
+        handle.write(&loaned_scan(number, 50_000, &filled)).unwrap();
+    }
+    world.until("all arrive", || reader.available() == 4);
 }
 
 #[test]
@@ -134,7 +166,7 @@ fn a_view_of_a_large_sample_is_shown_once_and_the_reader_goes_on_when_its_callba
         world.until("it is shown", || seen.borrow().len() as u32 == round + 1);
         writer.write(&scan(13, 20_000)).unwrap();
         let panics = || world.until("it panics", || false);
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        let panicked = catch_unwind(AssertUnwindSafe(panics));
         assert!(panicked.is_err());
         show(&reader);
     }

@@ -24,7 +24,7 @@ struct Block {
 const SENDING: &str = "protocol work, priority 7";
 
 /// Checks that each reader gets each sample by its first transmission, in order. Returns the number of activations in
-/// which the samples were sent. With `critical`, the writer is below a more urgent one.
+/// which the samples were sent. With `critical`, a more urgent writer exists.
 #[track_caller]
 fn assert_each_sample_reaches_each_reader(qos: &Qos, critical: Option<&Qos>) -> u64 {
     let domain = Arc::new(Domain::claim());
@@ -85,6 +85,6 @@ fn a_reliable_writer_sends_to_more_readers_than_a_call_has_addresses() {
     assert_each_sample_reaches_each_reader(&qos, None);
     let critical = Qos::best_effort().level(level(7));
     let below = assert_each_sample_reaches_each_reader(&qos, Some(&critical));
-    // Each copy counts for the bound of a burst, which those of one sample exceed.
+    // Each copy counts for the bound of a burst. The copies of one sample exceed it.
     assert!(below >= u64::from(SAMPLES), "{below}");
 }

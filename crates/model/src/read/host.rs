@@ -77,6 +77,7 @@ pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> O
         sample_ports: sample_ports?,
         protect: protect?,
         datapaths: datapaths?,
+        large_levels: 0,
     })
 }
 

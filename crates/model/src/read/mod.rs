@@ -22,11 +22,10 @@ use isolane_datapath::Kinds;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::datapath::DatapathChoice;
 use crate::domain::Domain;
 
 use crate::limits::{
-    MAX_DATAGRAM_SAMPLE_BYTES, MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS,
+    ETHERNET_SAMPLE_BYTES, MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS,
 };
 use crate::problem::{Problem, Text};
 use crate::system::System;
@@ -108,12 +107,9 @@ fn read_system(tree: &DeTable<'_>, kinds: Kinds, report: &mut Report) -> Option<
     let tuning = tuning::read(&mut root, report);
     root.finish(report);
     let (mut hosts, topics) = (hosts?, topics.into_iter().collect::<Option<Vec<_>>>()?);
-    let large = levels_of_large_samples(&topics);
     for host in &mut hosts {
-        if host.datapath.value == DatapathChoice::Auto {
-            let datapaths = host.datapaths.iter_mut();
-            datapaths.for_each(|settings| settings.leave_out(large));
-        }
+        host.large_levels = levels_of_large_samples(&host.name.value, &topics);
+        host.choose_datapath(host.datapath.clone());
     }
     Some(System {
         domain: domain?,
@@ -125,19 +121,23 @@ fn read_system(tree: &DeTable<'_>, kinds: Kinds, report: &mut Report) -> Option<
     })
 }
 
-/// Returns the levels (bit *l* is level *l*) whose topics all have samples longer than a datagram and no budget, below
-/// the highest level in use.
-fn levels_of_large_samples(topics: &[Topic]) -> u8 {
-    let highest = topics.iter().map(|topic| topic.level.value).max();
-    let is_large = |topic: &Topic| {
-        let is_long = topic.max_bytes.value.get() > MAX_DATAGRAM_SAMPLE_BYTES;
-        is_long && topic.budget.is_none() && Some(topic.level.value) < highest
+/// Returns the levels (bit *l* is level *l*) below a host's highest, whose topics all have `max_bytes` above a datagram and
+/// no budget.
+fn levels_of_large_samples(host: &str, topics: &[Topic]) -> u8 {
+    let is_here = |topic: &&Topic| {
+        let mut hosts = topic.from.value.iter().chain(&topic.to.value);
+        hosts.any(|name| name == host)
     };
-    let levels = |large: bool| {
-        let of_kind = topics.iter().filter(|topic| is_large(topic) == large);
-        of_kind.fold(0, |levels, topic| levels | 1 << topic.level.value.get())
-    };
-    levels(true) & !levels(false)
+    let here = || topics.iter().filter(is_here);
+    let highest = here().map(|topic| topic.level.value).max();
+    let (mut large, mut others) = (0, 0);
+    for topic in here() {
+        let is_long = topic.max_bytes.value.get() > ETHERNET_SAMPLE_BYTES;
+        let is_large = is_long && topic.budget.is_none() && Some(topic.level.value) < highest;
+        let levels = if is_large { &mut large } else { &mut others };
+        *levels |= 1 << topic.level.value.get();
+    }
+    large & !others
 }
 
 /// Reads the hosts. Returns their names separately, because topics may name a host that has a wrong setting without a

@@ -5,7 +5,7 @@ use core::time::Duration;
 use isolane_datapath::kind::Options;
 use isolane_model::{
     DatapathChoice, Durability, History, HistoryDepth, Host, OverBudget, Reliability, Source,
-    Waiting, example,
+    Sourced, Waiting, example,
 };
 
 use super::{system, topic_with};
@@ -191,10 +191,45 @@ fn lanes(host: &str, topics: &[DescribedTopic]) -> (Option<u8>, String) {
 }
 
 #[test]
-fn auto_leaves_levels_with_only_long_samples_to_sockets() {
-    let derived = "default for the other levels' max_bytes";
+fn the_highest_level_of_each_host_keeps_its_lane_and_so_do_all_where_lanes_are_chosen() {
+    let text = r#"
+        host.a.interface = "eth0"
+        host.b.interface = "eth0"
+        host.c.interface = "eth0"
+        [topic.Brake]
+        type = "T"
+        level = 7
+        max_bytes = 64
+        reliability = "best-effort"
+        from = ["a"]
+        to = ["b"]
+        [topic.Video]
+        type = "T"
+        level = 2
+        max_bytes = 9000
+        reliability = "best-effort"
+        from = ["a"]
+        to = ["c"]
+    "#;
+    let system = system(text);
+    let levels = |host: &Host| of_xdp(host).levels("levels");
+    let of_all = system.hosts().iter().map(levels);
+    assert_eq!(Vec::from_iter(of_all), [0xfb, 0xff, 0xff].map(Some));
+    let mut host = system.hosts()[0].clone();
+    for (choice, expected) in [
+        (DatapathChoice::Named("xdp"), 0xff),
+        (DatapathChoice::Auto, 0xfb),
+    ] {
+        host.choose_datapath(Sourced::default_value(choice));
+        assert_eq!(levels(&host), Some(expected));
+    }
+}
+
+#[test]
+fn auto_leaves_levels_of_large_samples_to_sockets() {
+    let derived = "default for max_bytes of topics";
     let budget = "budget = { capacity = 20, period = \"10ms\" }";
-    let cases: [(&str, &[DescribedTopic], u8, &str); 8] = [
+    let cases: [(&str, &[DescribedTopic], u8, &str); 10] = [
         ("", &[(7, 64, ""), (2, 100_000, "")], 0xfb, derived),
         (
             "",
@@ -224,9 +259,22 @@ fn auto_leaves_levels_with_only_long_samples_to_sockets() {
             0x84,
             "isolane.toml:3",
         ),
-        // A queue of its own asks for a lane.
+        // A level in `queues` keeps its lane.
         (
             "xdp.queues = { 2 = 1 }",
+            &[(7, 64, ""), (2, 9_000, "")],
+            0xff,
+            "default",
+        ),
+        (
+            "xdp.queues = { 2 = 1 }",
+            &[(7, 64, ""), (2, 9_000, ""), (1, 9_000, "")],
+            0xfd,
+            derived,
+        ),
+        // Only lanes enforce limits of the host.
+        (
+            "protect.topics = { capacity = 2000, period = \"10ms\", reserved = 200 }",
             &[(7, 64, ""), (2, 9_000, "")],
             0xff,
             "default",

@@ -211,7 +211,8 @@ impl EndpointConfig<'_> {
         }
     }
 
-    /// Returns the bytes that long samples share. Under KEEP_ALL, RESOURCE_LIMITS may ask for more than the default.
+    /// Returns the bytes that long samples of up to [`USUAL_LONG_BYTES`](crate::limits::USUAL_LONG_BYTES) share. KEEP_ALL
+    /// with RESOURCE_LIMITS gets [`MAX_LONG_BYTES`].
     fn long_bytes(&self) -> usize {
         let keeps_all = self.qos.history.kind == HistoryKind::KeepAll;
         match keeps_all && self.qos.resource_limits.max_samples > 0 {

@@ -8,18 +8,18 @@ use super::{
     FieldValue, KeySource, MaxSize, SequenceView,
 };
 
-/// Writes the octets lent.
+/// Function that fills octets.
 type Fill = dyn Fn(&mut [u8]) + Send;
 
-/// `sequence<octet>` that the program fills in place: in the frame or the history slot that leaves as the sample.
+/// `sequence<octet>` that the program fills in place, in the frame or the history slot.
 ///
-/// `write` of a type with a `Vec<u8>` copies the octets into the slot. With a `Loan`, `write` lends the slot to a
-/// function, which may read a camera or a file into it, or decode an image there. On the wire, both are the same type, so
-/// a reader may use a `Vec<u8>` or a view.
+/// `write` copies a `Vec<u8>` into that memory. With a `Loan`, `write` lends the memory to a function, which may read a
+/// camera or a file into it. On the wire, both are the same type, so a reader may use a `Vec<u8>` or a view.
 ///
-/// The function runs within `write`, once for each sample, and once more if another member did not fit the slot found
-/// first. The octets lent have any content, mostly that of earlier samples of the writer: fill them all. The function
-/// must not use the participant: that panics.
+/// The function runs within `write`, usually once for a sample. If the sample does not fit the memory found first, the
+/// function runs again and must give the same octets. Do not mark a `Loan` as key. The octets lent hold earlier samples,
+/// also of other topics: fill them all. Using the participant in the function panics. A panic in the function ends
+/// `write`, and nothing is written.
 ///
 /// ```
 /// use isolane_wire::cdr::{Loan, Representation, write_payload};
@@ -51,7 +51,7 @@ impl Loan {
         self.length == 0
     }
 
-    /// Returns the octets that the function produces now.
+    /// Calls the function and returns its octets.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut octets = vec![0; self.length];
@@ -75,7 +75,7 @@ impl fmt::Debug for Loan {
 
 impl AcceptsBound for Loan {}
 
-/// As `Vec<u8>`, apart from the writing.
+/// Same as `Vec<u8>`, except `encode`.
 impl CdrType for Loan {
     const KIND: ElementKind = ElementKind::Other;
     type View<'a> = SequenceView<'a, u8>;
