@@ -363,7 +363,7 @@ fn auto_takes_sockets_and_segmented_bursts_for_a_level_of_large_samples() {
     let segmented = counts.get(Event::SEGMENTED);
     assert!(segmented > 0, "{lane:?}");
     assert!(
-        lane.transmit.sent > 100 && segmented < lane.transmit.sent,
+        lane.transmit.sent > 100 && segmented * 8 < lane.transmit.sent,
         "{lane:?}"
     );
 }

@@ -310,7 +310,7 @@ impl Opener<'_> {
                 "stamp received datagrams",
             )?;
         }
-        // Bursts of a device's lane may not be longer than the device's datagrams.
+        // Of a device lane's frames, only the length of a datagram is prefaulted. A received burst would be longer.
         let device = self.config.pool.device;
         let is_of_device = device.is_some_and(|device| device.lanes & lane.bit() != 0);
         if self.config.segmentation && !is_of_device {

@@ -143,8 +143,8 @@ setters! {
     /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
     /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
     /// of an Ethernet frame, and longer samples share an area. The area has 256 KiB; 2 MiB under KEEP_ALL with
-    /// `max_samples`; 4 MiB if `max_bytes` exceeds 64 KiB; and at least room for four of the largest samples. A reader that accepts fragments also has four reassembly
-    /// slots for the largest samples.
+    /// `max_samples`; 4 MiB if `max_bytes` exceeds 64 KiB; and at least room for four of the largest samples. A
+    /// reader that accepts fragments also has four reassembly slots for the largest samples.
     ///
     /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
     /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,

@@ -229,7 +229,7 @@ struct Picture {
     exposure: u32,
 }
 
-/// The same type on the wire.
+/// [`Picture`] whose pixels are written in place.
 #[derive(Debug, TopicType)]
 #[topic(appendable, name = "Picture", crate = "isolane_wire::cdr")]
 struct LoanedPicture {
